@@ -41,4 +41,6 @@ import (
 	_ "sigs.k8s.io/kind/pkg/cluster/nodeutils"
 	_ "sigs.k8s.io/yaml"
 	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/net/dns/dnsmessage"
+	_ "k8s.io/client-go/discovery/cached/memory"
 )

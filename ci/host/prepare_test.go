@@ -1,0 +1,119 @@
+//go:build linux
+
+package host_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/plumbline/plumbline/fixtures/need"
+)
+
+const nobody = 65534
+
+// script copies prepare.sh to where every user may read it.
+func script(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("prepare.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "prepare-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "prepare.sh")
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(path, text, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestRefuses runs the script as an unprivileged user, so that nothing can be
+// changed whatever it does.
+func TestRefuses(t *testing.T) {
+	need.Program(t, "bash")
+	path := script(t)
+	release := func(text string) string {
+		file := filepath.Join(filepath.Dir(path), "os-release-"+strings.Fields(text + " x")[0])
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return "PLUMBLINE_OS_RELEASE=" + file
+	}
+	debian := release("ID=debian\n")
+	for _, tc := range []struct {
+		name string
+		env  []string
+		args []string
+		want []string
+	}{
+		{"a user", []string{debian}, nil, []string{"needs root", "run: sudo " + path}},
+		{"a user of Ubuntu", []string{release("ID=ubuntu\nID_LIKE=debian\n")}, nil, []string{"needs root"}},
+		{"a child of Debian", []string{release("ID=mint\nID_LIKE=\"ubuntu debian\"\n")}, nil, []string{"needs root"}},
+		{"Fedora", []string{release("ID=fedora\n")}, nil, []string{"not Debian or Ubuntu (fedora)", "Docker engine"}},
+		{"nothing known", []string{"PLUMBLINE_OS_RELEASE=/does/not/exist"}, nil, []string{"not Debian or Ubuntu (unknown)"}},
+		{"an engine elsewhere", []string{debian, "DOCKER_HOST=tcp://192.0.2.1:2375"}, nil, []string{"DOCKER_HOST is tcp://192.0.2.1:2375"}},
+		{"an unknown argument", []string{debian}, []string{"--force"}, []string{"unknown argument --force", "usage:"}},
+		{"no engine, only looking", []string{debian, "DOCKER_HOST=unix:///does/not/exist"}, []string{"--check"},
+			[]string{"no Docker engine answers", "not prepared"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			stdout, stderr, status := run(t, path, tc.env, tc.args...)
+			if status != 2 {
+				t.Errorf("exit %d", status)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("no %q in: %s", want, stderr)
+				}
+			}
+			if stdout != "" {
+				t.Errorf("says that it did something: %s", stdout)
+			}
+			for line := range strings.Lines(stderr) {
+				if !strings.HasPrefix(line, "host: ") {
+					t.Errorf("not a line of ours: %q", line)
+				}
+			}
+		})
+	}
+}
+
+func TestScriptIsWellFormed(t *testing.T) {
+	need.Program(t, "bash")
+	if out, err := exec.Command("bash", "-n", "prepare.sh").CombinedOutput(); err != nil {
+		t.Errorf("bash -n: %s", out)
+	}
+	if _, err := exec.LookPath("shellcheck"); err != nil {
+		t.Log("shellcheck is not there")
+		return
+	}
+	if out, err := exec.Command("shellcheck", "prepare.sh").CombinedOutput(); err != nil {
+		t.Errorf("shellcheck:\n%s", out)
+	}
+}
+
+func run(t *testing.T, path string, env []string, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	cmd := exec.Command("bash", append([]string{path}, args...)...)
+	cmd.Dir = filepath.Dir(path)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent"}, env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
+	err := cmd.Run()
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}

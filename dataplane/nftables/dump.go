@@ -1,0 +1,104 @@
+package nftables
+
+import (
+	"fmt"
+
+	lib "github.com/google/nftables"
+
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// state is what the kernel holds of ours.
+type state struct {
+	tables   []family
+	elements map[elementID]string
+}
+
+// dump reads the tables back. Tables that are not there are an empty state.
+func dump(netns int) (*state, error) {
+	out := &state{elements: map[elementID]string{}}
+	conn, err := lib.New(lib.WithNetNSFd(netns))
+	if err != nil {
+		return nil, fmt.Errorf("open netfilter socket: %w", err)
+	}
+	for _, f := range families() {
+		tables, err := conn.ListTablesOfFamily(lib.TableFamily(f.proto))
+		if err != nil {
+			return nil, fmt.Errorf("list tables of family %s: %w", f.text, err)
+		}
+		for _, table := range tables {
+			if table.Name != TableName {
+				continue
+			}
+			out.tables = append(out.tables, f)
+			if err := out.read(conn, f, table); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// read reads the sets that are known here; what a table holds beyond them is
+// another version's and stays out of the way.
+func (s *state) read(conn *lib.Conn, f family, table *lib.Table) error {
+	sets, err := conn.GetSets(table)
+	if err != nil {
+		return fmt.Errorf("list sets of table %s %s: %w", f.text, TableName, err)
+	}
+	byName := map[string]*lib.Set{}
+	for _, set := range sets {
+		byName[set.Name] = set
+	}
+	for id, spec := range f.specs() {
+		set, ok := byName[spec.name]
+		if !ok || setID(id) == setClasses {
+			continue
+		}
+		elems, err := conn.GetSetElements(set)
+		if err != nil {
+			return fmt.Errorf("list elements of set %s %s %s: %w", f.text, TableName, spec.name, err)
+		}
+		for _, e := range elems {
+			at := elementID{v6: f.v6, set: setID(id), key: string(e.Key), end: e.IntervalEnd}
+			s.elements[at] = string(e.Val)
+		}
+	}
+	return nil
+}
+
+// frontend is what the kernel has for a frontend, as far as the order of its
+// slots is concerned.
+func (s *state) frontend(f plan.Frontend, elements map[elementID]string) plan.Frontend {
+	out := plan.Frontend{Key: f.Key}
+	out.Outside.Endpoints = slotsOf(f.Key, outsideView(f.Key.Kind), elements)
+	if f.Inside != nil {
+		out.Inside = &plan.Route{Endpoints: slotsOf(f.Key, viewInside, elements)}
+	}
+	return out
+}
+
+func slotsOf(k plan.Key, v view, elements map[elementID]string) []plan.Endpoint {
+	var out []plan.Endpoint
+	front := frontendKey(k)
+	for i := 0; ; i++ {
+		val, ok := elements[elementID{v6: k.IPv6, set: v.slots(), key: slotKey(front, i)}]
+		if !ok {
+			return out
+		}
+		out = append(out, parseEndpoint(val))
+	}
+}
+
+// Dump is every element in the kernel as sorted text, in the form of Render.
+func Dump(netns int) (string, error) {
+	s, err := dump(netns)
+	if err != nil {
+		return "", err
+	}
+	elems := make([]Element, 0, len(s.elements))
+	for id, val := range s.elements {
+		elems = append(elems, Element{id, val})
+	}
+	return text(elems), nil
+}

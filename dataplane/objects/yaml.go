@@ -1,0 +1,63 @@
+package objects
+
+import (
+	"bytes"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// Decode reads Services, EndpointSlices and one Node from a stream of YAML
+// documents, strictly: an unknown field is an error. It is for tests and tools.
+func Decode(text []byte) (*Snapshot, error) {
+	snap := &Snapshot{}
+	for i, doc := range bytes.Split(append([]byte("\n"), text...), []byte("\n---")) {
+		if len(bytes.TrimSpace(doc)) == 0 {
+			continue
+		}
+		c, err := decodeOne(doc)
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", i+1, err)
+		}
+		snap.Apply(c)
+	}
+	return snap, nil
+}
+
+func decodeOne(doc []byte) (Change, error) {
+	var meta struct {
+		Kind string `json:"kind"`
+	}
+	if err := yaml.Unmarshal(doc, &meta); err != nil {
+		return Change{}, err
+	}
+	switch meta.Kind {
+	case "Service":
+		var in corev1.Service
+		if err := yaml.UnmarshalStrict(doc, &in); err != nil {
+			return Change{}, err
+		}
+		out, err := FromService(&in)
+		return Change{Service: &out}, err
+	case "EndpointSlice":
+		var in discoveryv1.EndpointSlice
+		if err := yaml.UnmarshalStrict(doc, &in); err != nil {
+			return Change{}, err
+		}
+		out, ok, err := FromEndpointSlice(&in)
+		if !ok {
+			return Change{}, err
+		}
+		return Change{Slice: &out}, err
+	case "Node":
+		var in corev1.Node
+		if err := yaml.UnmarshalStrict(doc, &in); err != nil {
+			return Change{}, err
+		}
+		out, err := FromNode(&in)
+		return Change{Node: &out}, err
+	}
+	return Change{}, fmt.Errorf("unknown kind %q", meta.Kind)
+}

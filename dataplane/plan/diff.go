@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/plumbline/plumbline/dataplane/objects"
+)
+
+// Changes is what turns one plan into another.
+type Changes struct {
+	Node *Node      // the new node, nil if it is the same
+	Set  []Frontend // new or changed, sorted by key
+	Gone []Key      // sorted
+}
+
+// Empty tells whether there is nothing to do.
+func (c Changes) Empty() bool { return c.Node == nil && len(c.Set) == 0 && len(c.Gone) == 0 }
+
+// Diff compares two plans; a nil plan is empty. Its cost is that of the plans
+// given, so a change of a few Services is a Diff of two plans of a few Services.
+func Diff(old, new *Plan) Changes {
+	var c Changes
+	if old == nil {
+		old = &Plan{}
+	}
+	if new == nil {
+		new = &Plan{}
+	}
+	if !old.Node.Equal(new.Node) {
+		n := new.Node
+		c.Node = &n
+	}
+	before, after := Index(old), Index(new)
+	for k, f := range after {
+		if was, ok := before[k]; !ok || !was.equal(f) {
+			c.Set = append(c.Set, f)
+		}
+	}
+	for k := range before {
+		if _, ok := after[k]; !ok {
+			c.Gone = append(c.Gone, k)
+		}
+	}
+	slices.SortFunc(c.Set, func(a, b Frontend) int { return a.Key.Compare(b.Key) })
+	slices.SortFunc(c.Gone, Key.Compare)
+	return c
+}
+
+// Index maps the plan's frontends by key. Where two Services claim the same one
+// (the API server prevents it for ClusterIPs and node ports) the first by
+// namespace and name has it.
+func Index(p *Plan) map[Key]Frontend {
+	out := make(map[Key]Frontend, 2*len(p.Services))
+	for _, name := range slices.SortedFunc(maps.Keys(p.Services), objects.Name.Compare) {
+		for _, f := range p.Services[name].Frontends {
+			if _, taken := out[f.Key]; !taken {
+				out[f.Key] = f
+			}
+		}
+	}
+	return out
+}
+
+func (f Frontend) equal(o Frontend) bool {
+	if (f.Inside == nil) != (o.Inside == nil) {
+		return false
+	}
+	return f.Key == o.Key && f.Outside.equal(o.Outside) && (f.Inside == nil || f.Inside.equal(*o.Inside))
+}
+
+func (r Route) equal(o Route) bool {
+	return r.Action == o.Action && r.Masquerade == o.Masquerade && slices.Equal(r.Endpoints, o.Endpoints)
+}

@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/dataplane/objects"
+)
+
+// String is the plan as text, one frontend a line with its routes below: the
+// form golden files and dumps show.
+func (p *Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "node addrs=%v pods=%v cluster=%v\n", p.Node.Addrs, p.Node.PodCIDRs, p.Node.ClusterCIDRs)
+	for _, name := range slices.SortedFunc(maps.Keys(p.Services), objects.Name.Compare) {
+		s := p.Services[name]
+		fmt.Fprintf(&b, "service %s\n", name)
+		for _, f := range s.Frontends {
+			fmt.Fprintf(&b, "  %s\n", f.Key)
+			if f.Inside != nil {
+				fmt.Fprintf(&b, "    outside %s\n    inside  %s\n", f.Outside, f.Inside)
+			} else {
+				fmt.Fprintf(&b, "    %s\n", f.Outside)
+			}
+		}
+		if hc := s.HealthCheck; hc != nil {
+			fmt.Fprintf(&b, "  healthcheck %d ip=%d ip6=%d\n", hc.Port, hc.IPv4, hc.IPv6)
+		}
+	}
+	return b.String()
+}
+
+// String is the route on one line.
+func (r Route) String() string {
+	text := string(r.Action)
+	for _, e := range r.Endpoints {
+		text += " " + e.String()
+	}
+	return text + r.Masquerade.suffix()
+}
+
+// String is address and port, marked when local.
+func (e Endpoint) String() string {
+	text := fmt.Sprintf("%s:%d", e.Addr, e.Port)
+	if e.Addr.Is6() {
+		text = fmt.Sprintf("[%s]:%d", e.Addr, e.Port)
+	}
+	if e.Local {
+		text += "(local)"
+	}
+	return text
+}
+
+func (m Masquerade) suffix() string {
+	switch m {
+	case MasqOffCluster:
+		return " masquerade=off-cluster"
+	case MasqAlways:
+		return " masquerade=always"
+	case MasqNode:
+		return " masquerade=node"
+	}
+	return ""
+}

@@ -1,0 +1,295 @@
+package lbprovider
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/cloud-provider/api"
+
+	"github.com/plumbline/plumbline/lbprovider/haproxy"
+	"github.com/plumbline/plumbline/lbprovider/instance"
+	"github.com/plumbline/plumbline/lbprovider/lbplan"
+)
+
+const (
+	// startTimeout is for a container that was started to answer at its socket.
+	startTimeout = 20 * time.Second
+	// reloadTimeout is for a new worker to take over.
+	reloadTimeout = 15 * time.Second
+	// retryFirstRound is the wait before asking again for the first checks.
+	retryFirstRound = 2 * time.Second
+)
+
+// balancer brings load balancers to what their Services say. Operations on
+// one load balancer exclude each other; those on different ones run in
+// parallel.
+type balancer struct {
+	Config // const after newBalancer
+
+	mu       sync.Mutex              // guards the fields below
+	locks    map[string]*sync.Mutex  // by load balancer; never removed
+	reserved map[string][]netip.Addr // chosen addresses by load balancer
+}
+
+func newBalancer(c Config) *balancer {
+	return &balancer{Config: c, locks: map[string]*sync.Mutex{}, reserved: map[string][]netip.Addr{}}
+}
+
+func (b *balancer) name(svc *v1.Service) string {
+	h := sha256.Sum256([]byte(b.Cluster + "/" + string(svc.UID)))
+	return "plumbline-lb-" + hex.EncodeToString(h[:6])
+}
+
+func (b *balancer) lock(name string) (unlock func()) {
+	b.mu.Lock()
+	l, ok := b.locks[name]
+	if !ok {
+		l = &sync.Mutex{}
+		b.locks[name] = l
+	}
+	b.mu.Unlock()
+	l.Lock()
+	return l.Unlock
+}
+
+func (b *balancer) find(ctx context.Context, name string) (instance.Instance, bool, error) {
+	all, err := b.Instances.List(ctx)
+	for _, i := range all {
+		if i.Name == name {
+			return i, true, nil
+		}
+	}
+	return instance.Instance{}, false, err
+}
+
+func (b *balancer) dir(name string) runDir { return newRunDir(filepath.Join(b.StateDir, name)) }
+
+// ensure makes the load balancer of svc what it should be, and returns its
+// addresses. With firstRound it returns only when every server had a check
+// result.
+func (b *balancer) ensure(ctx context.Context, svc *v1.Service, nodes []*v1.Node, firstRound bool) ([]netip.Addr, error) {
+	name := b.name(svc)
+	defer b.lock(name)()
+	have, exists, err := b.find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	spec, lb, err := b.plan(ctx, svc, nodes, have)
+	if isRefusal(err) {
+		return nil, b.withdraw(ctx, svc, name, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	cfg := haproxy.Config{LB: lb, Profile: b.Profile, Dir: instance.RunDir}
+	if exists && !(have.Running && b.Instances.Matches(have, spec)) {
+		b.Log.Info("load balancer is replaced", "lb", lb.Service, "container", name, "running", have.Running)
+		if err := b.Instances.Stop(ctx, name); err != nil {
+			return nil, err
+		}
+		exists = false
+	}
+	if exists {
+		err = b.converge(ctx, name, cfg)
+	} else {
+		err = b.start(ctx, spec, cfg)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load balancer of %s: %w", lb.Service, err)
+	}
+	if firstRound {
+		err = b.awaitFirstRound(ctx, name, lb)
+	}
+	return spec.Addrs, err
+}
+
+// plan decides everything that needs no running HAProxy.
+func (b *balancer) plan(ctx context.Context, svc *v1.Service, nodes []*v1.Node, have instance.Instance) (instance.Spec, lbplan.LB, error) {
+	name := b.name(svc)
+	lb, err := lbplan.Build(svc, nodes)
+	if err != nil {
+		return instance.Spec{}, lb, err
+	}
+	addrs, err := b.addresses(ctx, svc, lb, name, have.Addrs)
+	if err != nil {
+		return instance.Spec{}, lb, err
+	}
+	d := b.dir(name)
+	return instance.Spec{Name: name, Service: lb.Service, UID: string(svc.UID), Dir: d.path, Addrs: addrs, Owner: d.owner()}, lb, nil
+}
+
+// addresses chooses one address per family, in the Service's order, and
+// reserves them against a Service that is planned at the same time.
+func (b *balancer) addresses(ctx context.Context, svc *v1.Service, lb lbplan.LB, name string, recorded []netip.Addr) ([]netip.Addr, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	taken, err := b.Instances.Taken(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for other, addrs := range b.reserved {
+		for _, a := range addrs {
+			taken[a] = other
+		}
+	}
+	for a, who := range taken {
+		if who == name {
+			delete(taken, a)
+		}
+	}
+	var out []netip.Addr
+	for _, f := range lb.Families {
+		rng, ok := b.Ranges[f]
+		if !ok {
+			return nil, &lbplan.Refusal{Reason: fmt.Sprintf("no load-balancer addresses of IP family %s on this network", f)}
+		}
+		req := lbplan.AddressRequest{
+			Key:       b.Cluster + "/" + lb.Service,
+			Recorded:  ofFamily(recorded, f),
+			Published: ofFamily(published(svc), f),
+		}
+		if lb.Pinned.IsValid() && lbplan.FamilyOf(lb.Pinned) == f {
+			req.Pinned = lb.Pinned
+		}
+		a, err := lbplan.ChooseAddress(req, rng, taken)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	b.reserved[name] = out
+	return out, nil
+}
+
+func published(svc *v1.Service) []netip.Addr {
+	var out []netip.Addr
+	for _, in := range svc.Status.LoadBalancer.Ingress {
+		if a, err := netip.ParseAddr(in.IP); err == nil {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func ofFamily(addrs []netip.Addr, f lbplan.Family) netip.Addr {
+	for _, a := range addrs {
+		if lbplan.FamilyOf(a) == f {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+// start runs a new HAProxy; all servers begin DOWN.
+func (b *balancer) start(ctx context.Context, spec instance.Spec, cfg haproxy.Config) error {
+	d := b.dir(spec.Name)
+	if err := errors.Join(d.make(), d.write(haproxy.ConfigFile, haproxy.Render(cfg)), d.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{}))); err != nil {
+		return err
+	}
+	if err := b.Recorder.Attach(spec.Name, spec.Service, d.path); err != nil {
+		return err
+	}
+	if err := b.Instances.Start(ctx, spec); err != nil {
+		return err
+	}
+	now, err := b.answering(ctx, spec.Name)
+	if err != nil {
+		return fmt.Errorf("container %s does not answer after its start (docker logs %s): %w", spec.Name, spec.Name, err)
+	}
+	b.Recorder.Seed(spec.Service, now.Servers)
+	b.Log.Info("load balancer started", "lb", spec.Service, "container", spec.Name, "addresses", spec.Addrs, "servers", len(now.Servers))
+	return nil
+}
+
+func (b *balancer) answering(ctx context.Context, name string) (haproxy.Running, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return haproxy.NewClient(b.dir(name).path).Await(ctx, func(haproxy.Running) bool { return true })
+}
+
+func (b *balancer) awaitFirstRound(ctx context.Context, name string, lb lbplan.LB) error {
+	wait, cancel := context.WithTimeout(ctx, b.Profile.FirstRound()+retryFirstRound)
+	defer cancel()
+	if _, err := haproxy.NewClient(b.dir(name).path).Await(wait, func(r haproxy.Running) bool { return r.Expected(lb) }); err != nil {
+		return api.NewRetryError(fmt.Sprintf("load balancer of %s: its first round of health checks is not finished", lb.Service), retryFirstRound)
+	}
+	return nil
+}
+
+// withdraw takes down what runs for a Service that is refused, so that it is
+// never half served, and returns the refusal.
+func (b *balancer) withdraw(ctx context.Context, svc *v1.Service, name string, refusal error) error {
+	err := b.drop(ctx, name)
+	if err == nil && len(svc.Status.LoadBalancer.Ingress) > 0 {
+		err = b.ClearStatus(ctx, svc)
+	}
+	return errors.Join(refusal, err)
+}
+
+// remove ends the load balancer called name; one that is not there is fine.
+func (b *balancer) remove(ctx context.Context, name string) error {
+	defer b.lock(name)()
+	return b.drop(ctx, name)
+}
+
+func (b *balancer) drop(ctx context.Context, name string) error {
+	if err := b.Instances.Stop(ctx, name); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	delete(b.reserved, name)
+	b.mu.Unlock()
+	b.Recorder.Detach(name)
+	return b.dir(name).remove()
+}
+
+// sweep adopts what runs and removes what no Service wants any more.
+func (b *balancer) sweep(ctx context.Context, wanted func(service, uid string) bool) error {
+	all, err := b.Instances.List(ctx)
+	if err != nil {
+		return err
+	}
+	kept := map[string]bool{}
+	for _, i := range all {
+		if !wanted(i.Service, i.UID) {
+			b.Log.Info("load balancer of a Service that is gone is removed", "lb", i.Service, "container", i.Name)
+			if err := b.remove(ctx, i.Name); err != nil {
+				return err
+			}
+			continue
+		}
+		kept[i.Name] = true
+		d := b.dir(i.Name)
+		if err := errors.Join(d.make(), b.Recorder.Attach(i.Name, i.Service, d.path)); err != nil {
+			return err
+		}
+		if now, err := haproxy.NewClient(d.path).Running(ctx); err == nil {
+			b.Recorder.Seed(i.Service, now.Servers)
+		}
+	}
+	return b.sweepDirs(kept)
+}
+
+func (b *balancer) sweepDirs(kept map[string]bool) error {
+	entries, err := os.ReadDir(b.StateDir)
+	if err != nil {
+		return fmt.Errorf("list the load balancers' directories: %w", err)
+	}
+	for _, e := range entries {
+		if e.IsDir() && !kept[e.Name()] {
+			if err := b.dir(e.Name()).remove(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

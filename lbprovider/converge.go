@@ -1,0 +1,95 @@
+package lbprovider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/lbprovider/haproxy"
+)
+
+// converge brings a running HAProxy to cfg: by its socket where that can be,
+// else by a reload. One that already runs cfg is not touched.
+func (b *balancer) converge(ctx context.Context, name string, cfg haproxy.Config) error {
+	d := b.dir(name)
+	if err := b.Recorder.Attach(name, cfg.LB.Service, d.path); err != nil {
+		return err
+	}
+	now, err := b.answering(ctx, name)
+	if err != nil {
+		return err
+	}
+	b.Recorder.Seed(cfg.LB.Service, now.Servers)
+	delta := haproxy.Change(now, cfg)
+	if delta.Reload {
+		return b.reload(ctx, d, cfg, now)
+	}
+	// Before anything changes: a crash from here on starts with cfg, all DOWN.
+	if err := errors.Join(d.write(haproxy.ConfigFile, haproxy.Render(cfg)), d.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{}))); err != nil {
+		return err
+	}
+	if len(delta.Commands) == 0 {
+		return nil
+	}
+	return b.command(ctx, d, cfg, delta)
+}
+
+// command changes servers through the socket and looks whether it worked.
+func (b *balancer) command(ctx context.Context, d runDir, cfg haproxy.Config, delta haproxy.Delta) error {
+	c := haproxy.NewClient(d.path)
+	if !delta.Done() {
+		b.Recorder.LB(cfg.LB.Service, stateRuntime, fmt.Sprintf("%d server changes", len(delta.Commands)-delta.Drains))
+	}
+	var answers []string
+	for _, line := range delta.Commands {
+		answer, err := c.Do(ctx, line)
+		if err != nil {
+			return err
+		}
+		answers = append(answers, strings.Join(strings.Fields(answer), " "))
+	}
+	now, err := c.Running(ctx)
+	if err != nil {
+		return err
+	}
+	b.Recorder.Seed(cfg.LB.Service, now.Servers)
+	if haproxy.Change(now, cfg).Done() {
+		b.Log.Info("load balancer changed at runtime", "lb", cfg.LB.Service, "commands", len(delta.Commands))
+		return nil
+	}
+	b.Log.Warn("runtime commands did not do it, reloading", "lb", cfg.LB.Service, "commands", delta.Commands, "answers", answers)
+	return b.reload(ctx, d, cfg, now)
+}
+
+// reload starts a worker with cfg that takes over the listening sockets and
+// the states of servers. The file of states is only for this worker: right
+// after, it says DOWN again for one that a crash would start. If no worker
+// takes over, the old one serves on and its configuration is put back.
+func (b *balancer) reload(ctx context.Context, d runDir, cfg haproxy.Config, now haproxy.Running) error {
+	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
+	defer cancel()
+	old, err := d.read(haproxy.ConfigFile)
+	if err != nil {
+		return fmt.Errorf("read the running configuration: %w", err)
+	}
+	if err := errors.Join(d.write(haproxy.ConfigFile, haproxy.Render(cfg)), d.write(haproxy.StatesFile, haproxy.StateFile(cfg, now))); err != nil {
+		return err
+	}
+	b.Recorder.LB(cfg.LB.Service, stateReload, "")
+	c := haproxy.NewClient(d.path)
+	if err := c.Reload(ctx, now, haproxy.BaseOf(cfg)); err != nil {
+		return errors.Join(err, d.write(haproxy.ConfigFile, old), d.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{})))
+	}
+	if err := d.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{})); err != nil {
+		return err
+	}
+	after, err := c.Running(ctx)
+	if err != nil {
+		return err
+	}
+	b.Recorder.Seed(cfg.LB.Service, after.Servers)
+	b.Log.Info("load balancer reloaded", "lb", cfg.LB.Service, "servers", len(after.Servers), "at", record.Now())
+	return nil
+}

@@ -1,0 +1,113 @@
+package haproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	commandTimeout = 5 * time.Second
+	pollEvery      = 50 * time.Millisecond
+)
+
+// Client speaks to one HAProxy through the sockets in its directory.
+type Client struct{ dir string }
+
+// NewClient returns a client for the HAProxy whose files are in dir (as this
+// process sees it).
+func NewClient(dir string) *Client { return &Client{dir: dir} }
+
+// Do sends one line to the stats socket and returns the answer.
+func (c *Client) Do(ctx context.Context, line string) (string, error) {
+	return c.ask(ctx, StatsSocket, line)
+}
+
+func (c *Client) ask(ctx context.Context, socket, line string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	path := filepath.Join(c.dir, socket)
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return "", fmt.Errorf("ask HAProxy: %w", err)
+	}
+	defer conn.Close()
+	if t, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(t); err != nil {
+			return "", fmt.Errorf("ask HAProxy at %s: %w", path, err)
+		}
+	}
+	if _, err := io.WriteString(conn, line+"\n"); err != nil {
+		return "", fmt.Errorf("ask HAProxy at %s: %w", path, err)
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil {
+		return "", fmt.Errorf("ask HAProxy at %s %.60q: %w", path, line, err)
+	}
+	return string(answer), nil
+}
+
+// Running asks the process what it runs.
+func (c *Client) Running(ctx context.Context) (Running, error) {
+	info, err := c.Do(ctx, "show info")
+	if err != nil {
+		return Running{}, err
+	}
+	var r Running
+	for line := range strings.Lines(info) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		switch key {
+		case "description":
+			r.Base = value
+		case "Pid":
+			if r.PID, err = strconv.Atoi(value); err != nil {
+				return Running{}, fmt.Errorf("read HAProxy's pid: %w", err)
+			}
+		}
+	}
+	if r.PID == 0 {
+		return Running{}, fmt.Errorf("HAProxy at %s tells no pid: %.80q", c.dir, info)
+	}
+	states, err := c.Do(ctx, "show servers state")
+	if err != nil {
+		return Running{}, err
+	}
+	r.Servers, err = parseServers(states)
+	return r, err
+}
+
+// Reload has the master start a worker with the configuration on disk and
+// waits until that worker, not old, answers with the wanted base.
+func (c *Client) Reload(ctx context.Context, old Running, base string) error {
+	// The master closes the connection while it executes itself anew, so an
+	// EOF or reset here says nothing. Whether it worked is seen below.
+	_, askErr := c.ask(ctx, MasterSocket, "reload")
+	if _, err := c.Await(ctx, func(r Running) bool { return r.PID != old.PID && r.Base == base }); err != nil {
+		return fmt.Errorf("reload: no new worker took over: %w", errors.Join(err, askErr))
+	}
+	return nil
+}
+
+// Await asks until ok or ctx ends; then it returns what it saw last.
+func (c *Client) Await(ctx context.Context, ok func(Running) bool) (Running, error) {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		r, err := c.Running(ctx)
+		if err == nil && ok(r) {
+			return r, nil
+		}
+		select {
+		case <-ctx.Done():
+			return r, errors.Join(ctx.Err(), err)
+		case <-tick.C:
+		}
+	}
+}

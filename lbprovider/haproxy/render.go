@@ -1,0 +1,172 @@
+package haproxy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/lbprovider/lbplan"
+)
+
+// Files of one load balancer, in its directory.
+const (
+	ConfigFile   = "haproxy.cfg"
+	StatesFile   = "servers.state"
+	StatsSocket  = "stats.sock"
+	MasterSocket = "master.sock"
+	LogSocket    = "log.sock"
+)
+
+// MaxConns bounds the connections of one load balancer. Two descriptors each
+// fit into the limits a container usually gets.
+const MaxConns = 4000
+
+// affinityEntries bounds the stick table (about 50 bytes an entry).
+const affinityEntries = "100k"
+
+// Config is everything haproxy.cfg is made from.
+type Config struct {
+	LB      lbplan.LB
+	Profile Profile
+	Dir     string // of its files, as HAProxy sees it
+	// Bind is where to listen, by family. A family without an address listens
+	// on all: right for a container, whose only address is the LB's.
+	Bind map[lbplan.Family]netip.Addr
+}
+
+// Render writes haproxy.cfg.
+//
+// The description is a hash of all that only a reload can change, so that the
+// socket tells which configuration a process really runs.
+func Render(c Config) string {
+	body := renderGlobal(c) + renderDefaults(c)
+	servers := ""
+	base := body
+	for _, l := range c.LB.Listeners {
+		head, tail := renderListener(c, l), renderServers(c, l)
+		base += head
+		servers += head + tail
+	}
+	return "# Written by plumb-lb; do not edit.\nglobal\n  description " + digest(base) + "\n" + body + servers
+}
+
+// BaseOf is the hash in a rendered configuration's description.
+func BaseOf(c Config) string {
+	base := renderGlobal(c) + renderDefaults(c)
+	for _, l := range c.LB.Listeners {
+		base += renderListener(c, l)
+	}
+	return digest(base)
+}
+
+func digest(s string) string {
+	h := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(h[:8])
+}
+
+// renderGlobal: the log goes to a ring buffer that HAProxy forwards over a
+// unix stream. A datagram socket would lose rows in a burst (its queue holds
+// net.unix.max_dgram_qlen = 10) and while the provider is away; the ring
+// holds them until somebody listens on the path again. "timed" stamps each
+// row with microseconds where it happened.
+func renderGlobal(c Config) string {
+	return fmt.Sprintf(`  nbthread 1
+  maxconn %d
+  spread-checks 0
+  hard-stop-after 1h
+  stats socket %s mode 600 level admin expose-fd listeners
+  server-state-file %s
+  log ring@log len 2048 local0
+
+ring log
+  format timed
+  maxlen 2048
+  size 4194304
+  timeout connect 1s
+  timeout server 1h
+  server provider unix@%s
+
+`, MaxConns, path(c, StatsSocket), path(c, StatesFile), path(c, LogSocket))
+}
+
+func path(c Config, file string) string { return word(c.Dir + "/" + file) }
+
+func renderDefaults(c Config) string {
+	p := c.Profile
+	var b strings.Builder
+	b.WriteString("defaults\n  mode tcp\n  log global\n")
+	fmt.Fprintf(&b, "  log-format \"%s\"\n", logFormat)
+	b.WriteString("  option log-health-checks\n  load-server-state-from-file global\n")
+	fmt.Fprintf(&b, "  maxconn %d\n  balance roundrobin\n", MaxConns)
+	fmt.Fprintf(&b, "  option httpchk GET %s\n", c.LB.Check.Path)
+	if p.Retries >= 0 {
+		fmt.Fprintf(&b, "  retries %d\n", p.Retries)
+	}
+	fmt.Fprintf(&b, "  timeout connect %s\n", ms(p.Connect))
+	if p.CheckTimeout > 0 {
+		fmt.Fprintf(&b, "  timeout check %s\n", ms(p.CheckTimeout))
+	}
+	fmt.Fprintf(&b, "  timeout client %s\n  timeout server %s\n", ms(p.Idle), ms(p.Idle))
+	fmt.Fprintf(&b, "  default-server %s\n", checkParams(c))
+	return b.String()
+}
+
+func checkParams(c Config) string {
+	p := c.Profile
+	return fmt.Sprintf("check port %d inter %s fall %d rise %d", c.LB.Check.Port, ms(p.Inter), p.Fall, p.Rise)
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
+
+func renderListener(c Config, l lbplan.Listener) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nlisten %s\n  bind %s\n", proxyName(l), bind(c, l))
+	b.WriteString(renderSources(c.LB.Sources, l.Family))
+	if c.LB.Affinity > 0 {
+		table := "ip"
+		if l.Family == lbplan.V6 {
+			table = "ipv6"
+		}
+		fmt.Fprintf(&b, "  stick-table type %s size %s expire %s\n  stick on src\n", table, affinityEntries, ms(c.LB.Affinity))
+	}
+	return b.String()
+}
+
+func bind(c Config, l lbplan.Listener) string {
+	if a, ok := c.Bind[l.Family]; ok {
+		return netip.AddrPortFrom(a, l.Port).String()
+	}
+	if l.Family == lbplan.V6 {
+		return fmt.Sprintf("[::]:%d v6only", l.Port)
+	}
+	return fmt.Sprintf("0.0.0.0:%d", l.Port)
+}
+
+// renderSources rejects before a session exists: nothing of the client reaches
+// a server. A list without an entry of this family rejects everybody.
+func renderSources(sources []netip.Prefix, f lbplan.Family) string {
+	if len(sources) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for _, p := range sources {
+		if lbplan.FamilyOf(p.Addr()) == f {
+			fmt.Fprintf(&b, "  acl allowed src %s\n", p)
+		}
+	}
+	if b.Len() == 0 {
+		return "  tcp-request connection reject\n"
+	}
+	return b.String() + "  tcp-request connection reject unless allowed\n"
+}
+
+func renderServers(c Config, l lbplan.Listener) string {
+	var b strings.Builder
+	for _, s := range l.Servers {
+		fmt.Fprintf(&b, "  server %s %s\n", serverName(s.Node), s.Addr)
+	}
+	return b.String()
+}

@@ -1,0 +1,176 @@
+// Package lbprovider is a cloud provider for clusters on one host: it gives
+// each Service of type LoadBalancer an HAProxy of its own and an address that
+// stays.
+//
+//	EnsureLoadBalancer -> lbplan.Build -> lbplan.ChooseAddress
+//	                   -> haproxy.Change -> socket commands, a reload, or instances.Start
+//
+// The service controller of k8s.io/cloud-provider drives it; Events, the
+// finalizer, retries and the choice of nodes are that controller's.
+//
+// Nothing is remembered in this process that could not be found again: the
+// address of a load balancer is in its container's labels and in the Service's
+// status, what it runs is asked of its socket. So it may be killed at any
+// point; load balancers go on without it.
+//
+// A Service that cannot be served as it is written (UDP, no nodePorts, a taken
+// address …) is refused whole: what ran for it is taken down, its status is
+// cleared, and the reason goes into the controller's SyncLoadBalancerFailed
+// Event. An outage of Docker or the API is no refusal: what runs, runs on.
+package lbprovider
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+
+	v1 "k8s.io/api/core/v1"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/plumbline/plumbline/lbprovider/haproxy"
+	"github.com/plumbline/plumbline/lbprovider/instance"
+	"github.com/plumbline/plumbline/lbprovider/lbplan"
+)
+
+// Name is the provider's name; it is kind's, because node.spec.providerID is
+// written by kind.
+const Name = "kind"
+
+// instances runs the HAProxy processes: containers on kind.
+type instances interface {
+	List(ctx context.Context) ([]instance.Instance, error)
+	Matches(i instance.Instance, s instance.Spec) bool
+	Start(ctx context.Context, s instance.Spec) error
+	Stop(ctx context.Context, name string) error
+	Taken(ctx context.Context) (map[netip.Addr]string, error)
+}
+
+// machines finds what a node runs in.
+type machines interface {
+	Machine(ctx context.Context, node string) (instance.Machine, bool, error)
+}
+
+// Config is what a Provider needs. Constant after New.
+type Config struct {
+	Cluster   string
+	Ranges    map[lbplan.Family]netip.Prefix // one per family that can be served
+	Profile   haproxy.Profile
+	StateDir  string // of this cluster; one directory per load balancer below it
+	Instances instances
+	Machines  machines
+	Recorder  *Recorder
+	// ClearStatus removes status.loadBalancer of a Service that is refused;
+	// the service controller only writes it on success.
+	ClearStatus func(ctx context.Context, svc *v1.Service) error
+	Log         *slog.Logger
+}
+
+// Provider implements cloudprovider.Interface with LoadBalancer and
+// InstancesV2. Safe for concurrent use.
+type Provider struct {
+	balancer *balancer
+	nodes    *nodes
+}
+
+var (
+	_ cloudprovider.Interface    = (*Provider)(nil)
+	_ cloudprovider.LoadBalancer = (*Provider)(nil)
+	_ cloudprovider.InstancesV2  = (*nodes)(nil)
+)
+
+// New returns a provider. Sweep should be called once before it is used.
+func New(c Config) *Provider {
+	return &Provider{balancer: newBalancer(c), nodes: &nodes{cluster: c.Cluster, machines: c.Machines}}
+}
+
+// Sweep attaches to the load balancers that run, and removes those whose
+// Service is gone: wanted says whether a Service (namespace/name and UID) is
+// still the controller's to serve or to clean up.
+func (p *Provider) Sweep(ctx context.Context, wanted func(service, uid string) bool) error {
+	return p.balancer.sweep(ctx, wanted)
+}
+
+// GetLoadBalancerName implements cloudprovider.LoadBalancer.
+func (p *Provider) GetLoadBalancerName(_ context.Context, _ string, svc *v1.Service) string {
+	return p.balancer.name(svc)
+}
+
+// GetLoadBalancer implements cloudprovider.LoadBalancer.
+func (p *Provider) GetLoadBalancer(ctx context.Context, _ string, svc *v1.Service) (*v1.LoadBalancerStatus, bool, error) {
+	i, ok, err := p.balancer.find(ctx, p.balancer.name(svc))
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	return status(svc, i.Addrs), true, nil
+}
+
+// EnsureLoadBalancer implements cloudprovider.LoadBalancer. It returns after
+// the first round of health checks.
+func (p *Provider) EnsureLoadBalancer(ctx context.Context, _ string, svc *v1.Service, nodes []*v1.Node) (*v1.LoadBalancerStatus, error) {
+	addrs, err := p.balancer.ensure(ctx, svc, nodes, true)
+	if err != nil {
+		return nil, err
+	}
+	return status(svc, addrs), nil
+}
+
+// UpdateLoadBalancer implements cloudprovider.LoadBalancer. A Service without
+// a load balancer (it was refused) stays without.
+func (p *Provider) UpdateLoadBalancer(ctx context.Context, _ string, svc *v1.Service, nodes []*v1.Node) error {
+	_, ok, err := p.balancer.find(ctx, p.balancer.name(svc))
+	if err != nil || !ok {
+		return err
+	}
+	_, err = p.balancer.ensure(ctx, svc, nodes, false)
+	return err
+}
+
+// EnsureLoadBalancerDeleted implements cloudprovider.LoadBalancer.
+func (p *Provider) EnsureLoadBalancerDeleted(ctx context.Context, _ string, svc *v1.Service) error {
+	return p.balancer.remove(ctx, p.balancer.name(svc))
+}
+
+// status publishes addrs with ipMode Proxy: HAProxy ends the client's
+// connection, so a dataplane must not short-circuit the address (KEP-1860).
+func status(svc *v1.Service, addrs []netip.Addr) *v1.LoadBalancerStatus {
+	mode := v1.LoadBalancerIPModeProxy
+	var ports []v1.PortStatus
+	for _, p := range svc.Spec.Ports {
+		ports = append(ports, v1.PortStatus{Port: p.Port, Protocol: v1.ProtocolTCP})
+	}
+	s := &v1.LoadBalancerStatus{}
+	for _, a := range addrs {
+		s.Ingress = append(s.Ingress, v1.LoadBalancerIngress{IP: a.String(), IPMode: &mode, Ports: ports})
+	}
+	return s
+}
+
+func isRefusal(err error) bool { return errors.As(err, new(*lbplan.Refusal)) }
+
+// Initialize implements cloudprovider.Interface; there is nothing to start.
+func (p *Provider) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
+
+// LoadBalancer implements cloudprovider.Interface.
+func (p *Provider) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return p, true }
+
+// InstancesV2 implements cloudprovider.Interface.
+func (p *Provider) InstancesV2() (cloudprovider.InstancesV2, bool) { return p.nodes, true }
+
+// Instances implements cloudprovider.Interface.
+func (p *Provider) Instances() (cloudprovider.Instances, bool) { return nil, false }
+
+// Zones implements cloudprovider.Interface.
+func (p *Provider) Zones() (cloudprovider.Zones, bool) { return nil, false }
+
+// Clusters implements cloudprovider.Interface.
+func (p *Provider) Clusters() (cloudprovider.Clusters, bool) { return nil, false }
+
+// Routes implements cloudprovider.Interface.
+func (p *Provider) Routes() (cloudprovider.Routes, bool) { return nil, false }
+
+// ProviderName implements cloudprovider.Interface.
+func (p *Provider) ProviderName() string { return Name }
+
+// HasClusterID implements cloudprovider.Interface.
+func (p *Provider) HasClusterID() bool { return true }

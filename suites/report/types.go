@@ -1,0 +1,117 @@
+// Package report renders a run's verdicts. A Summary is the source; it is
+// written as summary.json, and junit.xml, report.md, report.html and the
+// terminal table follow from it alone. Rendering is pure; Write does the I/O.
+package report
+
+import (
+	"time"
+
+	"github.com/plumbline/plumbline/suites/verdict"
+	"github.com/plumbline/plumbline/suites/verdict/model"
+)
+
+// The version of summary.json. A field may be added; a change of meaning takes
+// a new version.
+const (
+	APIVersion = "plumbline.io/v1alpha1"
+	Kind       = "DisruptionReport"
+)
+
+// Mode says what a row's dataplane does with terminating endpoints.
+type Mode string
+
+const (
+	Fallback Mode = "fallback"
+	Ignore   Mode = "ignore"
+)
+
+// Summary is a whole run.
+type Summary struct {
+	APIVersion  string      `json:"apiVersion"` // set by Write
+	Kind        string      `json:"kind"`       // set by Write
+	Scenario    string      `json:"scenario"`
+	Title       string      `json:"title,omitempty"` // one line for people
+	Started     time.Time   `json:"started"`
+	Finished    time.Time   `json:"finished"`
+	Environment Environment `json:"environment"`
+	LB          LB          `json:"lb"`
+	Settings    Settings    `json:"settings"`
+	Rows        []Row       `json:"rows"`
+	Error       string      `json:"error,omitempty"` // the run ended early: why
+	ExitCode    int         `json:"exitCode"`        // set by Write
+}
+
+// Environment is where the run took place.
+type Environment struct {
+	Plumbline  string `json:"plumbline,omitempty"` // own version
+	OS         string `json:"os,omitempty"`
+	Kernel     string `json:"kernel"`
+	CPUs       int    `json:"cpus"`
+	MemoryMiB  int    `json:"memoryMiB,omitempty"`
+	Kubernetes string `json:"kubernetes"`
+	Nodes      int    `json:"nodes,omitempty"`
+	IPFamily   string `json:"ipFamily,omitempty"`
+}
+
+// LB is the load balancer's profile as it was configured.
+type LB struct {
+	Kind       string        `json:"kind"` // e.g. "haproxy 2.6.12 (mode tcp)"
+	Profile    string        `json:"profile"`
+	Interval   time.Duration `json:"interval"` // durations are nanoseconds in JSON
+	Fast       time.Duration `json:"fast,omitempty"`
+	Down       time.Duration `json:"down,omitempty"`
+	Fall       int           `json:"fall"`
+	Rise       int           `json:"rise"`
+	Connect    time.Duration `json:"connect"`
+	Client     time.Duration `json:"client,omitempty"`
+	Server     time.Duration `json:"server,omitempty"`
+	Retries    int           `json:"retries"`
+	Redispatch bool          `json:"redispatch"`
+	Balance    string        `json:"balance"`
+}
+
+// Settings are the run's own.
+type Settings struct {
+	Rate     float64       `json:"rate"`
+	Timeout  time.Duration `json:"timeout"`
+	Deadline time.Duration `json:"deadline"`
+	Delay    time.Duration `json:"delay"` // the workload's shutdown delay
+	PreStop  time.Duration `json:"preStop,omitempty"`
+	Grace    time.Duration `json:"grace"`
+	MinReady time.Duration `json:"minReady,omitempty"`
+	Unready  bool          `json:"unreadyOnSigterm,omitempty"`
+	Seed     uint64        `json:"seed"`
+	Rollouts int           `json:"rollouts"`          // wanted per row
+	Budget   int           `json:"budget"`            // lost requests an own fallback row may have in all
+	Nominal  bool          `json:"nominal,omitempty"` // an anecdote (E1-E3): ignore rows are not held against the band
+}
+
+// Row is one dataplane in one mode.
+type Row struct {
+	Name      string `json:"name"` // unique, e.g. "plumb-nftables ignore+drop"
+	Dataplane string `json:"dataplane"`
+	Version   string `json:"version,omitempty"`
+	Own       bool   `json:"own"`
+	Mode      Mode   `json:"mode"`
+	NoLocal   string `json:"noLocal,omitempty"` // drop or reject
+
+	Wanted   int               `json:"wanted"`            // rollouts that were to be counted
+	Rollouts []verdict.Rollout `json:"rollouts"`          // counted
+	Invalid  []verdict.Rollout `json:"invalid,omitempty"` // run, shown, not counted
+
+	Predicted *model.Prediction `json:"predicted,omitempty"` // of len(Rollouts) rollouts together; nil: no model
+	Error     string            `json:"error,omitempty"`     // the row could not be run (to its end)
+	Word      Word              `json:"word"`                // set by Write
+	Sequence  string            `json:"sequence,omitempty"`  // E1-E3: what the client saw, one line per probe
+}
+
+// Word is a row's verdict.
+type Word string
+
+const (
+	Pass    Word = "pass"    // an own fallback row within budget
+	Fail    Word = "FAIL"    // an own fallback row that lost more
+	Info    Word = "info"    // informs only
+	Blind   Word = "blind"   // an own ignore row lost less than the model allows: the harness does not see
+	Invalid Word = "invalid" // not enough rollouts that may be believed
+)

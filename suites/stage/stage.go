@@ -1,0 +1,144 @@
+// Package stage brings up what a scenario on kind runs on: images, a cluster, a
+// load balancer provider. It is the wiring shared by the suites and the CLI.
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/plumbline/plumbline/ci"
+	"github.com/plumbline/plumbline/fixtures/host"
+	"github.com/plumbline/plumbline/fixtures/image"
+	"github.com/plumbline/plumbline/fixtures/nodeimage"
+)
+
+// StateDir holds what lives only as long as a run: kubeconfigs, sockets, locks.
+const StateDir = "/run/plumbline"
+
+// Images makes every image of a run, by build or by pull.
+type Images struct {
+	engine *image.Engine
+	node   *nodeimage.Builder
+	pins   ci.Versions
+	pull   bool // a registry answered
+	bin    string
+	log    *slog.Logger
+}
+
+// NewImages connects to Docker and looks whether a registry answers; that alone
+// decides between pulling and building, and it says which.
+func NewImages(ctx context.Context, progress io.Writer, log *slog.Logger) (*Images, error) {
+	root, err := SourceRoot()
+	if err != nil {
+		return nil, err
+	}
+	pins, err := ci.Pins()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, fmt.Errorf("find the cache directory: %w", err)
+	}
+	engine, err := image.NewEngine(ctx, progress, log)
+	if err != nil {
+		return nil, err
+	}
+	i := &Images{engine: engine, pins: pins, pull: host.RegistryReachable(ctx), bin: filepath.Join(root, "bin"), log: log}
+	i.node = &nodeimage.Builder{
+		Engine: engine, Root: root, CacheDir: filepath.Join(cache, "plumbline"),
+		Kubernetes: pins.Kubernetes, Suite: pins.DebianSuite, Log: log,
+	}
+	if i.pull {
+		log.Info("an image registry answers: node, Debian and kube-proxy images are pulled")
+	} else {
+		log.Info("no image registry answers: all images are built here")
+	}
+	return i, nil
+}
+
+// Engine is the Docker engine that holds the images.
+func (i *Images) Engine() *image.Engine { return i.engine }
+
+// BuildNode builds the node image even where one could be pulled.
+func (i *Images) BuildNode(ctx context.Context) (string, error) { return i.node.Build(ctx) }
+
+// Node is the kind node image.
+func (i *Images) Node(ctx context.Context) (string, error) {
+	if i.pull {
+		return i.pins.KindNodeImage, i.engine.Pull(ctx, i.pins.KindNodeImage)
+	}
+	return i.node.Build(ctx)
+}
+
+// KubeProxy is upstream's kube-proxy.
+func (i *Images) KubeProxy(ctx context.Context) (string, error) {
+	if i.pull {
+		return i.pins.KubeProxyImage, i.engine.Pull(ctx, i.pins.KubeProxyImage)
+	}
+	binary, err := i.node.Binary(ctx, "kube-proxy")
+	if err != nil {
+		return "", err
+	}
+	return i.fromDebian(ctx, "kube-proxy", image.Files{"kube-proxy": binary})
+}
+
+// HAProxy is the load balancer's image.
+func (i *Images) HAProxy(ctx context.Context) (string, error) {
+	return i.fromDebian(ctx, "haproxy", nil)
+}
+
+// Proxy is the own node agent's image.
+func (i *Images) Proxy(ctx context.Context) (string, error) { return i.own(ctx, "plumb-proxy") }
+
+// Echo is the workload's image.
+func (i *Images) Echo(ctx context.Context) (string, error) { return i.own(ctx, "plumb-echo") }
+
+// Program is the path of one of the project's own programs.
+func (i *Images) Program(name string) string { return filepath.Join(i.bin, name) }
+
+// Kubernetes is the version the clusters run.
+func (i *Images) Kubernetes() string { return i.pins.Kubernetes }
+
+func (i *Images) own(ctx context.Context, name string) (string, error) {
+	return i.engine.Ensure(ctx, image.Recipe{Name: name, Files: image.Files{name: i.Program(name)}})
+}
+
+func (i *Images) fromDebian(ctx context.Context, name string, files image.Files) (string, error) {
+	base := i.pins.DebianImage
+	var err error
+	if i.pull {
+		err = i.engine.Pull(ctx, base)
+	} else {
+		base, err = i.engine.BuildBase(ctx, i.pins.DebianSuite)
+	}
+	if err != nil {
+		return "", err
+	}
+	return i.engine.Ensure(ctx, image.Recipe{Name: name, Base: base, Files: files})
+}
+
+// SourceRoot finds the source tree from which images and programs are built:
+// above the working directory, or above the running program.
+func SourceRoot() (string, error) {
+	var starts []string
+	if wd, err := os.Getwd(); err == nil {
+		starts = append(starts, wd)
+	}
+	if exe, err := os.Executable(); err == nil {
+		starts = append(starts, filepath.Dir(exe))
+	}
+	for _, dir := range starts {
+		for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+			if _, err := os.Stat(filepath.Join(dir, "fixtures/nodeimage/Dockerfile")); err == nil {
+				return dir, nil
+			}
+		}
+	}
+	return "", errors.New("no Plumbline source tree above the working directory or this program; run it from a clone")
+}

@@ -1,0 +1,106 @@
+package verdict
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/plumbline/plumbline/fixtures/record"
+)
+
+// Classify names the outcome of one attempt for a client that waits timeout.
+// What came later than that did not come in time, whatever it was: attempts
+// run to the probe's hard deadline and are cut here, so that one recording
+// serves every timeout.
+func Classify(a record.Attempt, timeout time.Duration) Class {
+	switch {
+	case a.Failure == record.FailNotSent:
+		return NotSent
+	case a.Phase == record.PhaseDial && localFailure(a.Failure):
+		return DialLocal
+	case late(a.End, a.Start, timeout):
+		if a.Connected == 0 || late(a.Connected, a.Start, timeout) {
+			return DialTimeout
+		}
+		return RespTimeout
+	case a.Failure != "":
+		return classifyFailure(a.Phase, a.Failure)
+	case a.Phase != record.PhaseDone:
+		return Unclassified // the record contradicts itself
+	}
+	return classifyAnswer(a)
+}
+
+func late(at, start int64, timeout time.Duration) bool {
+	return at-start > timeout.Nanoseconds()
+}
+
+// localFailure tells this host's own limits from the network's answers. EPERM
+// is netfilter refusing our own SYN on the way out.
+func localFailure(f string) bool {
+	switch f {
+	case "EADDRNOTAVAIL", "EADDRINUSE", "EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "EAGAIN", "EPERM", "EINVAL", "EAFNOSUPPORT":
+		return true
+	}
+	return false
+}
+
+func classifyFailure(p record.Phase, f string) Class {
+	byFailure := map[record.Phase]map[string]Class{
+		record.PhaseDial: {
+			"ECONNREFUSED": DialRefused, "ECONNRESET": DialReset, "ECONNABORTED": DialReset,
+			"ETIMEDOUT": DialTimeout, record.FailTimeout: DialTimeout,
+			// The kernel's tables of ICMP errors: icmp_err_convert in
+			// net/ipv4/icmp.c and tab_unreach in net/ipv6/icmp.c.
+			"EHOSTUNREACH": DialICMP, "ENETUNREACH": DialICMP, "EACCES": DialICMP,
+			"ENOPROTOOPT": DialICMP, "EHOSTDOWN": DialICMP, "ENONET": DialICMP, "EOPNOTSUPP": DialICMP,
+		},
+		record.PhaseWrite: {
+			"EPIPE": WriteEPIPE, "ECONNRESET": ResetBeforeResp,
+			"ETIMEDOUT": RespTimeout, record.FailTimeout: RespTimeout,
+		},
+		record.PhaseRead: {
+			record.FailEOF: EOFBeforeResp, "ECONNRESET": ResetBeforeResp,
+			"ETIMEDOUT": RespTimeout, record.FailTimeout: RespTimeout,
+		},
+		record.PhaseBody: {
+			record.FailEOF: ShortBody, "ECONNRESET": ResetMidBody, record.FailProto: BadBody,
+			"ETIMEDOUT": RespTimeout, record.FailTimeout: RespTimeout,
+		},
+	}
+	if c, ok := byFailure[p][f]; ok {
+		return c
+	}
+	return Unclassified
+}
+
+func classifyAnswer(a record.Attempt) Class {
+	took := a.End - a.Start
+	switch {
+	case a.Status >= 500:
+		return classify5xx(a)
+	case a.Status >= 400:
+		return HTTP4xx
+	case a.Status != http.StatusOK || !a.BodyOK:
+		return BadBody
+	case a.Connected-a.Start >= SlowAfter.Nanoseconds():
+		return OKSlowConnect
+	case a.Retrans > 0:
+		return OKRetrans
+	case took >= SlowAfter.Nanoseconds():
+		return OKSlow
+	case a.Terminating:
+		return OKFromTerminating
+	}
+	return OK
+}
+
+// classify5xx: a proxy's own error page carries no pod's name.
+func classify5xx(a record.Attempt) Class {
+	switch a.Status {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		if a.Pod == "" {
+			return HTTP5xxLB
+		}
+	}
+	return HTTP5xxApp
+}

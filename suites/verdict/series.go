@@ -1,0 +1,64 @@
+package verdict
+
+import (
+	"github.com/plumbline/plumbline/fixtures/record"
+)
+
+// series keeps what a drawing needs: every attempt that was not plainly good,
+// every n-th of the others, and the changes of state in between.
+func series(out []outcome, events []record.Event, samples int, rel func(int64) float64) Series {
+	var s Series
+	if len(out) == 0 {
+		return s
+	}
+	from, to := out[0].Intended, out[len(out)-1].Intended
+	s.From, s.To = rel(from), rel(to)
+	plain := func(c Class) bool { return c == OK || c == OKFromTerminating }
+	n := 0
+	for _, o := range out {
+		if plain(o.class) {
+			n++
+		}
+	}
+	step := max(1, (n+max(samples, 1)-1)/max(samples, 1))
+	i := 0
+	for _, o := range out {
+		if plain(o.class) {
+			i++
+			if (i-1)%step != 0 {
+				continue
+			}
+		}
+		s.Points = append(s.Points, Point{
+			T: rel(o.Intended), Class: o.class, Node: o.node,
+			Took: seconds(o.End - o.Start), Pod: o.Pod, Cause: o.cause,
+		})
+	}
+	s.Changes = changes(events, to, rel)
+	return s
+}
+
+// changes leaves out what changed nothing (the same state reported again).
+func changes(events []record.Event, to int64, rel func(int64) float64) []Change {
+	type key struct {
+		kind      record.Kind
+		node, pod string
+	}
+	last := map[key]string{}
+	var all []Change
+	for _, e := range events {
+		at := changedAt(e)
+		if at > to {
+			continue
+		}
+		k := key{e.Kind, e.Node, e.Pod}
+		if e.Kind != record.KindAct && e.Kind != record.KindLB {
+			if was, ok := last[k]; ok && was == e.State {
+				continue
+			}
+			last[k] = e.State
+		}
+		all = append(all, Change{T: rel(at), Kind: e.Kind, State: e.State, Node: e.Node, Pod: e.Pod})
+	}
+	return all
+}

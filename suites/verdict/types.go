@@ -1,0 +1,265 @@
+// Package verdict says what the records of a run mean. It is pure: it does no
+// I/O, reads no clock, keeps no state; the same records give the same verdict.
+//
+// The path: Classify names the outcome of one attempt at a given client
+// timeout; Judge joins the attempts of one rollout with the load balancer's log
+// and with the observed states, and returns counts, windows, causes, the loss
+// that the observed states explain (Reconstruction), and whether the harness
+// itself may be believed (Valid).
+//
+// Time in a Rollout is float64 seconds after the rollout's origin, the deletion
+// of the old pod; durations are float64 seconds as well.
+package verdict
+
+import (
+	"time"
+
+	"github.com/plumbline/plumbline/fixtures/record"
+)
+
+// Class is the outcome of one attempt, as the client saw it.
+type Class string
+
+// Successes. The slow ones are successes that the client noticed.
+const (
+	OK                Class = "ok"
+	OKFromTerminating Class = "ok_from_terminating" // answered by a pod that had received SIGTERM
+	OKSlowConnect     Class = "ok_slow_connect"     // handshake took SlowAfter or longer: a resent SYN
+	OKRetrans         Class = "ok_retrans"          // the client's socket resent something
+	OKSlow            Class = "ok_slow"             // complete answer after SlowAfter or longer: the LB's own dial was slow
+)
+
+// Losses.
+const (
+	DialRefused     Class = "dial_refused"
+	DialReset       Class = "dial_reset"
+	DialTimeout     Class = "dial_timeout"
+	DialICMP        Class = "dial_icmp" // host, net or protocol unreachable, administratively prohibited
+	EOFBeforeResp   Class = "eof_before_resp"
+	ResetBeforeResp Class = "reset_before_resp"
+	ResetMidBody    Class = "reset_mid_body"
+	ShortBody       Class = "short_body" // closed in the middle of the answer
+	RespTimeout     Class = "resp_timeout"
+	WriteEPIPE      Class = "write_epipe"
+	HTTP4xx         Class = "http_4xx"
+	HTTP5xxApp      Class = "http_5xx_app"
+	HTTP5xxLB       Class = "http_5xx_lb"   // a proxy's own error page: 502, 503 or 504 that no pod signed
+	WrongBackend    Class = "wrong_backend" // a complete answer from another node than the LB's target, under eTP=Local
+	BadBody         Class = "bad_body"      // not HTTP, not 200, or not the workload's answer to this request
+	Unclassified    Class = "unclassified"  // a failure this table does not know; a loss until it is explained
+)
+
+// Failures of the harness: neither success nor loss.
+const (
+	NotSent   Class = "not_sent"
+	DialLocal Class = "dial_local" // this host had no port, descriptor or permission
+)
+
+// SlowAfter is TCP_RTO_MIN of Linux: no success without a retransmission, a
+// redial or a stalled host takes longer on one host's bridges.
+const SlowAfter = 200 * time.Millisecond
+
+// Success reports whether the client got its answer, slow or not.
+func (c Class) Success() bool { return c == OK || c == OKFromTerminating || c.Slow() }
+
+// Slow reports a success that took noticeably long.
+func (c Class) Slow() bool { return c == OKSlowConnect || c == OKRetrans || c == OKSlow }
+
+// Harness reports an attempt that says nothing about the dataplane.
+func (c Class) Harness() bool { return c == NotSent || c == DialLocal }
+
+// Lost is the headline: neither a success nor the harness's own failure.
+func (c Class) Lost() bool { return !c.Success() && !c.Harness() }
+
+// Cause is where a loss arose. The first that matches is taken, in this order.
+type Cause string
+
+const (
+	CauseNoServer    Cause = "lb-no-server"      // the LB had no server UP
+	CauseLagPodAlive Cause = "check-lag-alive"   // LB still sent to a node that answered its health check with 503 and did not forward, though its pod lived: a dataplane without fallback
+	CauseLagPodGone  Cause = "check-lag-gone"    // the same, the pod was gone: the shutdown delay is shorter than the LB's detection
+	CauseLagUnready  Cause = "check-lag-unready" // the same, the pod lived but had turned unready: fallback may not use it
+	CauseNodeDrop    Cause = "node-drop"         // node announced itself healthy and swallowed the connection
+	CauseNodeReject  Cause = "node-reject"       // node announced itself healthy and refused the connection
+	CausePod         Cause = "pod"               // the connection was forwarded; the workload failed it
+	CauseUnknown     Cause = "unknown"           // no record explains it
+)
+
+// Settings are the circumstances of a rollout that records do not carry.
+type Settings struct {
+	Rollout  int           // number of the rollout, from 1
+	Rate     float64       // planned attempts per second
+	Timeout  time.Duration // the client's patience T_o: an attempt that took longer is lost
+	Deadline time.Duration // hard deadline of the probe; what exceeds it is censored
+	Nodes    []string      // nodes the LB may send to
+	LB       string        // namespace/name of the Service: records of others are ignored; empty: none are
+	Local    bool          // eTP=Local: an answer from a node other than the LB's target is wrong_backend
+	Connect  time.Duration // LB: timeout of one dial to a server
+	Retries  int           // LB: redials of the same server, 1 s apart
+	Origin   int64         // t=0, when events hold no deletion of a pod; 0: the first attempt
+	Limits   Limits        // zero: DefaultLimits
+}
+
+// Limits are what the harness demands of itself and of the reconstruction.
+type Limits struct {
+	LateP99      time.Duration `json:"lateP99"`      // 99th percentile of an attempt's start after its planned time
+	LateMax      time.Duration `json:"lateMax"`      // above it: a warning
+	ResidualAbs  float64       `json:"residualAbs"`  // |measured - reconstructed| at most the larger of this
+	ResidualPart float64       `json:"residualPart"` // and this part of the measured loss
+	Samples      int           `json:"samples"`      // successes kept in Series
+}
+
+// DefaultLimits are the project's own.
+func DefaultLimits() Limits {
+	return Limits{
+		LateP99: 10 * time.Millisecond, LateMax: 100 * time.Millisecond,
+		ResidualAbs: 3, ResidualPart: 0.03, Samples: 400,
+	}
+}
+
+// Input is everything recorded of one rollout.
+type Input struct {
+	Attempts []record.Attempt // stream main
+	Control  []record.Attempt // stream control
+	Conns    []record.Conn
+	Events   []record.Event
+	Settings Settings
+}
+
+// Rollout is the verdict on one rollout.
+type Rollout struct {
+	Number   int      `json:"number"`
+	Valid    bool     `json:"valid"`              // the harness may be believed; an invalid rollout is shown and not counted
+	Reasons  []string `json:"reasons,omitempty"`  // why it is not valid
+	Warnings []string `json:"warnings,omitempty"` // odd, not disqualifying
+
+	Sent            int `json:"sent"` // attempts that say something about the dataplane
+	Lost            int `json:"lost"`
+	Slow            int `json:"slow"`
+	FromTerminating int `json:"fromTerminating"` // successes answered by a pod after its SIGTERM, slow or not
+
+	Classes map[Class]int `json:"classes"`          // every attempt, by class
+	Causes  map[Cause]int `json:"causes,omitempty"` // every loss, by cause
+
+	NodeWindows   []Window `json:"nodeWindows,omitempty"` // per LB target node, bridged
+	Outages       []Window `json:"outages,omitempty"`     // runs of two losses and more without a success between them
+	LongestWindow float64  `json:"longestWindow"`         // inner, over NodeWindows
+	LongestOutage float64  `json:"longestOutage"`         // inner, over all runs of losses
+
+	Latency        Quantiles      `json:"latency"` // of successes, start to end
+	Harness        Harness        `json:"harness"`
+	Reconstruction Reconstruction `json:"reconstruction"`
+	Sensitivity    []AtTimeout    `json:"sensitivity"`
+	Observed       Observed       `json:"observed"`
+	Series         Series         `json:"series"`
+}
+
+// Window is a stretch of losses on planned times. Inner is [first loss, last
+// loss]; outer is (last success before, first success after), open where the
+// recording ends (then equal to inner at that side).
+type Window struct {
+	Node       string        `json:"node,omitempty"` // LB target; empty: overall, or not known
+	Start      float64       `json:"start"`
+	End        float64       `json:"end"`
+	OuterStart float64       `json:"outerStart"`
+	OuterEnd   float64       `json:"outerEnd"`
+	Lost       int           `json:"lost"`
+	Of         int           `json:"of"` // attempts of this node in the inner window
+	Classes    map[Class]int `json:"classes"`
+}
+
+// Inner is the length of the inner window in seconds.
+func (w Window) Inner() float64 { return w.End - w.Start }
+
+// Outer is the length of the outer window in seconds.
+func (w Window) Outer() float64 { return w.OuterEnd - w.OuterStart }
+
+// Quantiles of a set of durations, in seconds.
+type Quantiles struct {
+	N   int     `json:"n"`
+	P50 float64 `json:"p50"`
+	P90 float64 `json:"p90"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+// Harness is what the run says about itself.
+type Harness struct {
+	Late          Quantiles `json:"late"` // start after planned time
+	NotSent       int       `json:"notSent"`
+	Local         int       `json:"local"`   // attempts that this host could not send
+	Missing       int       `json:"missing"` // planned attempts without a record
+	ControlSent   int       `json:"controlSent"`
+	ControlFailed int       `json:"controlFailed"`
+	Joined        int       `json:"joined"` // attempts found in the LB's log
+}
+
+// Reconstruction is the loss that the observed states explain: the sum over
+// the attempts of phi(start) = |UP and dead| / |UP|, 1 if no server is UP.
+type Reconstruction struct {
+	Possible bool    `json:"possible"` // the events hold LB and node states
+	Lost     float64 `json:"lost"`
+	NoServer float64 `json:"noServer"` // part of Lost: no server was UP
+	DeadNode float64 `json:"deadNode"` // part of Lost: an UP server did not forward
+	Slow     float64 `json:"slow"`     // attempts a redial or resent SYN rescued
+	Residual float64 `json:"residual"` // measured minus reconstructed
+	Within   bool    `json:"within"`   // |Residual| is within Limits
+}
+
+// AtTimeout is the outcome had the client waited for Timeout seconds. Censored
+// attempts were given up by the probe before Timeout; they count as lost.
+type AtTimeout struct {
+	Timeout  float64 `json:"timeout"`
+	Lost     int     `json:"lost"`
+	Slow     int     `json:"slow"`
+	Censored int     `json:"censored"`
+}
+
+// Observed are the model's inputs as this rollout's events show them, in
+// seconds; nil where the events do not show it.
+type Observed struct {
+	OldNode string `json:"oldNode,omitempty"`
+	NewNode string `json:"newNode,omitempty"`
+
+	Ready       *float64 `json:"ready,omitempty"`       // new pod ready (negative: before the deletion)
+	Slice       *float64 `json:"slice,omitempty"`       // deletion -> old endpoint no longer ready in its slice (d_e)
+	HCNPDown    *float64 `json:"hcnpDown,omitempty"`    // deletion -> old node's health check port no longer 200 (d)
+	OldDead     *float64 `json:"oldDead,omitempty"`     // deletion -> old node no longer forwards
+	Gone        *float64 `json:"gone,omitempty"`        // deletion -> old pod object gone
+	LBDown      *float64 `json:"lbDown,omitempty"`      // deletion -> old node DOWN at the LB
+	NewForwards *float64 `json:"newForwards,omitempty"` // new node forwards
+	HCNPUp      *float64 `json:"hcnpUp,omitempty"`      // new node's health check port 200
+	LBUp        *float64 `json:"lbUp,omitempty"`        // new node UP at the LB
+
+	Removal   *float64 `json:"removal,omitempty"`   // L: HCNPDown -> LBDown
+	Admission *float64 `json:"admission,omitempty"` // L_up: HCNPUp -> LBUp
+	SafeDelay *float64 `json:"safeDelay,omitempty"` // how long the old pod would have had to serve after its deletion for no loss in this rollout
+}
+
+// Series is what a drawing needs: all losses, a thinned sample of successes,
+// and the changes of state.
+type Series struct {
+	From    float64  `json:"from"`
+	To      float64  `json:"to"`
+	Points  []Point  `json:"points"`
+	Changes []Change `json:"changes"`
+}
+
+// Point is one attempt at its planned time.
+type Point struct {
+	T     float64 `json:"t"`
+	Class Class   `json:"class"`
+	Node  string  `json:"node,omitempty"` // LB target, or the answering node
+	Took  float64 `json:"took"`
+	Pod   string  `json:"pod,omitempty"`
+	Cause Cause   `json:"cause,omitempty"`
+}
+
+// Change is one observed change of state.
+type Change struct {
+	T     float64     `json:"t"`
+	Kind  record.Kind `json:"kind"`
+	State string      `json:"state"`
+	Node  string      `json:"node,omitempty"`
+	Pod   string      `json:"pod,omitempty"`
+}

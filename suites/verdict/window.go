@@ -1,0 +1,101 @@
+package verdict
+
+import (
+	"slices"
+	"time"
+)
+
+// minBridge is the shortest gap between two losses that separates windows.
+const minBridge = 250 * time.Millisecond
+
+// windows are the losses per LB target node, bridged, and the runs of losses
+// without a success between them over all nodes. Times are the planned ones: a
+// late probe does not move a window.
+func windows(out []outcome, s Settings, tl timeline, rel func(int64) float64) (nodes, outages []Window) {
+	byNode := map[string][]outcome{}
+	var names []string
+	var told []outcome // what says something about the dataplane
+	for _, o := range out {
+		if o.class.Harness() {
+			continue
+		}
+		told = append(told, o)
+		if _, ok := byNode[o.node]; !ok {
+			names = append(names, o.node)
+		}
+		byNode[o.node] = append(byNode[o.node], o)
+	}
+	slices.Sort(names)
+	gap := bridge(s, tl)
+	for _, node := range names {
+		nodes = append(nodes, split(byNode[node], node, rel, func(prev, next outcome, _ bool) bool {
+			return next.Intended-prev.Intended <= gap.Nanoseconds()
+		})...)
+	}
+	for _, w := range split(told, "", rel, func(_, _ outcome, between bool) bool { return !between }) {
+		if w.Lost > 1 {
+			outages = append(outages, w)
+		}
+	}
+	return nodes, outages
+}
+
+// bridge is five times the mean distance of two attempts that meet the same
+// node: below it, a success between two losses does not show that the node
+// had recovered.
+func bridge(s Settings, tl timeline) time.Duration {
+	n := len(s.Nodes)
+	if n == 0 {
+		n = max(1, len(tl.server))
+	}
+	if s.Rate <= 0 {
+		return minBridge
+	}
+	return max(minBridge, time.Duration(5*float64(n)/s.Rate*float64(time.Second)))
+}
+
+// split cuts a series of outcomes into windows of losses. same says whether
+// the next loss belongs to the window of the previous one; between tells it
+// whether a success lies between them.
+func split(v []outcome, node string, rel func(int64) float64, same func(prev, next outcome, between bool) bool) []Window {
+	var ws []Window
+	first, last := -1, -1
+	flush := func() {
+		if first >= 0 {
+			ws = append(ws, window(v, first, last, node, rel))
+		}
+	}
+	for i, o := range v {
+		if !o.class.Lost() {
+			continue
+		}
+		if first < 0 || !same(v[last], o, last < i-1) {
+			flush()
+			first = i
+		}
+		last = i
+	}
+	flush()
+	return ws
+}
+
+func window(v []outcome, first, last int, node string, rel func(int64) float64) Window {
+	w := Window{
+		Node: node, Classes: map[Class]int{}, Of: last - first + 1,
+		Start: rel(v[first].Intended), End: rel(v[last].Intended),
+	}
+	w.OuterStart, w.OuterEnd = w.Start, w.End
+	if first > 0 {
+		w.OuterStart = rel(v[first-1].Intended)
+	}
+	if last+1 < len(v) {
+		w.OuterEnd = rel(v[last+1].Intended)
+	}
+	for _, o := range v[first : last+1] {
+		if o.class.Lost() {
+			w.Lost++
+			w.Classes[o.class]++
+		}
+	}
+	return w
+}

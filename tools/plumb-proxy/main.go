@@ -1,0 +1,69 @@
+// Command plumb-proxy is the node agent: it watches Services, EndpointSlices and
+// its own Node, and keeps the node's dataplane as they ask. It needs NET_ADMIN
+// in the node's network namespace, and get, list and watch of those objects.
+//
+// The rules stay when it exits; --cleanup removes them. --init-only does what
+// needs more than NET_ADMIN (sysctls) and exits: it is for an init container.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/klog/v2"
+)
+
+// version is set by the linker.
+var version = "devel"
+
+// The exit codes.
+const (
+	exitOK      = 0
+	exitFailed  = 1
+	exitBadCall = 2
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(args []string, stdout, stderr io.Writer) int {
+	opt, err := parse(args, os.Getenv)
+	var usage helpWanted
+	if errors.As(err, &usage) {
+		fmt.Fprint(stdout, string(usage))
+		return exitOK
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "plumb-proxy: %v\n", err)
+		return exitBadCall
+	}
+	if opt.version {
+		fmt.Fprintln(stdout, "plumb-proxy", version)
+		return exitOK
+	}
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: opt.level}))
+	klog.SetSlogLogger(log)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if err := act(ctx, opt, log); err != nil {
+		fmt.Fprintf(stderr, "plumb-proxy: %v\n", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+func act(ctx context.Context, opt options, log *slog.Logger) error {
+	b := backends()[opt.backend]
+	switch {
+	case opt.cleanup:
+		return b.clean()
+	case opt.initOnly:
+		return writeSysctls("/proc/sys", log)
+	}
+	return agent(ctx, opt, b, log)
+}

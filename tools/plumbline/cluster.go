@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/fixtures/kind"
+	"github.com/plumbline/plumbline/suites/stage"
+)
+
+func clusterCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "cluster", Short: "Clusters of containers, without a Service dataplane"}
+	cmd.AddCommand(clusterUpCommand(), clusterDownCommand(), clusterListCommand())
+	return cmd
+}
+
+func clusterUpCommand() *cobra.Command {
+	cfg := kind.Config{Dir: stage.StateDir}
+	cmd := &cobra.Command{
+		Use:   "up [NAME]",
+		Short: "Bring a cluster up; prints the path of its kubeconfig",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg.Name = clusterName(args)
+			if err := cfg.Validate(); err != nil {
+				return err
+			}
+			images, err := stage.NewImages(cmd.Context(), os.Stderr, slog.Default())
+			if err != nil {
+				return err
+			}
+			fixture, err := kind.New(images.Engine(), slog.Default())
+			if err != nil {
+				return err
+			}
+			if cfg.NodeImage == "" {
+				if cfg.NodeImage, err = images.Node(cmd.Context()); err != nil {
+					return err
+				}
+			}
+			if _, err := fixture.Up(cmd.Context(), cfg); err != nil {
+				return err
+			}
+			fmt.Println(cfg.Kubeconfig())
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&cfg.Workers, "workers", 2, "worker nodes beside the one control plane")
+	cmd.Flags().StringVar(&cfg.IPFamily, "ip-family", "ipv4", "ipv4, ipv6 or dual")
+	cmd.Flags().StringVar(&cfg.NodeImage, "node-image", "", "a kind node image to use instead of the pinned one")
+	return cmd
+}
+
+func clusterDownCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "down [NAME]",
+		Short: "Remove a cluster; with the last one also the network and the guard",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			fixture, err := openFixture(cmd)
+			if err != nil {
+				return err
+			}
+			cfg := kind.Config{Name: clusterName(args), Workers: 1, IPFamily: "ipv4", Dir: stage.StateDir}
+			if err := cfg.Validate(); err != nil {
+				return err
+			}
+			return fixture.Down(cmd.Context(), cfg)
+		},
+	}
+}
+
+func clusterListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the clusters of the harness, one name a line",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			fixture, err := openFixture(cmd)
+			if err != nil {
+				return err
+			}
+			names, err := fixture.List()
+			for _, n := range names {
+				fmt.Println(n)
+			}
+			return err
+		},
+	}
+}
+
+func openFixture(cmd *cobra.Command) (*kind.Fixture, error) {
+	images, err := stage.NewImages(cmd.Context(), os.Stderr, slog.Default())
+	if err != nil {
+		return nil, err
+	}
+	return kind.New(images.Engine(), slog.Default())
+}
+
+func clusterName(args []string) string {
+	if len(args) == 1 {
+		return args[0]
+	}
+	return kind.Prefix
+}

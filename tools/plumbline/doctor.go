@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/docker/docker/client"
+	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/fixtures/host"
+	"github.com/plumbline/plumbline/fixtures/host/clean"
+)
+
+func doctorCommand() *cobra.Command {
+	var stateDir string
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Print what this host has of what clusters need",
+		Long: `Print what this host has of what clusters need, as a table: name, value,
+ok, missing or info, and what to do. Nothing is changed. Without root it says
+what it could not look at.
+
+Exit 0: a cluster can be brought up. Exit 2: it cannot; the last lines say why.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return doctor(cmd.Context(), cmd.OutOrStdout(), stateDir)
+		},
+	}
+	cmd.Flags().StringVar(&stateDir, "state-dir", host.StateDir, "folder of files of a run")
+	return cmd
+}
+
+func doctor(ctx context.Context, out io.Writer, stateDir string) error {
+	options := host.Options{StateDir: stateDir}
+	if dir, err := os.UserCacheDir(); err == nil {
+		options.CacheDir = filepath.Join(dir, "plumbline")
+	}
+	cli := dockerClient(ctx)
+	if cli != nil {
+		defer cli.Close()
+	}
+	// What cannot be looked at without root or Docker has rows of its own.
+	objects, _ := clean.Find(ctx, cleanOptions(cli, stateDir))
+	for _, o := range objects {
+		options.Leftovers = append(options.Leftovers, o.String())
+	}
+	rows := host.Gather(ctx, options).Rows()
+	if err := printRows(out, rows); err != nil {
+		return err
+	}
+	if why := host.Obstacles(rows); len(why) > 0 {
+		return errors.New("no cluster can be brought up here:\n  " + strings.Join(why, "\n  "))
+	}
+	return nil
+}
+
+func printRows(out io.Writer, rows []host.Row) error {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	for _, r := range rows {
+		line := fmt.Sprintf("%s\t%s\t%s\t%s", r.Name, r.Status, r.Value, r.Do)
+		fmt.Fprintln(w, strings.TrimRight(line, "\t "))
+	}
+	return w.Flush()
+}
+
+// dockerClient is nil where no engine answers.
+func dockerClient(ctx context.Context) *client.Client {
+	cli, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
+	if err != nil {
+		return nil
+	}
+	if _, err := cli.Ping(ctx); err != nil {
+		cli.Close()
+		return nil
+	}
+	return cli
+}
+
+func cleanOptions(cli *client.Client, stateDir string) clean.Options {
+	o := clean.Options{Scope: clean.Ours(), StateDir: stateDir, TempDir: os.TempDir()}
+	if cli != nil { // a nil *client.Client in the interface would not be nil
+		o.Engine = cli
+	}
+	return o
+}
