@@ -22,7 +22,7 @@ import (
 
 const (
 	// startTimeout is for a container that was started to answer at its socket.
-	startTimeout = 20 * time.Second
+	startTimeout = 10 * time.Second
 	// reloadTimeout is for a new worker to take over.
 	reloadTimeout = 15 * time.Second
 	// retryFirstRound is the wait before asking again for the first checks.
@@ -90,18 +90,11 @@ func (b *balancer) ensure(ctx context.Context, svc *v1.Service, nodes []*v1.Node
 	if err != nil {
 		return nil, err
 	}
-	cfg := haproxy.Config{LB: lb, Profile: b.Profile, Dir: instance.RunDir}
-	if exists && !(have.Running && b.Instances.Matches(have, spec)) {
-		b.Log.Info("load balancer is replaced", "lb", lb.Service, "container", name, "running", have.Running)
-		if err := b.Instances.Stop(ctx, name); err != nil {
-			return nil, err
-		}
-		exists = false
-	}
-	if exists {
-		err = b.converge(ctx, name, cfg)
+	cfg := b.haproxyConfig(lb, spec)
+	if exists && have.Running && b.Instances.Matches(have, spec) {
+		err = b.adopt(ctx, spec, cfg)
 	} else {
-		err = b.start(ctx, spec, cfg)
+		err = b.replace(ctx, spec, cfg)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load balancer of %s: %w", lb.Service, err)
@@ -110,6 +103,20 @@ func (b *balancer) ensure(ctx context.Context, svc *v1.Service, nodes []*v1.Node
 		err = b.awaitFirstRound(ctx, name, lb)
 	}
 	return spec.Addrs, err
+}
+
+func (b *balancer) haproxyConfig(lb lbplan.LB, spec instance.Spec) haproxy.Config {
+	cfg := haproxy.Config{LB: lb, Profile: b.Profile, Dir: b.HAProxyDir}
+	if cfg.Dir == "" {
+		cfg.Dir = spec.Dir
+	}
+	if b.BindAddress {
+		cfg.Bind = map[lbplan.Family]netip.Addr{}
+		for _, a := range spec.Addrs {
+			cfg.Bind[lbplan.FamilyOf(a)] = a
+		}
+	}
+	return cfg
 }
 
 // plan decides everything that needs no running HAProxy.
@@ -187,6 +194,32 @@ func ofFamily(addrs []netip.Addr, f lbplan.Family) netip.Addr {
 		}
 	}
 	return netip.Addr{}
+}
+
+// adopt brings a load balancer that exists to cfg. One whose socket does not
+// answer (its directory was removed, or it crashes again and again) is made
+// anew.
+func (b *balancer) adopt(ctx context.Context, spec instance.Spec, cfg haproxy.Config) error {
+	if err := errors.Join(b.dir(spec.Name).make(), b.Recorder.Attach(spec.Name, spec.Service, spec.Dir)); err != nil {
+		return err
+	}
+	now, err := b.answering(ctx, spec.Name)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		b.Log.Warn("load balancer does not answer and is made anew", "lb", spec.Service, "container", spec.Name, "err", err)
+		return b.replace(ctx, spec, cfg)
+	}
+	return b.converge(ctx, spec.Name, cfg, now)
+}
+
+// replace starts the load balancer, in place of what may be there.
+func (b *balancer) replace(ctx context.Context, spec instance.Spec, cfg haproxy.Config) error {
+	if err := b.Instances.Stop(ctx, spec.Name); err != nil {
+		return err
+	}
+	return b.start(ctx, spec, cfg)
 }
 
 // start runs a new HAProxy; all servers begin DOWN.

@@ -6,21 +6,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 )
 
 // converge brings a running HAProxy to cfg: by its socket where that can be,
 // else by a reload. One that already runs cfg is not touched.
-func (b *balancer) converge(ctx context.Context, name string, cfg haproxy.Config) error {
+func (b *balancer) converge(ctx context.Context, name string, cfg haproxy.Config, now haproxy.Running) error {
 	d := b.dir(name)
-	if err := b.Recorder.Attach(name, cfg.LB.Service, d.path); err != nil {
-		return err
-	}
-	now, err := b.answering(ctx, name)
-	if err != nil {
-		return err
-	}
 	b.Recorder.Seed(cfg.LB.Service, now.Servers)
 	delta := haproxy.Change(now, cfg)
 	if delta.Reload {
@@ -90,6 +82,6 @@ func (b *balancer) reload(ctx context.Context, d runDir, cfg haproxy.Config, now
 		return err
 	}
 	b.Recorder.Seed(cfg.LB.Service, after.Servers)
-	b.Log.Info("load balancer reloaded", "lb", cfg.LB.Service, "servers", len(after.Servers), "at", record.Now())
+	b.Log.Info("load balancer reloaded", "lb", cfg.LB.Service, "servers", len(after.Servers))
 	return nil
 }

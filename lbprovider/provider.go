@@ -53,13 +53,19 @@ type machines interface {
 
 // Config is what a Provider needs. Constant after New.
 type Config struct {
-	Cluster   string
-	Ranges    map[lbplan.Family]netip.Prefix // one per family that can be served
-	Profile   haproxy.Profile
-	StateDir  string // of this cluster; one directory per load balancer below it
-	Instances instances
-	Machines  machines
-	Recorder  *Recorder
+	Cluster  string
+	Ranges   map[lbplan.Family]netip.Prefix // one per family that can be served
+	Profile  haproxy.Profile
+	StateDir string // of this cluster; one directory per load balancer below it
+	// HAProxyDir is where every HAProxy sees its own directory (a mount);
+	// empty if it is where the provider sees it.
+	HAProxyDir string
+	// BindAddress has HAProxy listen on the load balancer's addresses only,
+	// for one that shares its addresses with others.
+	BindAddress bool
+	Instances   instances
+	Machines    machines
+	Recorder    *Recorder
 	// ClearStatus removes status.loadBalancer of a Service that is refused;
 	// the service controller only writes it on success.
 	ClearStatus func(ctx context.Context, svc *v1.Service) error

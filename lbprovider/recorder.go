@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -281,8 +282,15 @@ func (r *Recorder) Instance(e instance.Event) {
 		return
 	}
 	r.mu.Lock()
-	delete(r.up, e.Service)
+	now := record.Now()
+	for server, up := range r.up[e.Service] {
+		if proxy, node, _ := strings.Cut(server, "/"); up {
+			r.up[e.Service][server] = false
+			r.event(record.Event{At: now, Kind: record.KindServer, State: "DOWN", Node: node, LB: e.Service, Detail: proxy + ": HAProxy ended"})
+		}
+	}
 	r.mu.Unlock()
+	r.log.Info("load balancer ended", "lb", e.Service, "detail", e.Detail)
 	r.LB(e.Service, stateExit, e.Detail)
 }
 

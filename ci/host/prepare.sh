@@ -118,7 +118,11 @@ install_packages() {
         # One broken source among several need not matter; the install decides.
         say "apt-get update was not complete: $(grep -m 1 '^[EW]:' "$log" || echo 'no reason given')"
     fi
-    if ! apt-get install -y --no-install-recommends "${packages[@]}" >"$log" 2>&1; then
+    if compgen -G '/var/lib/dpkg/updates/[0-9]*' >/dev/null; then
+        say "finish what an interrupted dpkg left (dpkg --configure -a)"
+        dpkg --configure -a >"$log" 2>&1 || true # apt-get says what is still wrong
+    fi
+    if ! apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${packages[@]}" >"$log" 2>&1; then
         tail -n 5 "$log" >&2
         refuse "apt-get could not install ${packages[*]}; the whole log: $log" \
             "try: apt-get update && apt-get install ${packages[*]}"

@@ -33,7 +33,8 @@
 // carry over: a half-full fall counter and the phase of the checks, so a
 // server that had failed 2 of 3 checks gets 3 new ones. Node changes therefore
 // go through the socket; only changes of listeners, source ranges, affinity,
-// check or profile reload.
+// check or profile reload. A server whose check changed (eTP Cluster to Local)
+// is a new server: what the old check found says nothing about it.
 //
 // # No server UP
 //

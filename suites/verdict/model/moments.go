@@ -91,5 +91,5 @@ func (p Prediction) band(z float64, open bool) Band {
 		b.Low, b.High = max(b.Low, p.Min-slack), min(b.High, p.Max+slack)
 	}
 	const dust = 1e-6 // of the quadrature: a band of exactly 0 stays one
-	return Band{Low: max(0, math.Floor(b.Low+dust)), High: math.Ceil(b.High - dust)}
+	return Band{Low: max(0, math.Floor(b.Low+dust)), High: max(0, math.Ceil(b.High-dust))}
 }

@@ -58,7 +58,7 @@ func (in Inputs) deadAt() time.Duration {
 		return min(x, in.Propagation)
 	}
 	if in.UnreadyAfter > 0 {
-		return min(x, in.Kubelet+min(in.PreStop, in.Grace)+in.UnreadyAfter)
+		return min(x, in.Kubelet+min(in.PreStop, in.Grace)+in.UnreadyAfter+in.Propagation)
 	}
 	return x
 }

@@ -45,8 +45,9 @@ type Inputs struct {
 	MinReady    time.Duration // m: new pod ready -> old pod deleted, without the controllers' own latency
 	Controller  time.Duration // latency of the Deployment's controllers, added to MinReady
 
-	// UnreadyAfter is SIGTERM -> endpoint no longer serving, for a workload that
-	// fails its readiness on SIGTERM; 0: readiness is kept. It defeats Fallback.
+	// UnreadyAfter is SIGTERM -> the kubelet has noticed, for a workload that
+	// fails its readiness on SIGTERM; 0: readiness is kept. The dataplane hears
+	// of it Propagation later. It defeats Fallback.
 	UnreadyAfter time.Duration
 
 	// Slack widens the bounds that no phase can exceed, for what the inputs do

@@ -1,0 +1,37 @@
+# Verbs only; each does all it needs.
+SHELL := /bin/bash
+export CGO_ENABLED ?= 0
+
+# What `make e2e` passes on, such as E2E='--rollouts=1 --rows=plumb-nftables:fallback'.
+E2E ?=
+
+.PHONY: build host test e2e bench lint clean
+
+build:
+	@mkdir -p bin
+	go build -trimpath -o bin/ ./tools/...
+	go test -trimpath -c -o bin/disruption.test ./suites/disruption
+
+host:
+	ci/host/prepare.sh
+
+# As root all of it, on a prepared host; otherwise what needs root skips by name.
+test: build
+	if [ $$(id -u) = 0 ]; then ci/host/prepare.sh; fi
+	go vet ./...
+	go test ./...
+
+e2e: host build
+	PLUMBLINE_E2E=1 bin/disruption.test --ginkgo.v=false $(E2E)
+
+bench:
+	go test -run '^$$' -bench . -benchmem ./dataplane/... ./suites/...
+
+
+lint:
+	gofmt -l . | (! grep .)
+	go vet ./...
+	go test ./ci/presubmit
+
+clean: build
+	bin/plumbline clean

@@ -1,0 +1,106 @@
+package presubmit
+
+import (
+	"bytes"
+	"go/format"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/ci"
+)
+
+// Rules of single Go files, by the name of the subtest.
+var rules = map[string]func(*File) []Finding{
+	"imports": Imports, "lengths": Lengths, "no init": NoInit, "only main": OnlyMain, "pure": Pure, "errors": Errors,
+}
+
+func repository(t *testing.T) (fs.FS, []string) {
+	t.Helper()
+	root := os.DirFS("../..")
+	tree, err := Tree(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(tree, "ci/presubmit/repo_test.go") {
+		t.Fatal("this is not the root of the repository")
+	}
+	return root, tree
+}
+
+func TestGo(t *testing.T) {
+	root, tree := repository(t)
+	files, err := GoFiles(root, tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, rule := range rules {
+		t.Run(name, func(t *testing.T) { report(t, Check(files, rule)) })
+	}
+	t.Run("documented", func(t *testing.T) { report(t, Undocumented(files)) })
+	t.Run("gofmt", func(t *testing.T) {
+		for _, f := range files {
+			text := read(t, root, f.Path)
+			if formatted, err := format.Source([]byte(text)); err != nil || !bytes.Equal(formatted, []byte(text)) {
+				t.Errorf("%s is not as gofmt writes it (%v)", f.Path, err)
+			}
+		}
+	})
+}
+
+func TestText(t *testing.T) {
+	root, tree := repository(t)
+	for _, name := range tree {
+		if !IsText(name) {
+			continue
+		}
+		text := read(t, root, name)
+		report(t, Words(name, text))
+		report(t, Shell(name, text))
+	}
+}
+
+func TestPinsAgree(t *testing.T) {
+	root, tree := repository(t)
+	v, err := ci.Pins()
+	if err != nil {
+		t.Fatal(err)
+	}
+	required := map[string]bool{}
+	for _, name := range tree {
+		text := read(t, root, name)
+		switch {
+		case path.Base(name) == "go.mod":
+			report(t, Pins(name, text, v))
+			for _, module := range []string{"k8s.io/kubernetes ", "etcd/server/v3 ", "containerd/v2 ", "coredns/coredns ", "sigs.k8s.io/kind "} {
+				required[module] = required[module] || strings.Contains(text, module)
+			}
+		case strings.HasPrefix(path.Base(name), "Dockerfile"):
+			report(t, Dockerfile(name, text, v))
+		}
+	}
+	for module, found := range required {
+		if !found {
+			t.Errorf("no go.mod requires %s: its pin pins nothing", module)
+		}
+	}
+}
+
+func report(t *testing.T, findings []Finding) {
+	t.Helper()
+	for _, f := range findings {
+		t.Error(f)
+	}
+}
+
+func read(t *testing.T, root fs.FS, name string) string {
+	t.Helper()
+	text, err := fs.ReadFile(root, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,34 @@
+package nftables_test
+
+import (
+	"flag"
+	"log/slog"
+	"testing"
+
+	"github.com/plumbline/plumbline/dataplane/dptest"
+	"github.com/plumbline/plumbline/dataplane/nftables"
+)
+
+var update = flag.Bool("update", false, "rewrite the nftables sections of the cases and ruleset.nft")
+
+const cases = "../testdata"
+
+func backend() dptest.Backend {
+	return dptest.Backend{
+		Section: "nftables",
+		Render:  nftables.Render,
+		New: func(t *testing.T, netns int) dptest.Target {
+			target := nftables.New(nftables.Config{Logger: logger(t), NetNS: netns})
+			t.Cleanup(func() { _ = target.Close() })
+			return target
+		},
+		Dump:  nftables.Dump,
+		Clean: nftables.Clean,
+	}
+}
+
+func logger(t testing.TB) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
+
+func TestGolden(t *testing.T)   { dptest.Golden(t, cases, backend(), *update) }
+func TestPackets(t *testing.T)  { dptest.Packets(t, cases, backend()) }
+func TestSequence(t *testing.T) { dptest.Sequence(t, cases, backend()) }

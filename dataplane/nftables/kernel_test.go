@@ -1,0 +1,410 @@
+package nftables_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+	"github.com/plumbline/plumbline/dataplane/dptest"
+	"github.com/plumbline/plumbline/dataplane/nftables"
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
+	"github.com/plumbline/plumbline/fixtures/need"
+	"github.com/plumbline/plumbline/fixtures/netns"
+)
+
+// nft runs the program inside a namespace.
+func nft(t testing.TB, ns *netns.NS, args ...string) (string, error) {
+	t.Helper()
+	need.Program(t, "nft")
+	var out []byte
+	err := ns.Do(func() error {
+		var err error
+		out, err = exec.CommandContext(t.Context(), "nft", args...).CombinedOutput()
+		return err
+	})
+	return string(out), err
+}
+
+func mustNft(t testing.TB, ns *netns.NS, args ...string) string {
+	t.Helper()
+	out, err := nft(t, ns, args...)
+	if err != nil {
+		t.Fatalf("nft %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func newTarget(t testing.TB, ns *netns.NS) *nftables.Target {
+	target := nftables.New(nftables.Config{Logger: logger(t), NetNS: ns.FD()})
+	t.Cleanup(func() { _ = target.Close() })
+	return target
+}
+
+func apply(t testing.TB, target *nftables.Target, old, new *plan.Plan) {
+	t.Helper()
+	if err := target.Apply(t.Context(), old, new); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func dump(t testing.TB, ns *netns.NS) string {
+	t.Helper()
+	out, err := nftables.Dump(ns.FD())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+func endpoint(i, k int) plan.Endpoint {
+	return plan.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 200 + byte(i>>16), byte(i >> 8), byte(i)}), Port: uint16(8000 + k)}
+}
+
+// many is a plan of n ClusterIPs with k endpoints each.
+func many(n, k int) *plan.Plan {
+	p := &plan.Plan{Node: plan.Node{Addrs: []netip.Addr{addr("192.0.2.1")}}, Services: map[objects.Name]plan.Service{}}
+	for i := range n {
+		p.Services[name(i)] = service(i, k)
+	}
+	return p
+}
+
+func name(i int) objects.Name { return objects.Name{Namespace: "bench", Name: fmt.Sprint("svc-", i)} }
+
+func service(i, k int) plan.Service {
+	f := plan.Frontend{
+		Key:     plan.Key{Kind: plan.ClusterIP, Addr: netip.AddrFrom4([4]byte{10, 96 + byte(i>>16), byte(i >> 8), byte(i)}), Protocol: objects.TCP, Port: 80},
+		Outside: plan.Route{Action: plan.Forward},
+	}
+	for j := range k {
+		f.Outside.Endpoints = append(f.Outside.Endpoints, endpoint(i, j))
+	}
+	return plan.Service{Frontends: []plan.Frontend{f}}
+}
+
+// part is the plan of one Service of a larger plan.
+func part(p *plan.Plan, i int, s plan.Service) *plan.Plan {
+	return &plan.Plan{Node: p.Node, Services: map[objects.Name]plan.Service{name(i): s}}
+}
+
+// everyKind has a frontend for each kind of chain, in both families.
+func everyKind(t *testing.T) *plan.Plan {
+	t.Helper()
+	all, err := dptest.Load(cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &plan.Plan{Services: map[objects.Name]plan.Service{}}
+	for _, c := range all {
+		if c.Name == "ipv6" || c.Name == "etp-local" || c.Name == "nodeport-cluster" {
+			p := c.Plan()
+			out.Node = p.Node
+			for n, s := range p.Services {
+				out.Services[objects.Name{Namespace: c.Name, Name: n.Name}] = s
+			}
+		}
+	}
+	return out
+}
+
+// The administrator's nft must be able to print everything we make. Version
+// 1.0.6 aborts on rules that the kernel takes without complaint.
+func TestNftLists(t *testing.T) {
+	ns := netns.ForTest(t, "list")
+	apply(t, newTarget(t, ns), nil, everyKind(t))
+	out := mustNft(t, ns, "list", "ruleset")
+	for _, word := range []string{"chain services-2 {", "chain nodeports-2 {", "chain inside-2 {", "map @service-slots", "@masquerade-off-cluster", "@hairpin"} {
+		if n := strings.Count(out, word); n < 2 { // once in each family
+			t.Errorf("%q is listed %d times, want it in both tables", word, n)
+		}
+	}
+	mustNft(t, ns, "--json", "list", "ruleset")
+
+	if version := mustNft(t, ns, "--version"); !strings.Contains(version, "v1.0.6") {
+		t.Skipf("the golden listing is of nft v1.0.6, here is %s", version)
+	}
+	golden := filepath.Join("testdata", "ruleset.nft")
+	if *update {
+		if err := os.WriteFile(golden, []byte(out), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), out); diff != "" {
+		t.Errorf("rule set (-golden +listed):\n%s", diff)
+	}
+}
+
+// size counts the lines of the rule set without its elements, and among them the
+// chains and the sets.
+func size(t *testing.T, ns *netns.NS) [3]int {
+	t.Helper()
+	out := mustNft(t, ns, "--terse", "list", "ruleset")
+	return [3]int{strings.Count(out, "\n"), strings.Count(out, "\tchain "), strings.Count(out, "\tset ") + strings.Count(out, "\tmap ")}
+}
+
+// The kernel walks a table's sets and chains by name: their number must not
+// depend on the number of Services (kubernetes issue 139513).
+func TestSizeIsConstant(t *testing.T) {
+	ns := netns.ForTest(t, "size")
+	target, one := newTarget(t, ns), many(1, 3)
+	apply(t, target, nil, one)
+	small := size(t, ns)
+	apply(t, target, one, many(3000, 3))
+	if large := size(t, ns); small != large {
+		t.Errorf("lines, chains, sets: %v with one Service, %v with 3000", small, large)
+	}
+	if got := strings.Count(dump(t, ns), " : services-3\n"); got != 3000 {
+		t.Errorf("%d Services in the kernel, want 3000", got)
+	}
+}
+
+// A large plan is split, and a Target that starts with it in the kernel, or with
+// half of it and something else, ends with the same.
+func TestTakeOverLarge(t *testing.T) {
+	ns := netns.ForTest(t, "large")
+	p := many(2500, 4)
+	apply(t, newTarget(t, ns), nil, p)
+	want := nftables.Render(p)
+	if diff := cmp.Diff(want, dump(t, ns)); diff != "" {
+		t.Fatalf("kernel (-want +got):\n%s", diff)
+	}
+	other := many(1500, 2)
+	other.Services[name(70000)] = service(70000, 3)
+	apply(t, newTarget(t, ns), nil, other)
+	if diff := cmp.Diff(nftables.Render(other), dump(t, ns)); diff != "" {
+		t.Errorf("kernel after taking over another plan (-want +got):\n%s", diff)
+	}
+	apply(t, newTarget(t, ns), nil, p)
+	if diff := cmp.Diff(want, dump(t, ns)); diff != "" {
+		t.Errorf("kernel after taking it back (-want +got):\n%s", diff)
+	}
+}
+
+// Taking over must not write elements that are there already: the kernel's own
+// event stream shows what is written.
+func TestTakeOverWritesDifferencesOnly(t *testing.T) {
+	ns := netns.ForTest(t, "quiet")
+	p := many(50, 4)
+	apply(t, newTarget(t, ns), nil, p)
+	constants := elementEvents(t, ns, func() { apply(t, newTarget(t, ns), nil, p) })
+	changed := service(3, 4)
+	changed.Frontends[0].Outside.Endpoints[2] = endpoint(9999, 0)
+	p.Services[name(3)] = changed
+	got := elementEvents(t, ns, func() { apply(t, newTarget(t, ns), nil, p) })
+	if got != [2]int{constants[0] + 1, constants[1] + 1} {
+		t.Errorf("elements added and deleted: %v by a restart, %v by one with a replaced endpoint; want one more of each", constants, got)
+	}
+	// The verdicts of the classes in use, and of reject and drop in both families.
+	if constants[0] > 5 || constants[1] > 0 {
+		t.Errorf("a restart adds %d and deletes %d elements", constants[0], constants[1])
+	}
+	if diff := cmp.Diff(nftables.Render(p), dump(t, ns)); diff != "" {
+		t.Errorf("kernel (-want +got):\n%s", diff)
+	}
+}
+
+// elementEvents counts the elements that a single transaction adds and deletes.
+func elementEvents(t *testing.T, ns *netns.NS, do func()) (n [2]int) {
+	t.Helper()
+	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: ns.FD()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.JoinGroup(unix.NFNLGRP_NFTABLES); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	do()
+	for {
+		msgs, err := conn.Receive()
+		if err != nil {
+			t.Fatalf("wait for the transaction's end: %v", err)
+		}
+		for _, m := range msgs {
+			switch m.Header.Type & 0xff {
+			case unix.NFT_MSG_NEWSETELEM:
+				n[0]++
+			case unix.NFT_MSG_DELSETELEM:
+				n[1]++
+			case unix.NFT_MSG_NEWGEN:
+				return n
+			}
+		}
+	}
+}
+
+// Other tables are nobody's business, and ours may have been left by another
+// version with sets of other types.
+func TestForeignAndIncompatibleTables(t *testing.T) {
+	ns := netns.ForTest(t, "foreign")
+	mustNft(t, ns, "add table ip other; add chain ip other c; add rule ip other c counter")
+	mustNft(t, ns, "add table ip plumbline; add set ip plumbline services { type ipv4_addr; }; add chain ip plumbline old { type nat hook prerouting priority 5; }")
+	foreign := mustNft(t, ns, "list", "table", "ip", "other")
+	p := many(3, 2)
+	apply(t, newTarget(t, ns), nil, p)
+	if diff := cmp.Diff(nftables.Render(p), dump(t, ns)); diff != "" {
+		t.Errorf("kernel (-want +got):\n%s", diff)
+	}
+	if out := mustNft(t, ns, "list", "table", "ip", "plumbline"); strings.Contains(out, "chain old") {
+		t.Error("the incompatible table was not replaced")
+	}
+	for range 2 { // the second time there is nothing to remove
+		if err := nftables.Clean(ns.FD()); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(foreign, mustNft(t, ns, "list", "ruleset")); diff != "" {
+			t.Errorf("after cleaning, only the other table is left (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// A table taken away from under a Target makes the next change fail; the one
+// after, complete, repairs everything.
+func TestRepair(t *testing.T) {
+	ns := netns.ForTest(t, "repair")
+	target, p := newTarget(t, ns), many(5, 2)
+	apply(t, target, nil, p)
+	mustNft(t, ns, "delete", "table", "ip", "plumbline")
+	old, changed := part(p, 1, p.Services[name(1)]), part(p, 1, service(1, 3))
+	if err := target.Apply(t.Context(), old, changed); err == nil {
+		t.Fatal("a change of a table that is gone succeeded")
+	}
+	if err := target.Apply(t.Context(), old, changed); err == nil {
+		t.Fatal("a difference was applied to an unknown state")
+	}
+	p.Services[name(1)] = changed.Services[name(1)]
+	apply(t, target, nil, p)
+	if diff := cmp.Diff(nftables.Render(p), dump(t, ns)); diff != "" {
+		t.Errorf("kernel (-want +got):\n%s", diff)
+	}
+}
+
+func TestCanceled(t *testing.T) {
+	ns := netns.ForTest(t, "canceled")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := newTarget(t, ns).Apply(ctx, nil, many(1, 1)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want canceled", err)
+	}
+	if got := dump(t, ns); got != "" {
+		t.Errorf("something was written: %s", got)
+	}
+}
+
+// Connections are made without a pause while the Service shrinks and grows from
+// every side. Every endpoint answers all the time, so every connection must too.
+func TestNoConnectionLostWhileChanging(t *testing.T) {
+	n := dptest.NewNet(t)
+	target := nftables.New(nftables.Config{Logger: logger(t), NetNS: n.Node.FD()})
+	defer target.Close()
+	at := func(eps ...string) *plan.Plan {
+		r := plan.Route{Action: plan.Forward}
+		for _, e := range eps {
+			ap := netip.MustParseAddrPort(e)
+			r.Endpoints = append(r.Endpoints, plan.Endpoint{Addr: ap.Addr(), Port: ap.Port()})
+		}
+		f := plan.Frontend{Key: plan.Key{Kind: plan.ClusterIP, Addr: addr("10.96.0.10"), Protocol: objects.TCP, Port: 80}, Outside: r}
+		return &plan.Plan{Services: map[objects.Name]plan.Service{name(0): {Frontends: []plan.Frontend{f}}}}
+	}
+	states := []*plan.Plan{
+		at("10.244.1.2:80", "10.244.1.6:80", "10.244.2.2:80", "10.244.2.3:80"),
+		at("10.244.2.3:80"), at("10.244.1.2:80", "10.244.2.3:80"), at("10.244.1.2:80"),
+		at("10.244.1.6:80", "10.244.2.2:80", "10.244.2.3:80"), at("10.244.1.6:80"),
+	}
+	apply(t, target, nil, states[0])
+	for _, a := range []string{"10.244.1.2:80", "10.244.1.6:80", "10.244.2.2:80", "10.244.2.3:80"} {
+		serve(t, n, netip.MustParseAddrPort(a))
+	}
+	const clients, connections = 4, 800
+	var wg sync.WaitGroup
+	for range clients {
+		wg.Go(func() {
+			err := n.Place(dptest.Outside).Do(func() error {
+				for i := range connections {
+					if err := dial("10.96.0.10:80"); err != nil {
+						return fmt.Errorf("connection %d: %w", i, err)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	changes := 0
+	for running := true; running; changes++ {
+		apply(t, target, states[changes%len(states)], states[(changes+1)%len(states)])
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+	}
+	if changes < 50 {
+		t.Errorf("only %d changes during %d connections: the test proves little", changes, clients*connections)
+	}
+	t.Logf("%d changes during %d connections", changes, clients*connections)
+}
+
+// dialWithin is less than TCP's first retransmission takes.
+const dialWithin = 900 * time.Millisecond
+
+func dial(to string) error {
+	d := net.Dialer{Timeout: dialWithin}
+	conn, err := d.Dial("tcp4", to)
+	if err != nil {
+		return err
+	}
+	// A reset instead of TIME_WAIT: the source ports are soon needed again.
+	_ = conn.(*net.TCPConn).SetLinger(0)
+	return conn.Close()
+}
+
+func serve(t *testing.T, n *dptest.Net, at netip.AddrPort) {
+	t.Helper()
+	err := n.Home(at.Addr()).Do(func() error {
+		ln, err := net.Listen("tcp4", at.String())
+		if err != nil {
+			return err
+		}
+		t.Cleanup(func() { _ = ln.Close() })
+		go func() {
+			for {
+				conn, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				_ = conn.Close()
+			}
+		}()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

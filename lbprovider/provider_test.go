@@ -1,0 +1,488 @@
+package lbprovider
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/lbprovider/haproxy"
+)
+
+// load sends rate new connections a second for d, open loop, and returns how
+// many were sent and each failure.
+func load(ctx context.Context, ip string, port int32, rate int, d time.Duration) (sent map[string]string, failures []string) {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	sent = map[string]string{}
+	tick := time.NewTicker(time.Second / time.Duration(rate))
+	defer tick.Stop()
+	for range int(d.Seconds() * float64(rate)) {
+		<-tick.C
+		wg.Go(func() {
+			body, src, err := ask(ctx, "", ip, port)
+			mu.Lock()
+			defer mu.Unlock()
+			sent[src] = body
+			if err != nil {
+				failures = append(failures, err.Error())
+			}
+		})
+	}
+	wg.Wait()
+	return sent, failures
+}
+
+// Under 200 connections a second an empty node is added (at runtime), the
+// source ranges change (a reload) and a node goes: nothing is lost, nothing
+// reaches the node without endpoints, and every connection has a record.
+func TestNodeAddedAndReloadUnderLoadLoseNothing(t *testing.T) {
+	r := newRig(t)
+	a, b := newBackend(t, "node-a", "127.78.0.1", true, true), newBackend(t, "node-b", "127.78.0.2", true, true)
+	empty := newBackend(t, "node-empty", "127.78.0.3", false, false) // refuses: one connection there is one lost
+	svc := testService()
+	ip := r.ensure(svc, a, b)
+	before := r.running(svc)
+
+	steps := make(chan error, 1)
+	go func() {
+		steps <- func() error {
+			time.Sleep(time.Second) // load before the first step
+			if err := r.UpdateLoadBalancer(t.Context(), "test", svc, nodesOf(a, b, empty)); err != nil {
+				return fmt.Errorf("add a node: %w", err)
+			}
+			if pid := r.running(svc).PID; pid != before.PID {
+				return fmt.Errorf("adding a node reloaded: pid %d, was %d", pid, before.PID)
+			}
+			time.Sleep(time.Second)
+			ranged := testService(func(s *v1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"127.0.0.0/8"} })
+			for range 3 {
+				if _, err := r.EnsureLoadBalancer(t.Context(), "test", ranged, nodesOf(a, b, empty)); err != nil {
+					return fmt.Errorf("reload: %w", err)
+				}
+				if _, err := r.EnsureLoadBalancer(t.Context(), "test", svc, nodesOf(a, b, empty)); err != nil {
+					return fmt.Errorf("reload back: %w", err)
+				}
+			}
+			if pid := r.running(svc).PID; pid == before.PID {
+				return fmt.Errorf("no reload happened")
+			}
+			if err := r.UpdateLoadBalancer(t.Context(), "test", svc, nodesOf(a, empty)); err != nil {
+				return fmt.Errorf("remove a node: %w", err)
+			}
+			return nil
+		}()
+	}()
+	sent, failures := load(t.Context(), ip, 18188, 200, 6*time.Second)
+	if err := <-steps; err != nil {
+		t.Fatal(err)
+	}
+	if len(failures) > 0 {
+		t.Errorf("%d of %d requests were lost, the first: %s", len(failures), len(sent), failures[0])
+	}
+	if a.served.Load() == 0 || b.served.Load() == 0 {
+		t.Errorf("served %d and %d: the load balancer does not balance", a.served.Load(), b.served.Load())
+	}
+	checkConns(t, r, sent)
+}
+
+// checkConns wants one record for each request, with the node that answered.
+func checkConns(t *testing.T, r *rig, sent map[string]string) {
+	t.Helper()
+	got := map[string]string{}
+	await(t, func() (string, bool) {
+		conns, err := record.ReadFile[record.Conn](filepath.Join(r.records, ConnsFile))
+		if err != nil {
+			return err.Error(), false
+		}
+		for _, c := range conns {
+			got[c.Client.String()] = c.Server
+			if c.LB != "shop/web" || c.Frontend != "tcp-18188-v4" || c.Accepted > c.At || c.At-c.Accepted > int64(10*time.Second) {
+				t.Fatalf("record %+v", c)
+			}
+		}
+		return fmt.Sprintf("%d of %d connections are recorded", len(got), len(sent)), len(got) >= len(sent)
+	})
+	for src, node := range sent {
+		if got[src] != node {
+			t.Fatalf("connection from %s is recorded for %q, %q answered", src, got[src], node)
+		}
+	}
+}
+
+func await(t *testing.T, ok func() (string, bool)) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		state, done := ok()
+		if done {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited 10 s: %s", state)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// A server that becomes healthy later gets its share, without the provider.
+func TestAddedNodeServesAfterItsFirstGoodCheck(t *testing.T) {
+	r := newRig(t)
+	a := newBackend(t, "node-a", "127.78.1.1", true, true)
+	late := newBackend(t, "node-late", "127.78.1.2", false, true)
+	svc := testService()
+	ip := r.ensure(svc, a)
+	if err := r.UpdateLoadBalancer(t.Context(), "test", svc, nodesOf(a, late)); err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		if _, _, err := ask(t.Context(), "", ip, 18188); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := late.served.Load(); n != 0 {
+		t.Fatalf("a node that never passed a check served %d requests", n)
+	}
+	late.healthy.Store(true)
+	r.awaitUp(svc, "node-late", true)
+	for range 10 {
+		if _, _, err := ask(t.Context(), "", ip, 18188); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := late.served.Load(); n != 5 {
+		t.Errorf("the late node served %d of 10 requests, want 5", n)
+	}
+	// It goes, and comes back unhealthy: again no traffic.
+	late.healthy.Store(false)
+	for _, nodes := range [][]*v1.Node{nodesOf(a), nodesOf(a, late)} {
+		if err := r.UpdateLoadBalancer(t.Context(), "test", svc, nodes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 {
+		if _, _, err := ask(t.Context(), "", ip, 18188); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := late.served.Load(); n != 5 {
+		t.Errorf("the node came back unhealthy and served %d more", n-5)
+	}
+}
+
+// A node that is removed keeps the connections it has, and can come back while
+// it drains.
+func TestRemovedNodeDrains(t *testing.T) {
+	r := newRig(t)
+	a := newBackend(t, "node-a", "127.78.2.1", true, true)
+	svc := testService()
+	ip := r.ensure(svc, a)
+	c := dial(t, ip)
+	b := newBackend(t, "node-b", "127.78.2.2", true, true)
+	if err := r.UpdateLoadBalancer(t.Context(), "test", svc, nodesOf(b)); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitUp(svc, "node-b", true)
+	if now := r.running(svc); len(now.Servers) != 2 || !slices.ContainsFunc(now.Servers, func(s haproxy.ServerState) bool { return s.Node() == "node-a" && s.Maint }) {
+		t.Errorf("servers %+v, want node-a in maintenance", now.Servers)
+	}
+	if err := r.UpdateLoadBalancer(t.Context(), "test", svc, nodesOf(a, b)); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitUp(svc, "node-a", true)
+	if _, err := c.Write([]byte("GET / HTTP/1.0\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 512)
+	if n, err := c.Read(buf); err != nil || !strings.Contains(string(buf[:n]), "200 OK") {
+		t.Errorf("the old connection was cut: %q, %v", buf[:n], err)
+	}
+}
+
+func TestSourceOutsideRangesNeverGetsIn(t *testing.T) {
+	r := newRig(t)
+	a := newBackend(t, "node-a", "127.78.3.1", true, true)
+	svc := testService(func(s *v1.Service) { s.Spec.LoadBalancerSourceRanges = []string{" 127.90.0.0/24 "} })
+	ip := r.ensure(svc, a)
+	for range 20 {
+		if _, _, err := ask(t.Context(), "127.90.1.7", ip, 18188); err == nil {
+			t.Fatal("a source outside the ranges got an answer")
+		}
+	}
+	if n := a.served.Load(); n != 0 {
+		t.Fatalf("%d requests from outside the ranges reached the node", n)
+	}
+	if _, _, err := ask(t.Context(), "127.90.0.7", ip, 18188); err != nil {
+		t.Errorf("a source inside the ranges: %v", err)
+	}
+	// The range moves: what was in is out.
+	svc.Spec.LoadBalancerSourceRanges = []string{"127.90.1.0/24"}
+	r.ensure(svc, a)
+	if _, _, err := ask(t.Context(), "127.90.0.7", ip, 18188); err == nil {
+		t.Error("a source of the former range got an answer")
+	}
+	if _, _, err := ask(t.Context(), "127.90.1.7", ip, 18188); err != nil {
+		t.Errorf("a source of the new range: %v", err)
+	}
+}
+
+func TestClientIPAffinity(t *testing.T) {
+	r := newRig(t)
+	a, b := newBackend(t, "node-a", "127.78.4.1", true, true), newBackend(t, "node-b", "127.78.4.2", true, true)
+	ip := r.ensure(testService(func(s *v1.Service) { s.Spec.SessionAffinity = v1.ServiceAffinityClientIP }), a, b)
+	nodes := map[string]bool{}
+	for i := range 8 {
+		from := fmt.Sprintf("127.91.0.%d", i+1)
+		first, _, err := ask(t.Context(), from, ip, 18188)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes[first] = true
+		for range 3 {
+			if again, _, err := ask(t.Context(), from, ip, 18188); err != nil || again != first {
+				t.Errorf("%s went to %s and then to %s (%v)", from, first, again, err)
+			}
+		}
+	}
+	if len(nodes) != 2 {
+		t.Errorf("all clients went to %v", nodes)
+	}
+}
+
+// After a crash every server is DOWN until it was checked, even one that was
+// UP at the crash, or at a reload before it; the address stays.
+func TestCrashRestartStartsDown(t *testing.T) {
+	r := newRig(t)
+	a := newBackend(t, "node-a", "127.78.5.1", true, true)
+	gone := newBackend(t, "node-gone", "127.78.5.2", true, true)
+	svc := testService()
+	r.ensure(svc, a, gone)
+	svc.Spec.LoadBalancerSourceRanges = []string{"127.0.0.0/8"}
+	ip := r.ensure(svc, a, gone) // a reload: node-gone is UP in the file it read
+	r.awaitUp(svc, "node-gone", true)
+
+	gone.healthy.Store(false)
+	served := gone.served.Load()
+	pid := r.running(svc).PID
+	r.ps.crash(pid)
+	deadline := time.Now().Add(3 * time.Second)
+	nosrv, ok := 0, 0
+	for time.Now().Before(deadline) {
+		if _, _, err := ask(t.Context(), "", ip, 18188); err == nil {
+			ok++
+		} else {
+			nosrv++
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if n := gone.served.Load() - served; n != 0 {
+		t.Errorf("a node that never passed a check after the crash served %d requests", n)
+	}
+	if ok == 0 || nosrv == 0 {
+		t.Errorf("%d answered, %d refused: want refusals first and answers after the first check", ok, nosrv)
+	}
+	if r.ps.starts < 2 || r.running(svc).PID == pid {
+		t.Errorf("HAProxy was not started anew")
+	}
+	checkEvents(t, r, "exit", "DOWN node-a", "UP node-a")
+}
+
+// checkEvents wants these events in this order, among others.
+func checkEvents(t *testing.T, r *rig, want ...string) {
+	t.Helper()
+	await(t, func() (string, bool) {
+		events, err := record.ReadFile[record.Event](filepath.Join(r.records, EventsFile))
+		if err != nil {
+			return err.Error(), false
+		}
+		var got []string
+		left := want
+		for i := len(events) - 1; i >= 0; i-- { // the last ones count
+			s := strings.TrimSpace(events[i].State + " " + events[i].Node)
+			got = append([]string{s}, got...)
+			if len(left) > 0 && s == left[len(left)-1] {
+				left = left[:len(left)-1]
+			}
+		}
+		return fmt.Sprintf("events %q, want %q in this order", got, want), len(left) == 0
+	})
+}
+
+// Without an UP server a client is turned away at once, and the log says why.
+func TestNoServerUpRefusesAtOnce(t *testing.T) {
+	for _, profile := range []string{"l4-strict", "seed"} {
+		t.Run(profile, func(t *testing.T) {
+			r := newRig(t)
+			r.balancer.Profile.Retries = haproxy.Profiles()[profile].Retries
+			ip := r.ensure(testService(), newBackend(t, "node-a", "127.78.6.1", false, true))
+			start := time.Now()
+			_, src, err := ask(t.Context(), "", ip, 18188)
+			if err == nil || time.Since(start) > 200*time.Millisecond {
+				t.Errorf("error %v after %s, want one at once", err, time.Since(start))
+			}
+			checkConns(t, r, map[string]string{src: haproxy.NoServer})
+		})
+	}
+}
+
+// Another provider process finds everything: same address, same HAProxy, no
+// reload, and connections are recorded again.
+func TestProviderRestartAdopts(t *testing.T) {
+	r := newRig(t)
+	a := newBackend(t, "node-a", "127.78.7.1", true, true)
+	svc := testService()
+	ip := r.ensure(svc, a)
+	before := r.running(svc)
+	if err := r.balancer.Recorder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, meanwhile, err := ask(t.Context(), "", ip, 18188)
+	if err != nil {
+		t.Fatalf("while the provider is away: %v", err)
+	}
+	r.restart()
+	if err := r.Sweep(t.Context(), func(service, uid string) bool { return service == "shop/web" && uid == "uid-web" }); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.ensure(svc, a); got != ip {
+		t.Errorf("address %s, was %s", got, ip)
+	}
+	if now := r.running(svc); now.PID != before.PID {
+		t.Errorf("the load balancer was reloaded: pid %d, was %d", now.PID, before.PID)
+	}
+	_, after, err := ask(t.Context(), "", ip, 18188)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkConns(t, r, map[string]string{meanwhile: "node-a", after: "node-a"})
+	if _, err := os.Stat(filepath.Join(r.records, ConnsFile+".1")); err != nil {
+		t.Errorf("the records of the first process are gone: %v", err)
+	}
+}
+
+func TestSweepRemovesWhatNobodyWants(t *testing.T) {
+	r := newRig(t)
+	a := newBackend(t, "node-a", "127.78.8.1", true, true)
+	keep, orphan := testService(), testService(func(s *v1.Service) { s.Name, s.UID = "old", "uid-old" })
+	ip := r.ensure(keep, a)
+	r.ensure(orphan, a)
+	r.restart()
+	if err := os.Mkdir(filepath.Join(r.stateDir, "plumbline-lb-stale"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Sweep(t.Context(), func(service, _ string) bool { return service == "shop/web" }); err != nil {
+		t.Fatal(err)
+	}
+	if names := r.ps.names(); len(names) != 1 || names[0] != r.balancer.name(keep) {
+		t.Errorf("left %v", names)
+	}
+	dirs, err := os.ReadDir(r.stateDir)
+	if err != nil || len(dirs) != 1 {
+		t.Errorf("directories left: %v, %v", dirs, err)
+	}
+	if _, _, err := ask(t.Context(), "", ip, 18188); err != nil {
+		t.Errorf("the wanted one: %v", err)
+	}
+}
+
+// A Service that is refused is not served at all any more, whatever it was
+// before; when it can be served again it has its address back.
+func TestRefusedIsNeverHalfServed(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		mutate func(*v1.Service)
+		want   string
+	}{
+		{"a UDP port is added", func(s *v1.Service) {
+			s.Spec.Ports = append(s.Spec.Ports, v1.ServicePort{Port: 53, NodePort: 30053, Protocol: v1.ProtocolUDP})
+		}, "port 53/UDP"},
+		{"pinned out of range", func(s *v1.Service) { s.Spec.LoadBalancerIP = "192.0.2.1" }, "192.0.2.1 is not within the load-balancer range"},
+		{"pinned to a taken address", func(s *v1.Service) { s.Spec.LoadBalancerIP = "127.77.0.200" }, "127.77.0.200 is taken by somebody"},
+		{"a family without addresses", func(s *v1.Service) { s.Spec.IPFamilies = append(s.Spec.IPFamilies, v1.IPv6Protocol) }, "no free address"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			r.ps.foreign[netip.MustParseAddr("127.77.0.200")] = "somebody"
+			a := newBackend(t, "node-a", "127.78.9.1", true, true)
+			svc := testService()
+			ip := r.ensure(svc, a)
+			svc.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: ip}}
+			bad := svc.DeepCopy()
+			c.mutate(bad)
+			_, err := r.EnsureLoadBalancer(t.Context(), "test", bad, nodesOf(a))
+			if !isRefusal(err) || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("error %v, want a refusal with %q", err, c.want)
+			}
+			if _, ok, err := r.GetLoadBalancer(t.Context(), "test", bad); ok || err != nil {
+				t.Errorf("still there: %t, %v", ok, err)
+			}
+			if _, _, err := ask(t.Context(), "", ip, 18188); err == nil {
+				t.Error("still served")
+			}
+			if len(r.cleared) != 1 {
+				t.Errorf("status cleared for %v, want once", r.cleared)
+			}
+			if err := r.UpdateLoadBalancer(t.Context(), "test", bad, nodesOf(a)); err != nil {
+				t.Errorf("a node update of a refused Service: %v", err)
+			}
+			svc.Status = v1.ServiceStatus{}
+			if again := r.ensure(svc, a); again != ip {
+				t.Errorf("served again at %s, was %s", again, ip)
+			}
+		})
+	}
+}
+
+func TestDeleted(t *testing.T) {
+	r := newRig(t)
+	svc := testService()
+	r.ensure(svc, newBackend(t, "node-a", "127.78.10.1", true, true))
+	for range 2 { // the second time there is nothing
+		if err := r.EnsureLoadBalancerDeleted(t.Context(), "test", svc); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names := r.ps.names(); len(names) != 0 {
+		t.Errorf("left %v", names)
+	}
+	if dirs, err := os.ReadDir(r.stateDir); err != nil || len(dirs) != 0 {
+		t.Errorf("left %v, %v", dirs, err)
+	}
+}
+
+// A load balancer whose directory was removed cannot be spoken to; it is made
+// anew, with its address.
+func TestLostDirectoryIsMadeAnew(t *testing.T) {
+	r := newRig(t)
+	a := newBackend(t, "node-a", "127.78.11.1", true, true)
+	svc := testService()
+	ip := r.ensure(svc, a)
+	r.balancer.Recorder.Detach(r.balancer.name(svc))
+	if err := os.RemoveAll(filepath.Join(r.stateDir, r.balancer.name(svc))); err != nil {
+		t.Fatal(err)
+	}
+	if again := r.ensure(svc, a); again != ip {
+		t.Errorf("address %s, was %s", again, ip)
+	}
+	if _, _, err := ask(t.Context(), "", ip, 18188); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	svc := testService()
+	got := status(svc, []netip.Addr{netip.MustParseAddr("127.77.0.9"), netip.MustParseAddr("fd00::9")})
+	if len(got.Ingress) != 2 || got.Ingress[1].IP != "fd00::9" || *got.Ingress[0].IPMode != v1.LoadBalancerIPModeProxy ||
+		len(got.Ingress[0].Ports) != 1 || got.Ingress[0].Ports[0].Port != 18188 || got.Ingress[0].Ports[0].Protocol != v1.ProtocolTCP {
+		t.Errorf("status %+v", got)
+	}
+}

@@ -1,0 +1,30 @@
+package disruption
+
+import (
+	"os"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+
+	"github.com/plumbline/plumbline/suites/report"
+)
+
+// One replica moves from worker to worker with every restart. The load balancer
+// learns of it only by its health checks; until then the old node must go on
+// serving with its terminating pod (KEP-1669), or requests are lost.
+//
+//	client -> HAProxy -> worker  nodePort, eTP=Local -> pod (old, terminating)
+//	                  -> worker2 nodePort, eTP=Local -> pod (new)
+var _ = ginkgo.Describe("rolling update", ginkgo.Label("eTP=Local", "KEP-1669"), func() {
+	ginkgo.It("loses nothing with the fallback to terminating endpoints", func(ctx ginkgo.SpecContext) {
+		if os.Getenv("PLUMBLINE_E2E") != "1" {
+			ginkgo.Skip("needs a host prepared for kind (make e2e)")
+		}
+		sum, err := measure(ctx, opts.Scenario)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred(), "run the scenario")
+		ginkgo.AddReportEntry("report", sum.Title)
+		for _, row := range sum.Rows {
+			gomega.Expect(row.Word).NotTo(gomega.BeElementOf(report.Fail, report.Blind, report.Invalid), "row %s: %s", row.Name, row.Error)
+		}
+	})
+})

@@ -1,0 +1,115 @@
+// Package disruption holds the disruption suite: one scenario per file, run on
+// a kind cluster with every dataplane asked for.
+//
+// It is built into a program (`make e2e` runs it), because its exit status says
+// more than pass or fail: 0 own fallback rows are within budget, 1 one of them
+// lost requests, 2 the harness could not judge.
+package disruption
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+
+	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/stage"
+)
+
+// options are the suite's flags, read once before it runs.
+type options struct {
+	rows     string
+	name     string
+	ipFamily string
+	results  string
+	keep     bool
+	verbose  bool
+	scenario.Scenario
+}
+
+var (
+	opts   options
+	status = 2 // until a report says otherwise
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	s, err := scenario.Find("rolling-update")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "disruption:", err)
+		return 2
+	}
+	opts.Scenario = s
+	opts.define(flag.CommandLine)
+	flag.Parse()
+	if flag.Lookup("test.list").Value.String() != "" {
+		return m.Run()
+	}
+	if os.Getenv("PLUMBLINE_E2E") != "1" {
+		fmt.Println("the disruption suite needs a host prepared for kind; `make e2e` runs it")
+		return m.Run() // every spec skips by name
+	}
+	if err := opts.check(); err != nil {
+		fmt.Fprintln(os.Stderr, "disruption:", err)
+		return 2
+	}
+	if m.Run() != 0 && status == 0 {
+		return 2 // a spec failed outside the report's judgement
+	}
+	return status
+}
+
+func (o *options) define(fs *flag.FlagSet) {
+	fs.StringVar(&o.rows, "rows", scenario.DefaultRows, "dataplanes to run, in order")
+	fs.StringVar(&o.name, "cluster", "plumbline-e2e", "name of the cluster, made for the run")
+	fs.StringVar(&o.ipFamily, "ip-family", "ipv4", "ipv4, ipv6 or dual")
+	fs.StringVar(&o.results, "results", "results", "directory for reports and records")
+	fs.BoolVar(&o.keep, "keep-cluster", false, "leave the cluster when done")
+	fs.BoolVar(&o.verbose, "verbose", false, "log why, not only what")
+	o.Scenario.Flags(fs)
+}
+
+// check turns flags into a scenario and refuses what contradicts itself.
+func (o *options) check() (err error) {
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+	if o.Rows, err = scenario.ParseRows(o.rows); err != nil {
+		return err
+	}
+	return o.Validate()
+}
+
+func TestDisruption(t *testing.T) {
+	gomega.RegisterFailHandler(ginkgo.Fail)
+	ginkgo.RunSpecs(t, "disruption")
+}
+
+// measure runs a scenario on a fresh kind cluster, prints the report's table and
+// sets the suite's exit status.
+func measure(ctx context.Context, s scenario.Scenario) (report.Summary, error) {
+	level := slog.LevelInfo
+	if opts.verbose {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	sum, dir, err := stage.Measure(ctx, s, stage.Options{Name: opts.name, IPFamily: opts.ipFamily, Keep: opts.keep}, opts.results, log)
+	if err != nil {
+		return sum, err
+	}
+	status = sum.ExitCode
+	fmt.Println()
+	if err := report.Table(os.Stdout, sum); err != nil {
+		return sum, err
+	}
+	fmt.Printf("\nreport: %s\n", filepath.Join(dir, "report.html"))
+	return sum, nil
+}

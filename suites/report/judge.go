@@ -1,0 +1,175 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/plumbline/plumbline/suites/verdict"
+)
+
+// Exit codes of a run.
+const (
+	ExitPass    = 0 // own fallback rows are within budget
+	ExitLost    = 1 // one of them lost more
+	ExitUnknown = 2 // the harness could not judge, or does not see
+)
+
+// ExitCode is the run's result. A loss that was seen outweighs everything: a
+// rollout counts only if the harness vouches for it. Baselines and ignore rows
+// inform, unless they show that the harness cannot judge or is blind.
+func ExitCode(s Summary) int {
+	code := ExitPass
+	if s.Error != "" || len(s.Rows) == 0 {
+		code = ExitUnknown
+	}
+	for _, r := range s.Rows {
+		switch r.Judge(s.Settings) {
+		case Fail:
+			return ExitLost
+		case Invalid, Blind:
+			code = ExitUnknown
+		}
+	}
+	return code
+}
+
+// Judge is the row's verdict word.
+func (r Row) Judge(s Settings) Word {
+	judged := r.Own && r.Mode == Fallback
+	switch {
+	case judged && r.Lost() > s.Budget:
+		return Fail
+	case r.Error != "", len(r.Rollouts) == 0, len(r.Rollouts) < r.Wanted:
+		return Invalid
+	case judged:
+		return Pass
+	case r.Own && r.Mode == Ignore && !s.Nominal && r.blind():
+		return Blind
+	}
+	return Info
+}
+
+// blind: fewer losses than any phase of the load balancer's checks explains. A
+// band of another number of rollouts proves nothing and is taken as blindness.
+func (r Row) blind() bool {
+	p := r.Predicted
+	if p == nil {
+		return false
+	}
+	return p.Rollouts != len(r.Rollouts) || float64(r.Lost()) < p.Band999.Low
+}
+
+// Complete fills in what follows from the rest: version, words, exit code.
+func Complete(s Summary) Summary {
+	s.APIVersion, s.Kind = APIVersion, Kind
+	s.Rows = slices.Clone(s.Rows)
+	for i, r := range s.Rows {
+		s.Rows[i].Word = r.Judge(s.Settings)
+	}
+	s.ExitCode = ExitCode(s)
+	return s
+}
+
+// Lost is the number of lost requests in the counted rollouts.
+func (r Row) Lost() int { return r.sum(func(v verdict.Rollout) int { return v.Lost }) }
+
+// Sent is the number of attempts in the counted rollouts.
+func (r Row) Sent() int { return r.sum(func(v verdict.Rollout) int { return v.Sent }) }
+
+// Slow is the number of slow successes in the counted rollouts.
+func (r Row) Slow() int { return r.sum(func(v verdict.Rollout) int { return v.Slow }) }
+
+func (r Row) sum(f func(verdict.Rollout) int) int {
+	n := 0
+	for _, v := range r.Rollouts {
+		n += f(v)
+	}
+	return n
+}
+
+// LostRange is the least and the most lost requests of one counted rollout.
+func (r Row) LostRange() (least, most int) {
+	for i, v := range r.Rollouts {
+		if i == 0 {
+			least, most = v.Lost, v.Lost
+		}
+		least, most = min(least, v.Lost), max(most, v.Lost)
+	}
+	return least, most
+}
+
+// LongestWindow is the longest inner window of losses on one node, in seconds.
+func (r Row) LongestWindow() float64 {
+	return r.longest(func(v verdict.Rollout) float64 { return v.LongestWindow })
+}
+
+// LongestOutage is the longest time without any success, in seconds.
+func (r Row) LongestOutage() float64 {
+	return r.longest(func(v verdict.Rollout) float64 { return v.LongestOutage })
+}
+
+func (r Row) longest(f func(verdict.Rollout) float64) float64 {
+	longest := 0.0
+	for _, v := range r.Rollouts {
+		longest = max(longest, f(v))
+	}
+	return longest
+}
+
+// Reconstructed sums the reconstructions; ok says that every rollout has one,
+// within that every residual is small enough.
+func (r Row) Reconstructed() (lost, worst float64, ok, within bool) {
+	ok, within = len(r.Rollouts) > 0, true
+	for _, v := range r.Rollouts {
+		rec := v.Reconstruction
+		ok, within = ok && rec.Possible, within && rec.Within
+		lost += rec.Lost
+		if max(rec.Residual, -rec.Residual) > max(worst, -worst) {
+			worst = rec.Residual
+		}
+	}
+	return lost, worst, ok, within
+}
+
+// Count is a name with a number.
+type Count struct {
+	Name string
+	N    int
+}
+
+// LostClasses are the classes of the lost requests, the most frequent first.
+func (r Row) LostClasses() []Count {
+	m := map[string]int{}
+	for _, v := range r.Rollouts {
+		for c, n := range v.Classes {
+			if c.Lost() {
+				m[string(c)] += n
+			}
+		}
+	}
+	return sorted(m)
+}
+
+// Causes are the causes of the lost requests, the most frequent first.
+func (r Row) Causes() []Count {
+	m := map[string]int{}
+	for _, v := range r.Rollouts {
+		for c, n := range v.Causes {
+			m[string(c)] += n
+		}
+	}
+	return sorted(m)
+}
+
+func sorted(m map[string]int) []Count {
+	var out []Count
+	for name, n := range m {
+		if n > 0 {
+			out = append(out, Count{name, n})
+		}
+	}
+	slices.SortFunc(out, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}

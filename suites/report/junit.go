@@ -1,0 +1,78 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"strings"
+)
+
+type junitSuite struct {
+	XMLName  xml.Name    `xml:"testsuite"`
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Errors   int         `xml:"errors,attr"`
+	Time     string      `xml:"time,attr"`
+	Stamp    string      `xml:"timestamp,attr"`
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string        `xml:"classname,attr"`
+	Name    string        `xml:"name,attr"`
+	Failure *junitProblem `xml:"failure,omitempty"`
+	Error   *junitProblem `xml:"error,omitempty"`
+	Out     string        `xml:"system-out"`
+}
+
+type junitProblem struct {
+	Message string `xml:"message,attr"`
+	Type    string `xml:"type,attr"`
+}
+
+// junit has one case per row: FAIL is a failure, blind and invalid are errors.
+func junit(s Summary) ([]byte, error) {
+	suite := junitSuite{
+		Name: "plumbline " + clean(s.Scenario), Tests: len(s.Rows),
+		Time:  fmt.Sprintf("%.3f", s.Finished.Sub(s.Started).Seconds()),
+		Stamp: s.Started.UTC().Format("2006-01-02T15:04:05"),
+	}
+	for _, r := range s.Rows {
+		word := r.Judge(s.Settings)
+		c := junitCase{Class: "plumbline." + clean(s.Scenario), Name: clean(r.Name)}
+		var out []string
+		names := columns()
+		for i, cell := range cells(r, s.Settings) {
+			out = append(out, names[i]+": "+cell)
+		}
+		c.Out = strings.Join(out, "\n")
+		p := &junitProblem{Message: problem(r, s.Settings), Type: string(word)}
+		switch word {
+		case Fail:
+			c.Failure = p
+			suite.Failures++
+		case Blind, Invalid:
+			c.Error = p
+			suite.Errors++
+		}
+		suite.Cases = append(suite.Cases, c)
+	}
+	b, err := xml.MarshalIndent(suite, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("render junit.xml: %w", err)
+	}
+	return append([]byte(xml.Header), append(b, '\n')...), nil
+}
+
+func problem(r Row, s Settings) string {
+	switch r.Judge(s) {
+	case Fail:
+		return fmt.Sprintf("lost %d of %d requests, budget %d", r.Lost(), r.Sent(), s.Budget)
+	case Blind:
+		return fmt.Sprintf("lost only %d requests: less than the model's 99.9 %% band allows", r.Lost())
+	}
+	if r.Error != "" {
+		return clean(r.Error)
+	}
+	return fmt.Sprintf("%d of %s could be judged", len(r.Rollouts), plural(r.Wanted, "rollout"))
+}

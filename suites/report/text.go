@@ -1,0 +1,263 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// columns are the headings of the table, in every rendering.
+func columns() []string {
+	return []string{
+		"DATAPLANE", "ROLLOUTS", "SENT", "LOST", "PER ROLLOUT", "WINDOW", "OUTAGE", "SLOW",
+		"MODEL [99.9 %]", "RECONSTRUCTED", "RESIDUAL", "VERDICT", "CLASSES",
+	}
+}
+
+// cells are one row under columns.
+func cells(r Row, s Settings) []string {
+	least, most := r.LostRange()
+	rollouts := fmt.Sprint(len(r.Rollouts))
+	if n := len(r.Invalid); n > 0 {
+		rollouts += fmt.Sprintf(" (+%d invalid)", n)
+	}
+	if len(r.Rollouts) == 0 {
+		return []string{clean(r.Name), rollouts, "-", "-", "-", "-", "-", "-", "-", "-", "-", string(r.Judge(s)), "-"}
+	}
+	return []string{
+		clean(r.Name), rollouts, fmt.Sprint(r.Sent()), fmt.Sprint(r.Lost()),
+		span(least, most), secs(r.LongestWindow()), secs(r.LongestOutage()), fmt.Sprint(r.Slow()),
+		modelCell(r), reconstructedCell(r), residualCell(r), string(r.Judge(s)), list(r.LostClasses()),
+	}
+}
+
+func span(a, b int) string {
+	if a == b {
+		return fmt.Sprint(a)
+	}
+	return fmt.Sprintf("%d-%d", a, b)
+}
+
+func secs(s float64) string {
+	if s == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%.2f s", s)
+}
+
+func modelCell(r Row) string {
+	p := r.Predicted
+	if p == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%s [%s-%s, width %s]", num(p.Mean), num(p.Band999.Low), num(p.Band999.High), num(p.Band999.Width()))
+}
+
+func reconstructedCell(r Row) string {
+	lost, _, ok, _ := r.Reconstructed()
+	if !ok {
+		return "-"
+	}
+	return num(lost)
+}
+
+func residualCell(r Row) string {
+	lost, worst, ok, within := r.Reconstructed()
+	if !ok {
+		return "-"
+	}
+	cell := signed(float64(r.Lost()) - lost)
+	if len(r.Rollouts) > 1 {
+		cell += fmt.Sprintf(" (worst %s)", signed(worst))
+	}
+	if !within {
+		cell += " !"
+	}
+	return cell
+}
+
+func num(f float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", f), ".0") }
+
+func signed(f float64) string {
+	if math.Abs(f) < 0.05 {
+		return "0"
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%+.1f", f), ".0")
+}
+
+func list(counts []Count) string {
+	if len(counts) == 0 {
+		return "-"
+	}
+	parts := make([]string, len(counts))
+	for i, c := range counts {
+		parts[i] = fmt.Sprintf("%s %d", c.Name, c.N)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Fact is one line of what a run's figures depend on.
+type Fact struct{ Name, Text string }
+
+func facts(s Summary) []Fact {
+	e := s.Environment
+	host := []string{}
+	for _, p := range []struct {
+		is   bool
+		text string
+	}{
+		{e.OS != "", e.OS},
+		{e.Kernel != "", "kernel " + e.Kernel},
+		{true, plural(e.CPUs, "CPU")},
+		{e.MemoryMiB > 0, fmt.Sprintf("%d MiB", e.MemoryMiB)},
+	} {
+		if p.is {
+			host = append(host, clean(p.text))
+		}
+	}
+	out := []Fact{
+		{"scenario", clean(s.Scenario) + prefixed(": ", clean(s.Title))},
+		{"host", strings.Join(host, ", ")},
+		{"cluster", clusterText(e)},
+		{"balancer", lbText(s.LB)},
+		{"probe", fmt.Sprintf("%g new connections/s, answer within %s (recorded up to %s), seed %d",
+			s.Settings.Rate, s.Settings.Timeout, s.Settings.Deadline, s.Settings.Seed)},
+		{"workload", workloadText(s.Settings)},
+	}
+	if e.Plumbline != "" {
+		out = append(out, Fact{"plumbline", clean(e.Plumbline)})
+	}
+	return out
+}
+
+func clusterText(e Environment) string {
+	t := "Kubernetes " + clean(e.Kubernetes)
+	if e.Nodes > 0 {
+		t += ", " + plural(e.Nodes, "node")
+	}
+	return t + prefixed(", ", clean(e.IPFamily))
+}
+
+func lbText(l LB) string {
+	t := fmt.Sprintf("%s, profile %s: check every %s", clean(l.Kind), clean(l.Profile), l.Interval)
+	for _, p := range []struct {
+		name string
+		d    time.Duration
+	}{{"fast", l.Fast}, {"down", l.Down}} {
+		if p.d > 0 && p.d != l.Interval {
+			t += fmt.Sprintf(" (%s %s)", p.name, p.d)
+		}
+	}
+	t += fmt.Sprintf(", fall %d, rise %d, connect %s", l.Fall, l.Rise, l.Connect)
+	if l.Client > 0 || l.Server > 0 {
+		t += fmt.Sprintf(", client %s, server %s", l.Client, l.Server)
+	}
+	t += ", " + retries(l.Retries)
+	if l.Redispatch {
+		t += ", redispatch"
+	} else {
+		t += ", no redispatch"
+	}
+	return t + prefixed(", ", clean(l.Balance))
+}
+
+func retries(n int) string {
+	if n == 1 {
+		return "1 retry"
+	}
+	return fmt.Sprintf("%d retries", n)
+}
+
+func workloadText(s Settings) string {
+	t := fmt.Sprintf("shutdown delay %s, grace %s", s.Delay, s.Grace)
+	if s.PreStop > 0 {
+		t += fmt.Sprintf(", preStop %s", s.PreStop)
+	}
+	if s.MinReady > 0 {
+		t += fmt.Sprintf(", minReady %s", s.MinReady)
+	}
+	if s.Unready {
+		t += ", unready on SIGTERM"
+	}
+	return t + fmt.Sprintf("; %s per row, budget %d lost", plural(s.Rollouts, "rollout"), s.Budget)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+// notes are what the table has no room for, one line each.
+func notes(s Summary) []string {
+	var out []string
+	for _, r := range s.Rows {
+		name := clean(r.Name)
+		if r.Error != "" {
+			out = append(out, name+": not run to its end: "+clean(r.Error))
+		}
+		if c := r.Causes(); len(c) > 0 {
+			out = append(out, name+": causes of the losses: "+list(c))
+		}
+		if p := r.Predicted; p != nil && p.Note != "" {
+			out = append(out, name+": model: "+p.Note)
+		}
+		for _, v := range r.Invalid {
+			out = append(out, fmt.Sprintf("%s: rollout %d is not counted: %s", name, v.Number, clean(strings.Join(v.Reasons, "; "))))
+		}
+		for _, v := range r.Rollouts {
+			for _, w := range v.Warnings {
+				out = append(out, fmt.Sprintf("%s: rollout %d: %s", name, v.Number, clean(w)))
+			}
+		}
+		if n := len(r.Rollouts); n < r.Wanted {
+			out = append(out, fmt.Sprintf("%s: %d of %s could be judged", name, n, plural(r.Wanted, "rollout")))
+		}
+		if r.Judge(s.Settings) == Blind {
+			out = append(out, fmt.Sprintf("%s: lost %d, and no phase of the checks loses that few: the harness does not see what it should", name, r.Lost()))
+		}
+	}
+	if s.Error != "" {
+		out = append(out, "the run ended early: "+clean(s.Error))
+	}
+	return out
+}
+
+// legend says how to read the table.
+func legend() []string {
+	return []string{
+		"LOST: no complete answer in time. SLOW: answered, after a resent SYN, a redial or 200 ms and more; not lost.",
+		"WINDOW: the longest stretch of losses on one node. OUTAGE: the longest time without any answer.",
+		"MODEL: expected beforehand from the settings, with its 99.9 % band. RECONSTRUCTED: from the recorded states of balancer and nodes. RESIDUAL: lost minus that; ! = more than max(3, 3 %) in some rollout.",
+		"VERDICT: pass/FAIL own dataplane with fallback · info informs only · blind fewer losses than possible · invalid the harness could not judge.",
+	}
+}
+
+// clean makes text safe for a terminal: one line, no control characters.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || !unicode.IsGraphic(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// cleanLines is clean, and keeps line ends.
+func cleanLines(s string) string {
+	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
+	for i, l := range lines {
+		lines[i] = clean(l)
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,252 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/plumbline/plumbline/fixtures/observe"
+	"github.com/plumbline/plumbline/fixtures/probe"
+	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/suites/verdict"
+)
+
+const (
+	controlRate = 20.0
+	preRoll     = 3 * time.Second // clean before the restart, plus a random part of a check interval
+	postRoll    = 2 * time.Second // after everything has settled
+)
+
+// tape is everything recorded of one rollout, in memory and on disk.
+type tape struct {
+	mu       sync.Mutex // guards the slices
+	main     []record.Attempt
+	control  []record.Attempt
+	events   []record.Event
+	requests *record.Writer[record.Attempt]
+	changes  *record.Writer[record.Event]
+}
+
+func newTape(dir string) (*tape, error) {
+	requests, err := record.Create[record.Attempt](filepath.Join(dir, "requests.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	changes, err := record.Create[record.Event](filepath.Join(dir, "events.jsonl"))
+	if err != nil {
+		return nil, errors.Join(err, requests.Close())
+	}
+	return &tape{requests: requests, changes: changes}, nil
+}
+
+func (t *tape) attempt(a record.Attempt) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if a.Stream == record.Control {
+		t.control = append(t.control, a)
+	} else {
+		t.main = append(t.main, a)
+	}
+	t.requests.Write(a)
+}
+
+func (t *tape) event(e record.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.events = append(t.events, e)
+	t.changes.Write(e)
+}
+
+func (t *tape) close() error { return errors.Join(t.requests.Close(), t.changes.Close()) }
+
+// rollout records one restart of the workload under load and judges it.
+func (r *runner) rollout(ctx context.Context, n, row int, dir string) (verdict.Rollout, error) {
+	before, err := r.settled(ctx)
+	if err != nil {
+		return verdict.Rollout{}, err
+	}
+	t, err := newTape(dir)
+	if err != nil {
+		return verdict.Rollout{}, err
+	}
+	from := record.Now()
+	err = r.recordWhile(ctx, t, n, row, func(ctx context.Context) error { return r.restart(ctx, t, n, row, before) })
+	if err := errors.Join(err, t.close()); err != nil {
+		return verdict.Rollout{}, err
+	}
+	lbEvents, err := r.lbEvents(from, record.Now())
+	if err != nil {
+		return verdict.Rollout{}, err
+	}
+	conns, err := r.lbConns(from)
+	if err != nil {
+		return verdict.Rollout{}, err
+	}
+	if err := keep(dir, lbEvents, conns); err != nil {
+		return verdict.Rollout{}, err
+	}
+	return verdict.Judge(verdict.Input{
+		Attempts: t.main, Control: t.control, Conns: conns, Events: append(t.events, lbEvents...), Settings: r.settings(n),
+	}), nil
+}
+
+// recordWhile runs act between observers and probes that run from before its
+// beginning until after its end.
+func (r *runner) recordWhile(ctx context.Context, t *tape, n, row int, act func(context.Context) error) error {
+	observing, stopObserving := context.WithCancel(ctx)
+	defer stopObserving()
+	probing, stopProbing := context.WithCancel(ctx)
+	defer stopProbing()
+	var g errgroup.Group
+	started := make(chan struct{})
+	g.Go(func() error {
+		defer stopProbing()
+		return observe.Run(observing, r.client, r.observed(), started, t.event)
+	})
+	g.Go(func() error {
+		defer stopObserving() // last: the probes' answers still belong to observed states
+		select {
+		case <-started:
+		case <-observing.Done():
+			return nil
+		}
+		var probes errgroup.Group
+		for _, cfg := range r.probes(n, row) {
+			probes.Go(func() error { return probe.Run(probing, cfg, t.attempt) })
+		}
+		err := act(probing)
+		stopProbing()
+		return errors.Join(err, probes.Wait())
+	})
+	return g.Wait()
+}
+
+// probes are the streams of one rollout. Rows share seeds, so that all
+// dataplanes see the same arrivals.
+func (r *runner) probes(n, _ int) []probe.Config {
+	seed := r.Seed*1000 + uint64(n)
+	return []probe.Config{
+		{Stream: record.Main, Target: r.target, Rate: r.Rate, Seed: seed, Deadline: hardDeadline},
+		{Stream: record.Control, Target: r.stage.Control(), Rate: controlRate, Seed: seed, Deadline: hardDeadline},
+	}
+}
+
+func (r *runner) observed() observe.Config {
+	cfg := observe.Config{
+		Namespace: r.app.Namespace, Service: r.app.Name, Selector: r.app.Selector(), Nodes: map[string]netip.Addr{},
+		NodePort: uint16(r.service.Spec.Ports[0].NodePort), HCNP: uint16(r.service.Spec.HealthCheckNodePort),
+	}
+	for _, node := range r.nodes {
+		cfg.Nodes[node.Name] = node.Addr4()
+	}
+	return cfg
+}
+
+// restart restarts the workload and waits until all has settled again.
+func (r *runner) restart(ctx context.Context, t *tape, n, row int, before pod) error {
+	if err := pause(ctx, preRoll+r.phase(n, row)); err != nil {
+		return err
+	}
+	t.event(record.Event{At: record.Now(), Kind: record.KindAct, State: "restart"})
+	if err := r.patchRestart(ctx); err != nil {
+		return err
+	}
+	after, err := r.settled(ctx)
+	if err != nil {
+		return err
+	}
+	if after.node == before.node || after.name == before.name {
+		return fmt.Errorf("the workload did not move: pod %s on %s, then %s on %s", before.name, before.node, after.name, after.node)
+	}
+	t.event(record.Event{At: record.Now(), Kind: record.KindAct, State: "settled"})
+	return pause(ctx, postRoll)
+}
+
+// phase is a random part of a check interval. The rollouts of a row follow each
+// other in lock-step with the load balancer's checks otherwise, and the model
+// takes their phases to be independent.
+func (r *runner) phase(n, row int) time.Duration {
+	rng := rand.New(rand.NewPCG(r.Seed, uint64(row)<<32|uint64(n)))
+	return time.Duration(rng.Float64() * float64(r.stage.LB().Profile().Interval))
+}
+
+// pause lets a measured stretch of time pass.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// lbEvents are the load balancer's events since from, behind one event for the
+// state each server was in at that time.
+func (r *runner) lbEvents(from, to int64) ([]record.Event, error) {
+	all, err := r.stage.LB().Events()
+	if err != nil {
+		return nil, err
+	}
+	lb := r.settings(0).LB
+	initial := map[string]record.Event{}
+	var out []record.Event
+	for _, e := range all {
+		switch {
+		case e.LB != lb || e.At > to:
+		case e.At >= from:
+			out = append(out, e)
+		case e.Kind == record.KindServer:
+			e.At, e.After = from, 0
+			initial[e.Node] = e
+		}
+	}
+	var first []record.Event
+	for _, node := range r.nodes {
+		if e, ok := initial[node.Name]; ok {
+			first = append(first, e)
+		}
+	}
+	return append(first, out...), nil
+}
+
+// lbConns are the connections the load balancer accepted since from.
+func (r *runner) lbConns(from int64) ([]record.Conn, error) {
+	all, err := r.stage.LB().Conns()
+	if err != nil {
+		return nil, err
+	}
+	var out []record.Conn
+	for _, c := range all {
+		if c.Accepted >= from-int64(time.Second) && c.LB == r.settings(0).LB {
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+func keep(dir string, events []record.Event, conns []record.Conn) error {
+	e, err := record.Create[record.Event](filepath.Join(dir, "lb-events.jsonl"))
+	if err != nil {
+		return err
+	}
+	for _, x := range events {
+		e.Write(x)
+	}
+	c, err := record.Create[record.Conn](filepath.Join(dir, "conns.jsonl"))
+	if err != nil {
+		return errors.Join(err, e.Close())
+	}
+	for _, x := range conns {
+		c.Write(x)
+	}
+	return errors.Join(e.Close(), c.Close())
+}

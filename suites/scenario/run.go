@@ -1,0 +1,218 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/fixtures/probe"
+	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/fixtures/workload"
+	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/verdict"
+	"github.com/plumbline/plumbline/suites/verdict/model"
+)
+
+// hardDeadline ends an attempt; it is classified at Scenario.Timeout later.
+const hardDeadline = 10 * time.Second
+
+// maxInvalid is how many rollouts of a row may be thrown away, beyond as many
+// as are wanted, before the row is given up.
+const maxInvalid = 2
+
+// runner runs one scenario.
+type runner struct {
+	Scenario
+	stage   Stage
+	client  kubernetes.Interface
+	nodes   []cluster.Node // workers: what the load balancer may send to
+	app     workload.Spec
+	dir     string
+	log     *slog.Logger
+	service *corev1.Service
+	target  netip.AddrPort
+}
+
+// Run runs every row and returns what was measured. Files of records go below
+// dir. An error is the harness's: the summary then holds what was done before.
+func Run(ctx context.Context, s Scenario, stage Stage, dir string, log *slog.Logger) (report.Summary, error) {
+	sum := report.Summary{
+		Scenario: s.Name, Title: s.Title, Started: time.Now().UTC(), LB: stage.LB().Profile(),
+		Settings: report.Settings{
+			Rate: s.Rate, Timeout: s.Timeout, Deadline: hardDeadline, Delay: s.Delay, PreStop: s.PreStop, Grace: s.grace(),
+			MinReady: s.MinReady, Unready: s.Unready, Seed: s.Seed, Rollouts: s.Rollouts, Nominal: s.Anecdote,
+		},
+	}
+	r := &runner{Scenario: s, stage: stage, dir: dir, log: log}
+	err := r.prepare(ctx)
+	if err == nil {
+		sum.Environment = r.environment(ctx)
+		for n, row := range s.Rows {
+			if ctx.Err() != nil {
+				break
+			}
+			sum.Rows = append(sum.Rows, r.row(ctx, n, row))
+		}
+		err = ctx.Err()
+	}
+	if err != nil {
+		sum.Error = err.Error()
+	}
+	sum.Finished = time.Now().UTC()
+	return sum, err
+}
+
+// prepare makes the namespace and settles on names; nothing forwards yet.
+func (r *runner) prepare(ctx context.Context) (err error) {
+	if r.client, err = kubernetes.NewForConfig(r.stage.Cluster().RESTConfig()); err != nil {
+		return fmt.Errorf("make API client: %w", err)
+	}
+	nodes, err := r.stage.Cluster().Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if !n.ControlPlane {
+			r.nodes = append(r.nodes, n)
+		}
+	}
+	if len(r.nodes) < 2 {
+		return fmt.Errorf("the scenario needs 2 workers, the cluster has %d", len(r.nodes))
+	}
+	r.app = workload.Spec{
+		Namespace: "plumbline-test", Name: "echo", Image: r.stage.Echo(),
+		Delay: r.Delay, PreStop: r.PreStop, Grace: r.grace(), MinReady: r.MinReady, Unready: r.Unready,
+	}
+	control := probe.Config{Stream: record.Control, Target: r.stage.Control(), Rate: controlRate}
+	main := probe.Config{Stream: record.Main, Target: r.stage.Control(), Rate: r.Rate}
+	if err := errors.Join(probe.CheckRate(main), probe.CheckRate(control)); err != nil {
+		return err
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.app.Namespace}}
+	if _, err := r.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("make namespace %s: %w", ns.Name, err)
+	}
+	return nil
+}
+
+// row installs a dataplane, deploys the workload if it is the first, runs the
+// rollouts and removes the dataplane. Its failure is the row's, not the run's.
+func (r *runner) row(ctx context.Context, n int, spec Row) report.Row {
+	out := report.Row{
+		Name: spec.String(), Dataplane: spec.Dataplane, Own: spec.Own(), Mode: spec.mode(), NoLocal: spec.NoLocal, Wanted: r.Rollouts,
+	}
+	if !spec.Own() {
+		out.NoLocal = "drop" // kube-proxy drops, and cannot be told otherwise
+	}
+	r.log.Info("row", "dataplane", out.Name)
+	version, remove, err := r.stage.Install(ctx, spec)
+	if err != nil {
+		out.Error = err.Error()
+		return out
+	}
+	out.Version = version
+	err = r.deploy(ctx)
+	if err == nil {
+		err = r.rollouts(ctx, n, &out)
+	}
+	// The rows after this one need a clean cluster, so a dataplane that cannot
+	// be removed ends the row with an error even if its numbers are good.
+	err = errors.Join(err, remove(context.WithoutCancel(ctx)))
+	if err != nil {
+		out.Error = err.Error()
+		r.log.Error("row ended early", "dataplane", out.Name, "error", err)
+	}
+	if len(out.Rollouts) > 0 {
+		p, err := model.SingleReplica(r.inputs(out.Mode), len(out.Rollouts))
+		if err == nil {
+			out.Predicted = &p
+		}
+	}
+	if r.Anecdote && len(out.Rollouts) > 0 {
+		out.Sequence = sequence(out.Rollouts[0].Series)
+	}
+	return out
+}
+
+// rollouts runs rollouts until as many as wanted may be counted. One that the
+// harness itself spoiled is kept, shown, and repeated.
+func (r *runner) rollouts(ctx context.Context, row int, out *report.Row) error {
+	for n := 1; len(out.Rollouts) < r.Rollouts; n++ {
+		dir := filepath.Join(r.dir, fmt.Sprintf("%02d-%s", row+1, fileName(out.Name)), fmt.Sprintf("rollout-%02d", n))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("make the directory of records: %w", err)
+		}
+		v, err := r.rollout(ctx, n, row, dir)
+		if err != nil {
+			return fmt.Errorf("rollout %d: %w", n, err)
+		}
+		attrs := []any{"dataplane", out.Name, "rollout", n, "sent", v.Sent, "lost", v.Lost,
+			"reconstructed", math.Round(v.Reconstruction.Lost*10) / 10, "slow", v.Slow, "lateP99", v.Harness.Late.P99}
+		if !v.Valid {
+			out.Invalid = append(out.Invalid, v)
+			r.log.Warn("rollout is invalid and will be repeated", append(attrs, "reasons", strings.Join(v.Reasons, "; "))...)
+			if len(out.Invalid) > r.Rollouts+maxInvalid {
+				return fmt.Errorf("%d rollouts in all were invalid, the last: %s", len(out.Invalid), strings.Join(v.Reasons, "; "))
+			}
+			continue
+		}
+		out.Rollouts = append(out.Rollouts, v)
+		r.log.Info("rollout", attrs...)
+	}
+	return nil
+}
+
+// Latencies that the a-priori model takes for granted on a kind cluster; the
+// verdict shows the measured ones beside it (Rollout.Observed).
+const (
+	propagation = 60 * time.Millisecond // deletion or readiness -> slice -> rules and healthCheckNodePort
+	controller  = 40 * time.Millisecond // new pod ready -> old pod deleted by the Deployment's controllers
+	kubelet     = 50 * time.Millisecond // deletion -> SIGTERM
+	slack       = 300 * time.Millisecond
+)
+
+func (r *runner) inputs(mode report.Mode) model.Inputs {
+	lb := r.stage.LB().Profile()
+	in := model.Inputs{
+		Rate: r.Rate, Semantics: model.Semantics(mode), Propagation: propagation, Controller: controller, Kubelet: kubelet,
+		LB:      model.LB{Interval: lb.Interval, Fast: lb.Fast, Down: lb.Down, Fall: lb.Fall, Rise: lb.Rise, Check: time.Millisecond},
+		PreStop: r.PreStop, Delay: r.Delay, Grace: r.grace(), MinReady: r.MinReady, Slack: slack,
+	}
+	if r.Unready {
+		in.UnreadyAfter = time.Second // readinessProbe.periodSeconds of the workload
+	}
+	return in
+}
+
+func (r *runner) settings(n int) verdict.Settings {
+	lb := r.stage.LB().Profile()
+	s := verdict.Settings{
+		Rollout: n, Rate: r.Rate, Timeout: r.Timeout, Deadline: hardDeadline, LB: r.app.Namespace + "/" + r.app.Name,
+		Local: true, Connect: lb.Connect, Retries: lb.Retries,
+	}
+	for _, node := range r.nodes {
+		s.Nodes = append(s.Nodes, node.Name)
+	}
+	return s
+}
+
+func fileName(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c == ' ' || c == '+' || c == '/' {
+			return '-'
+		}
+		return c
+	}, s)
+}

@@ -1,0 +1,121 @@
+// Package scenario runs a named disturbance against one dataplane after another
+// and hands what was recorded to the verdict.
+//
+//	Find     a scenario by name          (catalog.go)
+//	Run      every row on a stage        (run.go)
+//	rollout  one restart under load      (rollout.go)
+//
+// It knows no kind of cluster: what it runs on arrives as a Stage.
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/suites/report"
+)
+
+// Scenario is a rolling update of one replica that moves between nodes, under
+// externalTrafficPolicy=Local, while clients keep connecting.
+type Scenario struct {
+	Name, Title string
+	Rows        []Row
+	Rollouts    int     // counted per row
+	Rate        float64 // new connections per second
+	Timeout     time.Duration
+	Delay       time.Duration // the app serves this long after SIGTERM
+	PreStop     time.Duration
+	Grace       time.Duration // 0: enough for PreStop and Delay
+	MinReady    time.Duration
+	Unready     bool // the app fails its readiness on SIGTERM
+	Profile     string
+	Seed        uint64
+	Anecdote    bool // E1-E3: print what the client saw; the band does not judge
+}
+
+// Row is one dataplane in one mode.
+type Row struct {
+	Dataplane   string // "plumb-nftables" or "kube-proxy"
+	Mode        string // kube-proxy: its mode
+	Terminating string // own: "fallback" or "ignore"
+	NoLocal     string // own: "drop" or "reject"
+}
+
+// Own says whether the dataplane is the project's.
+func (r Row) Own() bool { return strings.HasPrefix(r.Dataplane, "plumb-") }
+
+func (r Row) String() string {
+	switch {
+	case !r.Own():
+		return r.Dataplane + " " + r.Mode
+	case r.Terminating == "fallback":
+		return r.Dataplane + " fallback"
+	}
+	return r.Dataplane + " " + r.Terminating + "+" + r.NoLocal
+}
+
+// mode is how the row treats terminating endpoints; upstream has KEP-1669.
+func (r Row) mode() report.Mode {
+	if r.Terminating == "ignore" {
+		return report.Ignore
+	}
+	return report.Fallback
+}
+
+// grace is the pods' terminationGracePeriodSeconds.
+func (s Scenario) grace() time.Duration {
+	if s.Grace > 0 {
+		return s.Grace
+	}
+	return s.PreStop + s.Delay + 10*time.Second
+}
+
+// Validate says in one line what is wrong with a scenario, before anything runs.
+func (s Scenario) Validate() error {
+	for _, c := range []struct {
+		bad  bool
+		what string
+	}{
+		{len(s.Rows) == 0, "no rows: name at least one dataplane"},
+		{s.Rollouts < 1 || s.Rollouts > 1000, fmt.Sprintf("%d rollouts: must be 1 to 1000", s.Rollouts)},
+		{s.Timeout <= 0 || s.Timeout > hardDeadline, fmt.Sprintf("timeout %s: must be above 0 and at most %s", s.Timeout, hardDeadline)},
+		{s.Delay < 0 || s.PreStop < 0 || s.MinReady < 0 || s.Grace < 0, "delay, preStop, grace and minReady must not be negative"},
+		{s.Delay > 10*time.Minute || s.PreStop > 10*time.Minute, "delay and preStop must be at most 10m"},
+		{s.PreStop%time.Second != 0 || s.Grace%time.Second != 0 || s.MinReady%time.Second != 0, "preStop, grace and minReady must be whole seconds, as Kubernetes takes them"},
+		{s.Grace > 0 && s.Grace < s.PreStop, fmt.Sprintf("grace %s is shorter than preStop %s: the pod would be killed before it is told", s.Grace, s.PreStop)},
+	} {
+		if c.bad {
+			return errors.New(c.what)
+		}
+	}
+	return nil
+}
+
+// Stage is what a scenario runs on.
+type Stage interface {
+	// Cluster has no dataplane until Install.
+	Cluster() cluster.Cluster
+	// Install installs the row's dataplane and returns when it forwards; remove
+	// takes it away again and fails if anything of it is left.
+	Install(ctx context.Context, r Row) (version string, remove func(context.Context) error, err error)
+	// LB is the load balancer in front.
+	LB() LB
+	// Echo is the workload's image; Control a server that no dataplane forwards for.
+	Echo() string
+	Control() netip.AddrPort
+}
+
+// LB is the load balancer of a stage: its profile, and what it records.
+type LB interface {
+	Profile() report.LB
+	// AwaitServers waits until exactly these nodes are UP at a Service's balancer.
+	AwaitServers(ctx context.Context, service string, nodes ...string) error
+	Conns() ([]record.Conn, error)
+	Events() ([]record.Event, error)
+}

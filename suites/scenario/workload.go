@@ -1,0 +1,151 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/fixtures/workload"
+	"github.com/plumbline/plumbline/suites/report"
+)
+
+// settleSlack is how much longer than the pod's own time settling may take:
+// scheduling, start, slices, load balancer checks.
+const settleSlack = 90 * time.Second
+
+// pod is the one pod of a settled workload.
+type pod struct{ name, node string }
+
+// deploy makes the workload and its Service, unless an earlier row did, and
+// waits until the load balancer has an address.
+func (r *runner) deploy(ctx context.Context) error {
+	if r.service != nil {
+		return nil
+	}
+	_, err := r.client.AppsV1().Deployments(r.app.Namespace).Create(ctx, r.app.Deployment(), metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make the workload: %w", err)
+	}
+	_, err = r.client.CoreV1().Services(r.app.Namespace).Create(ctx, r.app.Service(), metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make the workload's Service: %w", err)
+	}
+	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, settleSlack, true, func(ctx context.Context) (bool, error) {
+		svc, err := r.client.CoreV1().Services(r.app.Namespace).Get(ctx, r.app.Name, metav1.GetOptions{})
+		if err != nil || len(svc.Status.LoadBalancer.Ingress) == 0 {
+			return false, nil // asked again until the wait ends
+		}
+		ip, err := netip.ParseAddr(svc.Status.LoadBalancer.Ingress[0].IP)
+		if err != nil {
+			return false, fmt.Errorf("read the load balancer's address: %w", err)
+		}
+		r.service, r.target = svc, netip.AddrPortFrom(ip, workload.ServicePort)
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the load balancer's address: %w%s", err, r.serviceEvents(ctx))
+	}
+	return nil
+}
+
+// serviceEvents is what the provider said of the Service, for an error.
+func (r *runner) serviceEvents(ctx context.Context) string {
+	list, err := r.client.CoreV1().Events(r.app.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Service"})
+	if err != nil || len(list.Items) == 0 {
+		return ""
+	}
+	last := list.Items[len(list.Items)-1]
+	return fmt.Sprintf(" (last event: %s: %s)", last.Reason, last.Message)
+}
+
+// settled waits until the workload is one ready pod and the load balancer has
+// exactly its node UP.
+func (r *runner) settled(ctx context.Context) (pod, error) {
+	limit := settleSlack + r.PreStop + r.Delay + r.MinReady
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var p pod
+	last := "no pod seen"
+	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		list, err := r.client.CoreV1().Pods(r.app.Namespace).List(ctx, metav1.ListOptions{LabelSelector: r.app.Selector()})
+		if err != nil {
+			return false, nil // asked again until the wait ends
+		}
+		d, err := r.client.AppsV1().Deployments(r.app.Namespace).Get(ctx, r.app.Name, metav1.GetOptions{})
+		if err != nil {
+			return false, nil
+		}
+		last = fmt.Sprintf("%d pods, %d updated", len(list.Items), d.Status.UpdatedReplicas)
+		if len(list.Items) != 1 || d.Status.ObservedGeneration != d.Generation || d.Status.UpdatedReplicas != 1 || d.Status.AvailableReplicas != 1 {
+			return false, nil
+		}
+		p = pod{list.Items[0].Name, list.Items[0].Spec.NodeName}
+		return readyPod(list.Items[0]), nil
+	})
+	if err != nil {
+		return p, fmt.Errorf("wait until the workload has settled (%s): %w", last, err)
+	}
+	return p, r.stage.LB().AwaitServers(ctx, r.app.Namespace+"/"+r.app.Name, p.node)
+}
+
+func readyPod(p corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue && p.DeletionTimestamp == nil
+		}
+	}
+	return false
+}
+
+// patchRestart does what `kubectl rollout restart` does.
+func (r *runner) patchRestart(ctx context.Context) error {
+	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":%q}}}}}`, time.Now().Format(time.RFC3339Nano))
+	_, err := r.client.AppsV1().Deployments(r.app.Namespace).Patch(ctx, r.app.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("restart the workload: %w", err)
+	}
+	return nil
+}
+
+// environment is where the run takes place.
+func (r *runner) environment(ctx context.Context) report.Environment {
+	env := report.Environment{CPUs: runtime.NumCPU(), Nodes: len(r.nodes) + 1}
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		env.Kernel = unix.ByteSliceToString(u.Release[:])
+	}
+	var si unix.Sysinfo_t
+	if unix.Sysinfo(&si) == nil {
+		env.MemoryMiB = int(si.Totalram * uint64(si.Unit) >> 20)
+	}
+	if text, err := os.ReadFile("/etc/os-release"); err == nil {
+		for _, line := range strings.Split(string(text), "\n") {
+			if v, ok := strings.CutPrefix(line, "PRETTY_NAME="); ok {
+				env.OS = strings.Trim(v, `"`)
+			}
+		}
+	}
+	if v, err := r.client.Discovery().ServerVersion(); err == nil {
+		env.Kubernetes = v.GitVersion
+	}
+	env.IPFamily = "IPv4"
+	if r.nodes[0].Addrs[0].Is6() {
+		env.IPFamily = "IPv6"
+	}
+	if len(r.nodes[0].Addrs) > 1 {
+		env.IPFamily = "dual stack"
+	}
+	return env
+}

@@ -1,0 +1,61 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/scenario"
+)
+
+// Measure runs a scenario on a kind cluster made for it and writes the report
+// below results. It returns the report and the directory it lies in. An error
+// is the harness's; what was measured before it is written all the same.
+func Measure(ctx context.Context, s scenario.Scenario, o Options, results string, log *slog.Logger) (sum report.Summary, dir string, err error) {
+	dir, err = filepath.Abs(filepath.Join(results, time.Now().UTC().Format("20060102-150405")+"-"+s.Name))
+	if err != nil {
+		return sum, "", fmt.Errorf("find the results directory: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return sum, "", fmt.Errorf("make the results directory: %w", err)
+	}
+	o.Profile, o.Dir = s.Profile, dir
+	k, err := OpenKind(ctx, o, os.Stderr, log)
+	if err != nil {
+		return sum, dir, errors.Join(err, removeEmpty(dir))
+	}
+	defer func() { err = errors.Join(err, k.Close(context.WithoutCancel(ctx))) }()
+	sum, err = scenario.Run(ctx, s, k, dir, log)
+	sum.Environment.Plumbline = Version()
+	sum = report.Complete(sum)
+	return sum, dir, errors.Join(err, report.Write(dir, sum), latest(results, dir))
+}
+
+// latest points results/latest at the newest report.
+func latest(results, dir string) error {
+	link := filepath.Join(results, "latest")
+	if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("point at the newest report: %w", err)
+	}
+	if err := os.Symlink(filepath.Base(dir), link); err != nil {
+		return fmt.Errorf("point at the newest report: %w", err)
+	}
+	return nil
+}
+
+// removeEmpty removes the directory of a run that never began.
+func removeEmpty(dir string) error {
+	_ = os.Remove(filepath.Join(dir, "lb")) // likewise only if empty
+	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if entries, readErr := os.ReadDir(dir); readErr == nil && len(entries) > 0 {
+			return nil // records of what failed stay
+		}
+		return fmt.Errorf("remove the empty results directory: %w", err)
+	}
+	return nil
+}

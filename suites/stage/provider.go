@@ -1,0 +1,142 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/plumbline/plumbline/fixtures/record"
+)
+
+// Provider is a running plumb-lb: the cloud of one cluster.
+type Provider struct {
+	records string
+	pidFile string
+	pid     int
+	done    chan struct{}
+	err     error // of the process; set when done is closed
+}
+
+// ProviderConfig says how to run plumb-lb.
+type ProviderConfig struct {
+	Program string
+	Args    []string
+	Cluster string
+	Dir     string // records and its log go here
+}
+
+// StartProvider starts plumb-lb. It runs until Stop, or until this program
+// dies, however it does.
+func StartProvider(c ProviderConfig) (*Provider, error) {
+	log, err := os.Create(filepath.Join(c.Dir, "plumb-lb.log"))
+	if err != nil {
+		return nil, fmt.Errorf("start the load balancer provider: %w", err)
+	}
+	defer log.Close()
+	cmd := exec.Command(c.Program, append(c.Args, "--records="+c.Dir)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	// A group of its own: an interrupt from the terminal must not end it before
+	// it has removed the load balancers.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	p := &Provider{records: c.Dir, done: make(chan struct{}), pidFile: filepath.Join(StateDir, "plumb-lb-"+c.Cluster+".pid")}
+	started := make(chan error)
+	go func() {
+		// Pdeathsig is sent when the thread that started the process ends, so
+		// this one stays with it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			close(p.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start the load balancer provider: %w", err)
+	}
+	p.pid = cmd.Process.Pid
+	if err := os.WriteFile(p.pidFile, fmt.Appendln(nil, p.pid), 0o644); err != nil {
+		return nil, errors.Join(fmt.Errorf("note the provider's process: %w", err), p.Stop())
+	}
+	return p, nil
+}
+
+// Stop ends the provider and waits for it.
+func (p *Provider) Stop() error {
+	_ = syscall.Kill(p.pid, syscall.SIGTERM) // gone already is as good
+	<-p.done
+	if err := os.Remove(p.pidFile); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("forget the provider's process: %w", err)
+	}
+	return nil
+}
+
+// Died is closed when the process has ended; Err then says how.
+func (p *Provider) Died() <-chan struct{} { return p.done }
+
+// Err is why a provider that was not stopped has ended.
+func (p *Provider) Err() error {
+	return fmt.Errorf("the load balancer provider ended (%v); see %s", p.err, filepath.Join(p.records, "plumb-lb.log"))
+}
+
+// Conns are the connections its load balancers have logged so far.
+func (p *Provider) Conns() ([]record.Conn, error) {
+	return record.ReadFile[record.Conn](filepath.Join(p.records, "conns.jsonl"))
+}
+
+// Events are the changes of its load balancers so far.
+func (p *Provider) Events() ([]record.Event, error) {
+	return record.ReadFile[record.Event](filepath.Join(p.records, "lb-events.jsonl"))
+}
+
+// AwaitServers waits until exactly these nodes are UP at a load balancer.
+func (p *Provider) AwaitServers(ctx context.Context, lb string, nodes ...string) error {
+	want := map[string]bool{}
+	for _, n := range nodes {
+		want[n] = true
+	}
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		events, err := p.Events()
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		up := upServers(events, lb)
+		if maps.Equal(up, want) {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-p.done:
+			return p.Err()
+		case <-ctx.Done():
+			return fmt.Errorf("wait until load balancer %s has %v UP (has %v): %w", lb, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(up)), ctx.Err())
+		}
+	}
+}
+
+// upServers is the state at the end of the events.
+func upServers(events []record.Event, lb string) map[string]bool {
+	up := map[string]bool{}
+	for _, e := range events {
+		if e.Kind != record.KindServer || e.LB != lb {
+			continue
+		}
+		if e.State == "UP" {
+			up[e.Node] = true
+		} else {
+			delete(up, e.Node)
+		}
+	}
+	return up
+}

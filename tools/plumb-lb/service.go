@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/cloud-provider/controllers/service"
+	"k8s.io/cloud-provider/service/helpers"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/component-base/metrics/prometheus/controllers"
+	"k8s.io/klog/v2"
+
+	"github.com/plumbline/plumbline/lbprovider"
+	"github.com/plumbline/plumbline/lbprovider/instance"
+)
+
+// workers is how many Services are worked on at once; one that waits for its
+// first round of checks holds one of them.
+const workers = 5
+
+// server is everything of one run.
+type server struct {
+	opts     options
+	log      *slog.Logger
+	kube     kubernetes.Interface
+	docker   *instance.Docker
+	recorder *lbprovider.Recorder
+	provider *lbprovider.Provider
+	lock     *os.File
+}
+
+// prepare checks all that a run needs and changes nothing of the cluster or
+// Docker. On an error nothing is left open that matters: the process ends.
+func prepare(ctx context.Context, o options, log *slog.Logger) (*server, error) {
+	s := &server{opts: o, log: log}
+	klogVerbosity(o.verbosity)
+	if _, err := os.ReadFile(o.kubeconfig); err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	rest, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig %s: %s", o.kubeconfig, oneLine(err))
+	}
+	rest.UserAgent = "plumb-lb"
+	if s.kube, err = kubernetes.NewForConfig(rest); err != nil {
+		return nil, fmt.Errorf("set up the client of %s: %w", o.kubeconfig, err)
+	}
+	s.docker, err = instance.New(ctx, instance.Options{
+		Cluster: o.cluster, Network: o.network, Image: o.image, Ranges: slices.Collect(maps.Values(o.ranges)),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.lock, err = lockStateDir(o.stateDir); err != nil {
+		return nil, err
+	}
+	if s.recorder, err = lbprovider.NewRecorder(o.records, log); err != nil {
+		return nil, err
+	}
+	s.provider = lbprovider.New(lbprovider.Config{
+		Cluster: o.cluster, Ranges: o.ranges, Profile: o.profile, StateDir: o.stateDir, HAProxyDir: instance.RunDir,
+		Instances: s.docker, Machines: s.docker, Recorder: s.recorder, ClearStatus: s.clearStatus, Log: log,
+	})
+	return s, nil
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+func klogVerbosity(v int) {
+	fs := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(fs)
+	if err := fs.Set("v", strconv.Itoa(v)); err != nil {
+		panic(err) // an int is a verbosity
+	}
+}
+
+// lockStateDir keeps a second provider of the same cluster out: both would
+// bind the same log sockets.
+func lockStateDir(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return nil, fmt.Errorf("make the state directory: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the state directory: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("state directory %s is in use by another plumb-lb: %w", dir, err), f.Close())
+	}
+	return f, nil
+}
+
+// run serves until ctx ends. Load balancers stay.
+func (s *server) run(ctx context.Context) error {
+	if s.docker.Note != "" {
+		s.log.Warn(s.docker.Note)
+	}
+	factory := informers.NewSharedInformerFactory(s.kube, 0)
+	core := factory.Core().V1()
+	controller, err := service.New(s.provider, s.kube, core.Services(), core.Nodes(), s.opts.cluster, featuregate.NewFeatureGate())
+	if err != nil {
+		return fmt.Errorf("set up the service controller: %w", err)
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // before the wait above
+	wg.Go(func() { s.docker.Watch(ctx, s.recorder.Instance) })
+
+	s.log.Info("waiting for the API", "kubeconfig", s.opts.kubeconfig)
+	services := core.Services().Lister()
+	factory.Start(ctx.Done())
+	for kind, ok := range factory.WaitForCacheSync(ctx.Done()) {
+		if !ok {
+			s.log.Info("stopped before the API answered", "kind", kind.String())
+			return nil
+		}
+	}
+	if err := s.provider.Sweep(ctx, wanted(services)); err != nil {
+		return fmt.Errorf("look after the load balancers that run: %w", err)
+	}
+	s.log.Info("serving", "cluster", s.opts.cluster, "network", s.opts.network, "ranges", s.opts.ranges, "profile", s.opts.profile.String())
+	controller.Run(ctx, workers, controllers.NewControllerManagerMetrics("plumb-lb"))
+	return nil
+}
+
+// wanted says whether the service controller still has something to do for a
+// load balancer: serve its Service or clean up after it (the finalizer).
+func wanted(services corelisters.ServiceLister) func(service, uid string) bool {
+	return func(key, uid string) bool {
+		namespace, name, _ := strings.Cut(key, "/")
+		svc, err := services.Services(namespace).Get(name)
+		if err != nil || string(svc.UID) != uid {
+			return false
+		}
+		wants := svc.Spec.Type == v1.ServiceTypeLoadBalancer && svc.Spec.LoadBalancerClass == nil
+		return wants || helpers.HasLBFinalizer(svc)
+	}
+}
+
+// clearStatus takes the address off a Service that is refused.
+func (s *server) clearStatus(_ context.Context, svc *v1.Service) error {
+	cleared := svc.DeepCopy()
+	cleared.Status.LoadBalancer = v1.LoadBalancerStatus{}
+	if _, err := helpers.PatchService(s.kube.CoreV1(), svc, cleared); err != nil {
+		return fmt.Errorf("clear the status of %s/%s: %w", svc.Namespace, svc.Name, err)
+	}
+	return nil
+}
+
+func (s *server) close() error {
+	return errors.Join(s.recorder.Close(), s.docker.Close(), s.lock.Close())
+}

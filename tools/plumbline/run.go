@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	goflag "flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/stage"
+)
+
+// lossError says that a scenario ended and lost more than its budget.
+type lossError struct{ scenario string }
+
+func (e lossError) Error() string {
+	return "scenario " + e.scenario + " lost requests beyond its budget"
+}
+
+func asLoss(err error, into *lossError) bool { return errors.As(err, into) }
+
+type runOptions struct {
+	scenario, rows, cluster, ipFamily, results string
+	keep                                       bool
+}
+
+func runCommand() *cobra.Command {
+	var o runOptions
+	// The scenario's own defaults depend on its name, so its flags are read in a
+	// second pass over those that were given.
+	given := scenario.Scenario{}
+	fs := goflag.NewFlagSet("scenario", goflag.ContinueOnError)
+	given.Flags(fs)
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run a scenario on a kind cluster made for it",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := scenario.Find(o.scenario)
+			if err != nil {
+				return err
+			}
+			own := goflag.NewFlagSet("scenario", goflag.ContinueOnError)
+			s.Flags(own)
+			own.VisitAll(func(f *goflag.Flag) {
+				if cmd.Flags().Changed(f.Name) {
+					err = errors.Join(err, own.Set(f.Name, fs.Lookup(f.Name).Value.String()))
+				}
+			})
+			if o.rows != "" && err == nil {
+				s.Rows, err = scenario.ParseRows(o.rows)
+			}
+			if err = errors.Join(err, s.Validate()); err != nil {
+				return err
+			}
+			return measure(cmd.Context(), s, o)
+		},
+	}
+	cmd.Flags().StringVar(&o.scenario, "scenario", "rolling-update", "rolling-update, e1, e2 or e3")
+	cmd.Flags().StringVar(&o.rows, "rows", "", "dataplanes to run, in order (default: the scenario's)")
+	cmd.Flags().StringVar(&o.cluster, "cluster", "plumbline-run", "name of the cluster, made for the run")
+	cmd.Flags().StringVar(&o.ipFamily, "ip-family", "ipv4", "ipv4, ipv6 or dual")
+	cmd.Flags().StringVar(&o.results, "results", "results", "directory for reports and records")
+	cmd.Flags().BoolVar(&o.keep, "keep-cluster", false, "leave the cluster when done")
+	cmd.Flags().AddGoFlagSet(fs)
+	return cmd
+}
+
+// measure runs a scenario on a fresh kind cluster, writes and prints the report.
+func measure(ctx context.Context, s scenario.Scenario, o runOptions) error {
+	sum, dir, err := stage.Measure(ctx, s, stage.Options{Name: o.cluster, IPFamily: o.ipFamily, Keep: o.keep}, o.results, slog.Default())
+	if err != nil {
+		return err
+	}
+	for _, row := range sum.Rows {
+		if row.Sequence != "" {
+			fmt.Printf("\n%s: what one client saw, in seconds after the deletion of the old pod\n%s", row.Name, row.Sequence)
+		}
+	}
+	fmt.Println()
+	if err := report.Table(os.Stdout, sum); err != nil {
+		return err
+	}
+	fmt.Printf("\nreport: %s\n", filepath.Join(dir, "report.html"))
+	switch sum.ExitCode {
+	case 0:
+		return nil
+	case 1:
+		return lossError{s.Name}
+	}
+	return fmt.Errorf("scenario %s could not be judged; see %s", s.Name, filepath.Join(dir, "report.md"))
+}
