@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -25,6 +24,8 @@ const (
 	startTimeout = 10 * time.Second
 	// reloadTimeout is for a new worker to take over.
 	reloadTimeout = 15 * time.Second
+	// reviveTimeout is for Docker to show what becomes of a container that ended.
+	reviveTimeout = 5 * time.Second
 	// retryFirstRound is the wait before asking again for the first checks.
 	retryFirstRound = 2 * time.Second
 )
@@ -134,68 +135,6 @@ func (b *balancer) plan(ctx context.Context, svc *v1.Service, nodes []*v1.Node, 
 	return instance.Spec{Name: name, Service: lb.Service, UID: string(svc.UID), Dir: d.path, Addrs: addrs, Owner: d.owner()}, lb, nil
 }
 
-// addresses chooses one address per family, in the Service's order, and
-// reserves them against a Service that is planned at the same time.
-func (b *balancer) addresses(ctx context.Context, svc *v1.Service, lb lbplan.LB, name string, recorded []netip.Addr) ([]netip.Addr, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	taken, err := b.Instances.Taken(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for other, addrs := range b.reserved {
-		for _, a := range addrs {
-			taken[a] = other
-		}
-	}
-	for a, who := range taken {
-		if who == name {
-			delete(taken, a)
-		}
-	}
-	var out []netip.Addr
-	for _, f := range lb.Families {
-		rng, ok := b.Ranges[f]
-		if !ok {
-			return nil, &lbplan.Refusal{Reason: fmt.Sprintf("no load-balancer addresses of IP family %s on this network", f)}
-		}
-		req := lbplan.AddressRequest{
-			Key:       b.Cluster + "/" + lb.Service,
-			Recorded:  ofFamily(recorded, f),
-			Published: ofFamily(published(svc), f),
-		}
-		if lb.Pinned.IsValid() && lbplan.FamilyOf(lb.Pinned) == f {
-			req.Pinned = lb.Pinned
-		}
-		a, err := lbplan.ChooseAddress(req, rng, taken)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, a)
-	}
-	b.reserved[name] = out
-	return out, nil
-}
-
-func published(svc *v1.Service) []netip.Addr {
-	var out []netip.Addr
-	for _, in := range svc.Status.LoadBalancer.Ingress {
-		if a, err := netip.ParseAddr(in.IP); err == nil {
-			out = append(out, a)
-		}
-	}
-	return out
-}
-
-func ofFamily(addrs []netip.Addr, f lbplan.Family) netip.Addr {
-	for _, a := range addrs {
-		if lbplan.FamilyOf(a) == f {
-			return a
-		}
-	}
-	return netip.Addr{}
-}
-
 // adopt brings a load balancer that exists to cfg. One whose socket does not
 // answer (its directory was removed, or it crashes again and again) is made
 // anew.
@@ -283,46 +222,4 @@ func (b *balancer) drop(ctx context.Context, name string) error {
 	b.mu.Unlock()
 	b.Recorder.Detach(name)
 	return b.dir(name).remove()
-}
-
-// sweep adopts what runs and removes what no Service wants any more.
-func (b *balancer) sweep(ctx context.Context, wanted func(service, uid string) bool) error {
-	all, err := b.Instances.List(ctx)
-	if err != nil {
-		return err
-	}
-	kept := map[string]bool{}
-	for _, i := range all {
-		if !wanted(i.Service, i.UID) {
-			b.Log.Info("load balancer of a Service that is gone is removed", "lb", i.Service, "container", i.Name)
-			if err := b.remove(ctx, i.Name); err != nil {
-				return err
-			}
-			continue
-		}
-		kept[i.Name] = true
-		d := b.dir(i.Name)
-		if err := errors.Join(d.make(), b.Recorder.Attach(i.Name, i.Service, d.path)); err != nil {
-			return err
-		}
-		if now, err := haproxy.NewClient(d.path).Running(ctx); err == nil {
-			b.Recorder.Seed(i.Service, now.Servers)
-		}
-	}
-	return b.sweepDirs(kept)
-}
-
-func (b *balancer) sweepDirs(kept map[string]bool) error {
-	entries, err := os.ReadDir(b.StateDir)
-	if err != nil {
-		return fmt.Errorf("list the load balancers' directories: %w", err)
-	}
-	for _, e := range entries {
-		if e.IsDir() && !kept[e.Name()] {
-			if err := b.dir(e.Name()).remove(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

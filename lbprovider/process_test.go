@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -193,6 +194,19 @@ const (
 	checkPort = 18181
 )
 
+// freebind listens on the IPv6 address of a bridge that has no carrier yet.
+var freebind = net.ListenConfig{Control: func(network, _ string, c syscall.RawConn) (err error) {
+	if network != "tcp6" {
+		return nil
+	}
+	if cerr := c.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_FREEBIND, 1)
+	}); cerr != nil {
+		return cerr
+	}
+	return err
+}}
+
 // newBackend listens on addr; with listen false the nodePort refuses.
 func newBackend(t *testing.T, name, addr string, healthy, listen bool) *backend {
 	t.Helper()
@@ -200,7 +214,7 @@ func newBackend(t *testing.T, name, addr string, healthy, listen bool) *backend 
 	b.node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: addr}}
 	b.healthy.Store(healthy)
 	serve := func(port int, h http.HandlerFunc) {
-		l, err := net.Listen("tcp", net.JoinHostPort(addr, strconv.Itoa(port)))
+		l, err := freebind.Listen(t.Context(), "tcp", net.JoinHostPort(addr, strconv.Itoa(port)))
 		if err != nil {
 			t.Fatalf("node %s: %v", name, err)
 		}
@@ -261,6 +275,7 @@ func newRig(t *testing.T) *rig {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	r.stateDir = dir
 	r.restart()
+	t.Cleanup(func() { r.kill() })
 	return r
 }
 
@@ -268,9 +283,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) restart() {
 	r.t.Helper()
 	if r.Provider != nil {
-		if err := r.balancer.Recorder.Close(); err != nil {
-			r.t.Fatal(err)
-		}
+		r.kill()
 	}
 	log := slog.New(slog.NewTextHandler(&testLog{t: r.t}, nil))
 	rec, err := NewRecorder(r.records, log)
@@ -292,7 +305,15 @@ func (r *rig) restart() {
 			return nil
 		},
 	})
-	r.t.Cleanup(func() { rec.Close() })
+}
+
+// kill is the provider dying.
+func (r *rig) kill() {
+	r.t.Helper()
+	if err := r.balancer.Recorder.Close(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.Provider = nil
 }
 
 func (r *rig) ensure(svc *v1.Service, bs ...*backend) string {

@@ -24,6 +24,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	cloudprovider "k8s.io/cloud-provider"
@@ -95,6 +96,24 @@ func New(c Config) *Provider {
 // still the controller's to serve or to clean up.
 func (p *Provider) Sweep(ctx context.Context, wanted func(service, uid string) bool) error {
 	return p.balancer.sweep(ctx, wanted)
+}
+
+// Follow notes what watch tells of load balancers that start and end, and
+// brings back those that nobody else does, until ctx ends.
+func (p *Provider) Follow(ctx context.Context, watch func(context.Context, func(instance.Event))) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	watch(ctx, func(e instance.Event) {
+		p.balancer.Recorder.Instance(e)
+		if e.Started {
+			return
+		}
+		wg.Go(func() {
+			if err := p.balancer.revive(ctx, e.Name); err != nil && ctx.Err() == nil {
+				p.balancer.Log.Error("load balancer that ended is not back", "lb", e.Service, "err", err)
+			}
+		})
+	})
 }
 
 // GetLoadBalancerName implements cloudprovider.LoadBalancer.

@@ -342,9 +342,7 @@ func TestProviderRestartAdopts(t *testing.T) {
 	svc := testService()
 	ip := r.ensure(svc, a)
 	before := r.running(svc)
-	if err := r.balancer.Recorder.Close(); err != nil {
-		t.Fatal(err)
-	}
+	r.kill()
 	_, meanwhile, err := ask(t.Context(), "", ip, 18188)
 	if err != nil {
 		t.Fatalf("while the provider is away: %v", err)

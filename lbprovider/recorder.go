@@ -281,17 +281,17 @@ func (r *Recorder) Instance(e instance.Event) {
 		r.LB(e.Service, stateStart, e.Name)
 		return
 	}
+	r.log.Info("load balancer ended", "lb", e.Service, "detail", e.Detail)
+	r.LB(e.Service, stateExit, e.Detail)
 	r.mu.Lock()
-	now := record.Now()
 	for server, up := range r.up[e.Service] {
 		if proxy, node, _ := strings.Cut(server, "/"); up {
 			r.up[e.Service][server] = false
-			r.event(record.Event{At: now, Kind: record.KindServer, State: "DOWN", Node: node, LB: e.Service, Detail: proxy + ": HAProxy ended"})
+			r.event(record.Event{At: record.Now(), Kind: record.KindServer, State: "DOWN", Node: node, LB: e.Service, Detail: proxy + ": HAProxy ended"})
 		}
 	}
 	r.mu.Unlock()
-	r.log.Info("load balancer ended", "lb", e.Service, "detail", e.Detail)
-	r.LB(e.Service, stateExit, e.Detail)
+	r.flush()
 }
 
 func (r *Recorder) event(e record.Event) {

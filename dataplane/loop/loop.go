@@ -148,6 +148,9 @@ func (l *Loop) Run(ctx context.Context) error {
 // round applies what has come in since the last one and reports success.
 func (l *Loop) round(ctx context.Context) bool {
 	old, new := l.collect()
+	if new == nil {
+		return true
+	}
 	begin := time.Now()
 	if err := l.cfg.Target.Apply(ctx, old, new); err != nil {
 		if ctx.Err() == nil {
@@ -174,10 +177,14 @@ func (l *Loop) round(ctx context.Context) bool {
 }
 
 // collect takes the changed Services and brings l.applied up to date. It returns
-// plans of just these before and after, or nil and the complete plan.
+// plans of just these before and after, or nil and the complete plan; a nil new
+// means that there is nothing to do.
 func (l *Loop) collect() (old, new *plan.Plan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.known && len(l.dirty) == 0 && !l.node {
+		return nil, nil // a retry took it along
+	}
 	node := l.applied.Node
 	if l.node {
 		l.applied.Node = plan.BuildNode(l.snap.Node, l.cfg.Options)

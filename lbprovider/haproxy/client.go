@@ -86,13 +86,37 @@ func (c *Client) Running(ctx context.Context) (Running, error) {
 // Reload has the master start a worker with the configuration on disk and
 // waits until that worker, not old, answers with the wanted base.
 func (c *Client) Reload(ctx context.Context, old Running, base string) error {
-	// The master closes the connection while it executes itself anew, so an
-	// EOF or reset here says nothing. Whether it worked is seen below.
-	_, askErr := c.ask(ctx, MasterSocket, "reload")
+	if err := c.askMaster(ctx, "reload"); err != nil {
+		return fmt.Errorf("reload: %w", err)
+	}
 	if _, err := c.Await(ctx, func(r Running) bool { return r.PID != old.PID && r.Base == base }); err != nil {
-		return fmt.Errorf("reload: no new worker took over: %w", errors.Join(err, askErr))
+		return fmt.Errorf("reload: no new worker took over: %w", err)
 	}
 	return nil
+}
+
+// askMaster waits until the master listens: it does not while it starts, or
+// executes itself anew for an earlier reload. What follows the connect says
+// nothing, because a reload closes the connection.
+func (c *Client) askMaster(ctx context.Context, line string) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		_, err := c.ask(ctx, MasterSocket, line)
+		if !isDial(err) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-tick.C:
+		}
+	}
+}
+
+func isDial(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // Await asks until ok or ctx ends; then it returns what it saw last.

@@ -34,6 +34,9 @@ type Instance struct {
 	UID     string
 	Addrs   []netip.Addr
 	Running bool
+	// Stopped: it ended and Docker will not start it again (somebody used
+	// docker kill or stop). Neither Running nor Stopped: it is restarting.
+	Stopped bool
 	digest  string
 }
 
@@ -61,6 +64,7 @@ func (d *Docker) list(ctx context.Context, f filters.Args) ([]Instance, error) {
 			Service: c.Labels[labelService],
 			UID:     c.Labels[labelUID],
 			Running: c.State == container.StateRunning,
+			Stopped: c.State == container.StateExited || c.State == container.StateDead,
 			digest:  c.Labels[labelSpec],
 		}
 		if len(c.Names) > 0 {

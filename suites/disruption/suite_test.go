@@ -85,7 +85,10 @@ func (o *options) check() (err error) {
 	if o.Rows, err = scenario.ParseRows(o.rows); err != nil {
 		return err
 	}
-	return o.Validate()
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	return o.CheckHost()
 }
 
 func TestDisruption(t *testing.T) {

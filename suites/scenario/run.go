@@ -17,8 +17,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
-	"github.com/plumbline/plumbline/fixtures/probe"
-	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/fixtures/workload"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/verdict"
@@ -94,11 +92,6 @@ func (r *runner) prepare(ctx context.Context) (err error) {
 	r.app = workload.Spec{
 		Namespace: "plumbline-test", Name: "echo", Image: r.stage.Echo(),
 		Delay: r.Delay, PreStop: r.PreStop, Grace: r.grace(), MinReady: r.MinReady, Unready: r.Unready,
-	}
-	control := probe.Config{Stream: record.Control, Target: r.stage.Control(), Rate: controlRate}
-	main := probe.Config{Stream: record.Main, Target: r.stage.Control(), Rate: r.Rate}
-	if err := errors.Join(probe.CheckRate(main), probe.CheckRate(control)); err != nil {
-		return err
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.app.Namespace}}
 	if _, err := r.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {

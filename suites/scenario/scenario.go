@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/fixtures/probe"
 	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/suites/report"
 )
@@ -95,6 +96,13 @@ func (s Scenario) Validate() error {
 		}
 	}
 	return nil
+}
+
+// CheckHost says in one line why this host cannot send what the scenario asks
+// for, before anything runs.
+func (s Scenario) CheckHost() error {
+	anywhere := netip.MustParseAddrPort("127.0.0.1:80")
+	return probe.CheckRate(probe.Config{Stream: record.Main, Target: anywhere, Rate: s.Rate, Deadline: hardDeadline})
 }
 
 // Stage is what a scenario runs on.

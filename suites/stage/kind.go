@@ -10,13 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
+	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/errdefs"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/image"
 	"github.com/plumbline/plumbline/fixtures/kind"
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
@@ -50,6 +51,12 @@ type Kind struct {
 
 var _ scenario.Stage = (*Kind)(nil)
 
+// workers is what the scenarios need: a replica that moves from one to another.
+const workers = 2
+
+// lockPatience is how long a command left by a run that was killed may take.
+const lockPatience = 20 * time.Second
+
 // OpenKind brings everything up. What an earlier run of the same name left
 // behind is removed first. If it fails, nothing stays.
 func OpenKind(ctx context.Context, o Options, progress io.Writer, log *slog.Logger) (*Kind, error) {
@@ -59,25 +66,29 @@ func OpenKind(ctx context.Context, o Options, progress io.Writer, log *slog.Logg
 		return nil, fmt.Errorf("unknown load balancer profile %q; known: l4-strict, seed", o.Profile)
 	}
 	k.profile = profile
+	if err := (kind.Config{Name: o.Name, Workers: workers, IPFamily: o.IPFamily}).Validate(); err != nil {
+		return nil, err
+	}
 	steps := []struct {
 		name string
 		run  func(context.Context) error
 	}{
+		{"engine", func(ctx context.Context) (err error) { k.images, err = NewImages(ctx, progress, log); return err }},
 		{"lock", k.lock},
-		{"images", func(ctx context.Context) (err error) { k.images, err = NewImages(ctx, progress, log); return err }},
 		{"cluster", k.openCluster},
 		{"control server", k.openControl},
 		{"witness", k.openInstaller},
 		{"load balancer provider", k.openProvider},
 	}
 	for _, s := range steps {
+		log.Debug("step", "name", s.name)
 		err := s.run(ctx)
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			k.opts.Keep = false
-			return nil, errors.Join(fmt.Errorf("%s: %w", s.name, err), k.Close(context.WithoutCancel(ctx)))
+			return nil, errors.Join(err, k.Close(context.WithoutCancel(ctx)))
 		}
 	}
 	return k, nil
@@ -94,20 +105,13 @@ func (k *Kind) Close(ctx context.Context) error {
 
 func (k *Kind) onClose(f func(context.Context) error) { k.closers = append(k.closers, f) }
 
-// lock keeps a second run on this host from sharing what this one uses. The
-// kernel lets go of it when the process ends, however it ends.
-func (k *Kind) lock(context.Context) error {
-	if err := os.MkdirAll(StateDir, 0o755); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(filepath.Join(StateDir, "run.lock"), os.O_CREATE|os.O_RDWR, 0o644)
+// lock keeps a second run on this host from sharing what this one uses.
+func (k *Kind) lock(ctx context.Context) error {
+	l, err := host.TakeLock(ctx, StateDir, lockPatience)
 	if err != nil {
 		return err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return errors.Join(fmt.Errorf("another run holds %s; wait for it to end", f.Name()), f.Close())
-	}
-	k.onClose(func(context.Context) error { return f.Close() })
+	k.onClose(func(context.Context) error { return l.Release() })
 	return nil
 }
 
@@ -122,10 +126,7 @@ func (k *Kind) openCluster(ctx context.Context) error {
 	if k.fixture, err = kind.New(k.images.Engine(), k.log); err != nil {
 		return err
 	}
-	cfg := kind.Config{Name: k.opts.Name, Workers: 2, IPFamily: k.opts.IPFamily, NodeImage: node, Dir: StateDir}
-	if err := cfg.Validate(); err != nil {
-		return err
-	}
+	cfg := kind.Config{Name: k.opts.Name, Workers: workers, IPFamily: k.opts.IPFamily, NodeImage: node, Dir: StateDir}
 	if err := k.removeLeftovers(ctx, cfg); err != nil {
 		return err
 	}

@@ -21,13 +21,10 @@ func Measure(ctx context.Context, s scenario.Scenario, o Options, results string
 	if err != nil {
 		return sum, "", fmt.Errorf("find the results directory: %w", err)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return sum, "", fmt.Errorf("make the results directory: %w", err)
-	}
 	o.Profile, o.Dir = s.Profile, dir
 	k, err := OpenKind(ctx, o, os.Stderr, log)
 	if err != nil {
-		return sum, dir, errors.Join(err, removeEmpty(dir))
+		return sum, dir, err
 	}
 	defer func() { err = errors.Join(err, k.Close(context.WithoutCancel(ctx))) }()
 	sum, err = scenario.Run(ctx, s, k, dir, log)
@@ -44,18 +41,6 @@ func latest(results, dir string) error {
 	}
 	if err := os.Symlink(filepath.Base(dir), link); err != nil {
 		return fmt.Errorf("point at the newest report: %w", err)
-	}
-	return nil
-}
-
-// removeEmpty removes the directory of a run that never began.
-func removeEmpty(dir string) error {
-	_ = os.Remove(filepath.Join(dir, "lb")) // likewise only if empty
-	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
-		if entries, readErr := os.ReadDir(dir); readErr == nil && len(entries) > 0 {
-			return nil // records of what failed stay
-		}
-		return fmt.Errorf("remove the empty results directory: %w", err)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // StateDir holds what lives only as long as a run: kubeconfigs, sockets, locks.
-const StateDir = "/run/plumbline"
+const StateDir = host.StateDir
 
 // Images makes every image of a run, by build or by pull.
 type Images struct {

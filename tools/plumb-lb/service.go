@@ -121,7 +121,7 @@ func (s *server) run(ctx context.Context) error {
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // before the wait above
-	wg.Go(func() { s.docker.Watch(ctx, s.recorder.Instance) })
+	wg.Go(func() { s.provider.Follow(ctx, s.docker.Watch) })
 
 	s.log.Info("waiting for the API", "kubeconfig", s.opts.kubeconfig)
 	services := core.Services().Lister()

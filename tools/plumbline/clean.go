@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -62,16 +63,36 @@ func runClean(ctx context.Context, out io.Writer, f cleanFlags) error {
 	if dir, err := os.UserCacheDir(); err == nil {
 		o.CacheDir = filepath.Join(dir, "plumbline")
 	}
-	objects, findErr := clean.Find(ctx, o)
 	if f.list {
+		objects, err := clean.Find(ctx, o)
 		for _, object := range objects {
 			fmt.Fprintln(out, object)
 		}
-		return findErr
+		return err
 	}
+	release, err := lockForClean(ctx, f.stateDir)
+	if err != nil {
+		return err
+	}
+	defer release()
+	objects, findErr := clean.Find(ctx, o)
 	removeErr := clean.Remove(ctx, objects, func(object clean.Object) { fmt.Fprintf(out, "removed %s\n", object) })
 	if len(objects) == 0 && findErr == nil {
 		fmt.Fprintln(out, "nothing of ours is here")
 	}
 	return errors.Join(findErr, removeErr)
+}
+
+// lockForClean waits for a run to end, and refuses while one lives. What a run
+// that was killed left half done gets time to end; after that it is removed
+// all the same.
+func lockForClean(ctx context.Context, stateDir string) (release func(), err error) {
+	lock, err := host.TakeLock(ctx, stateDir, 20*time.Second)
+	switch {
+	case err == nil:
+		return func() { lock.Release() }, nil
+	case errors.Is(err, host.ErrBusy) && !host.HolderLives(stateDir):
+		return func() {}, nil
+	}
+	return nil, err
 }

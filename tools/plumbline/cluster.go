@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/kind"
 	"github.com/plumbline/plumbline/suites/stage"
 )
@@ -41,11 +45,13 @@ func clusterUpCommand() *cobra.Command {
 					return err
 				}
 			}
-			if _, err := fixture.Up(cmd.Context(), cfg); err != nil {
-				return err
-			}
-			fmt.Println(cfg.Kubeconfig())
-			return nil
+			return locked(cmd.Context(), func() error {
+				if _, err := fixture.Up(cmd.Context(), cfg); err != nil {
+					return err
+				}
+				fmt.Println(cfg.Kubeconfig())
+				return nil
+			})
 		},
 	}
 	cmd.Flags().IntVar(&cfg.Workers, "workers", 2, "worker nodes beside the one control plane")
@@ -68,7 +74,7 @@ func clusterDownCommand() *cobra.Command {
 			if err := cfg.Validate(); err != nil {
 				return err
 			}
-			return fixture.Down(cmd.Context(), cfg)
+			return locked(cmd.Context(), func() error { return fixture.Down(cmd.Context(), cfg) })
 		},
 	}
 }
@@ -90,6 +96,15 @@ func clusterListCommand() *cobra.Command {
 			return err
 		},
 	}
+}
+
+// locked runs f while no other run makes or removes anything.
+func locked(ctx context.Context, f func() error) error {
+	lock, err := host.TakeLock(ctx, stage.StateDir, 20*time.Second)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(), lock.Release())
 }
 
 func openFixture(cmd *cobra.Command) (*kind.Fixture, error) {

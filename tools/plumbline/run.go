@@ -56,7 +56,13 @@ func runCommand() *cobra.Command {
 			if o.rows != "" && err == nil {
 				s.Rows, err = scenario.ParseRows(o.rows)
 			}
-			if err = errors.Join(err, s.Validate()); err != nil {
+			if err == nil {
+				err = s.Validate()
+			}
+			if err == nil {
+				err = s.CheckHost()
+			}
+			if err != nil {
 				return err
 			}
 			return measure(cmd.Context(), s, o)

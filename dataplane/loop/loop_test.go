@@ -1,0 +1,206 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// world is a Target and HealthChecks that write down what they are told.
+type world struct {
+	start time.Time
+	log   []string
+	took  time.Duration // of an Apply
+	fail  int           // the next so many fail
+}
+
+func (w *world) Apply(_ context.Context, old, new *plan.Plan) error {
+	kind := "change"
+	if old == nil {
+		kind = "complete"
+	}
+	c := plan.Diff(old, new)
+	w.note("%s set=%d gone=%d of %d", kind, len(c.Set), len(c.Gone), len(new.Services))
+	time.Sleep(w.took)
+	if w.fail > 0 {
+		w.fail--
+		return errors.New("kernel says no")
+	}
+	return nil
+}
+
+func (w *world) Sync(n plan.Node, checks map[objects.Name]plan.HealthCheck) {
+	w.note("checks %d at %d", len(checks), len(n.Addrs))
+}
+
+func (w *world) note(format string, args ...any) {
+	w.log = append(w.log, fmt.Sprintf("%v ", time.Since(w.start))+fmt.Sprintf(format, args...))
+}
+
+// take returns what was written down, and begins anew.
+func (w *world) take() string {
+	out := strings.Join(w.log, "\n")
+	w.log, w.start = nil, time.Now()
+	return out
+}
+
+func svc(i int) objects.Change {
+	return objects.Change{Service: &objects.Service{
+		Name: objects.Name{Namespace: "ns", Name: fmt.Sprint(i)}, Type: objects.ClusterIP,
+		ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 0, byte(i)})},
+		Ports:      []objects.ServicePort{{Protocol: objects.TCP, Port: 80}},
+	}}
+}
+
+func slice(i int, ready bool) objects.Change {
+	return objects.Change{Slice: &objects.EndpointSlice{
+		Name: objects.Name{Namespace: "ns", Name: fmt.Sprint(i, "-1")}, Service: objects.Name{Namespace: "ns", Name: fmt.Sprint(i)},
+		Ports:     []objects.SlicePort{{Protocol: objects.TCP, Port: 8080}},
+		Endpoints: []objects.Endpoint{{Addr: netip.MustParseAddr("10.0.0.1"), Node: "here", Ready: ready}},
+	}}
+}
+
+func node() objects.Change {
+	return objects.Change{Node: &objects.Node{Name: "here", InternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}}
+}
+
+// inBubble runs a Loop on synthetic time.
+func inBubble(t *testing.T, f func(*testing.T, *Loop, *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{start: time.Now()}
+		l := New(Config{
+			Options: plan.Options{Node: "here", Terminating: plan.Fallback, NoLocal: plan.Drop},
+			Target:  w, HealthChecks: w, Logger: slog.New(slog.DiscardHandler),
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- l.Run(ctx) }()
+		f(t, l, w)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func want(t *testing.T, w *world, lines ...string) {
+	t.Helper()
+	synctest.Wait()
+	if diff := cmp.Diff(strings.Join(lines, "\n"), w.take()); diff != "" {
+		t.Errorf("what was done (-want +got):\n%s", diff)
+	}
+}
+
+// A change that comes alone is applied at once, and only its Service is touched.
+func TestAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		synctest.Wait()
+		if w.log != nil {
+			t.Errorf("something was done before the first objects: %v", w.log)
+		}
+		l.Handle([]objects.Change{node(), svc(1), svc(2), svc(3)})
+		want(t, w, "0s complete set=3 gone=0 of 3", "0s checks 0 at 1")
+		l.Handle([]objects.Change{slice(2, true)})
+		want(t, w, "0s change set=1 gone=0 of 1")
+		l.Handle([]objects.Change{{Gone: &objects.Gone{Kind: objects.KindService, Name: objects.Name{Namespace: "ns", Name: "3"}}}})
+		want(t, w, "0s change set=0 gone=1 of 0")
+	})
+}
+
+// What comes during an Apply is taken together by the next.
+func TestCoalesce(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		l.Handle([]objects.Change{node(), svc(1), svc(2), svc(3)})
+		synctest.Wait()
+		w.take()
+		w.took = 10 * time.Millisecond
+		l.Handle([]objects.Change{slice(1, true)})
+		for i := range 20 {
+			time.Sleep(time.Millisecond / 4)
+			l.Handle([]objects.Change{slice(2, i%2 == 0), slice(3, true)})
+		}
+		if s := l.Status(); s.Waiting.IsZero() {
+			t.Error("changes wait, and the status does not say so")
+		}
+		time.Sleep(time.Second)
+		// Service 2 came back to what it was: it is looked at, and nothing is set.
+		want(t, w, "0s change set=1 gone=0 of 1", "10ms change set=1 gone=0 of 2")
+		if s := l.Status(); !s.Waiting.IsZero() {
+			t.Error("nothing waits, and the status says so")
+		}
+	})
+}
+
+// A failure is tried again with growing delay, completely; a change that comes
+// meanwhile is part of it. The status remembers since when something waits.
+func TestRetry(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		l.Handle([]objects.Change{node(), svc(1), svc(2)})
+		synctest.Wait()
+		w.take()
+		w.fail = 3
+		since := time.Now()
+		l.Handle([]objects.Change{slice(1, true)})
+		time.Sleep(50 * time.Millisecond)
+		l.Handle([]objects.Change{slice(2, true)})
+		time.Sleep(500 * time.Millisecond)
+		if s := l.Status(); !s.Waiting.Equal(since) || !s.Applied.Equal(since) {
+			t.Errorf("status %+v, want applied and waiting since %v", s, since)
+		}
+		time.Sleep(time.Second)
+		want(t, w, "0s change set=1 gone=0 of 1", "100ms complete set=2 gone=0 of 2", "300ms complete set=2 gone=0 of 2", "700ms complete set=2 gone=0 of 2", "700ms checks 0 at 1")
+		l.Handle([]objects.Change{slice(2, false)})
+		want(t, w, "0s change set=1 gone=0 of 1") // and no complete one again
+	})
+}
+
+// Health checks are told after the rules, and only when they change.
+func TestHealthChecks(t *testing.T) {
+	lb := svc(1)
+	lb.Service.Type, lb.Service.External, lb.Service.HealthCheckNodePort = objects.LoadBalancer, objects.Local, 32000
+	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		w.took = time.Millisecond
+		l.Handle([]objects.Change{node(), lb, svc(2)})
+		time.Sleep(time.Second)
+		want(t, w, "0s complete set=2 gone=0 of 2", "1ms checks 1 at 1")
+		l.Handle([]objects.Change{slice(2, true)})
+		time.Sleep(time.Second)
+		want(t, w, "0s change set=1 gone=0 of 1")
+		l.Handle([]objects.Change{slice(1, true)})
+		time.Sleep(time.Second)
+		want(t, w, "0s change set=1 gone=0 of 1", "1ms checks 1 at 1")
+		l.Handle([]objects.Change{{Gone: &objects.Gone{Kind: objects.KindService, Name: lb.Service.Name}}})
+		time.Sleep(time.Second)
+		want(t, w, "0s change set=0 gone=1 of 0", "1ms checks 0 at 1")
+	})
+}
+
+// A node that goes away changes its eligibility and no rule.
+func TestNodeLeaving(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		l.Handle([]objects.Change{node(), svc(1)})
+		synctest.Wait()
+		w.take()
+		l.Handle([]objects.Change{{Gone: &objects.Gone{Kind: objects.KindNode, Name: objects.Name{Name: "here"}}}})
+		want(t, w, "0s change set=0 gone=0 of 0")
+		if !l.Status().Leaving {
+			t.Error("the status does not say that the node leaves")
+		}
+		l.Handle([]objects.Change{node()})
+		synctest.Wait()
+		if l.Status().Leaving {
+			t.Error("the node is back, and the status says that it leaves")
+		}
+	})
+}

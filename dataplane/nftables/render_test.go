@@ -1,0 +1,141 @@
+package nftables
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+func eps(letters string) []plan.Endpoint {
+	var out []plan.Endpoint
+	for _, l := range letters {
+		out = append(out, plan.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(l)}), Port: 80})
+	}
+	return out
+}
+
+func letters(eps []plan.Endpoint) string {
+	var b strings.Builder
+	for _, e := range eps {
+		b.WriteByte(e.Addr.As4()[3])
+	}
+	return b.String()
+}
+
+func TestSettle(t *testing.T) {
+	for _, c := range []struct{ old, want, settled string }{
+		{"", "abc", "abc"},
+		{"cba", "abc", "cba"},   // nothing changes
+		{"abcd", "bcd", "dbc"},  // the last moves into the hole
+		{"abcd", "abd", "abd"},  // the hole is before the last
+		{"abcd", "abc", "abc"},  // the last goes
+		{"abc", "abxc", "abcx"}, // a new one goes to the end
+		{"abc", "axc", "axc"},   // replaced in place
+		{"abc", "x", "x"},
+		{"abc", "", ""},
+	} {
+		if got := letters(settle(eps(c.old), eps(c.want))); got != c.settled {
+			t.Errorf("settle(%q, %q) = %q, want %q", c.old, c.want, got, c.settled)
+		}
+	}
+}
+
+func TestIntervals(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"10.244.0.0/16", "10.244.0.0 10.245.0.0)"},
+		{"10.0.0.0/8 10.244.0.0/16", "10.0.0.0 11.0.0.0)"},
+		{"192.168.0.0/24 192.168.1.0/24", "192.168.0.0 192.168.1.0) 192.168.1.0 192.168.2.0)"},
+		{"10.1.2.3/32", "10.1.2.3 10.1.2.4)"},
+		{"172.16.0.0/12", "172.16.0.0 172.32.0.0)"},
+		{"240.0.0.0/4", "240.0.0.0"}, // no end: there is no address past it
+		{"0.0.0.0/0", "0.0.0.0"},
+		{"fd00::/8", "fd00:: fe00::)"},
+	} {
+		var prefixes []netip.Prefix
+		for _, s := range strings.Fields(c.in) {
+			prefixes = append(prefixes, netip.MustParsePrefix(s))
+		}
+		var got []string
+		for _, e := range intervals(setLocalPods, prefixes) {
+			a, _ := netip.AddrFromSlice([]byte(e.id.key))
+			s := a.String()
+			if e.id.end {
+				s += ")"
+			}
+			got = append(got, s)
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("%s: %s, want %s", c.in, s, c.want)
+		}
+	}
+}
+
+func element(key, val string) Element {
+	return Element{id: elementID{set: setServices, key: key}, val: val}
+}
+
+func TestOpsFold(t *testing.T) {
+	a1, a2 := element("a", "1"), element("a", "2")
+	for _, c := range []struct {
+		name string
+		do   func(*ops)
+		want string
+	}{
+		{"add", func(o *ops) { o.add(a1) }, "+a1"},
+		{"delete", func(o *ops) { o.del(a1) }, "-a1"},
+		{"replace", func(o *ops) { o.del(a1); o.add(a2) }, "-a1 +a2"},
+		{"given and taken", func(o *ops) { o.add(a1); o.del(a1) }, ""},
+		{"taken and given back", func(o *ops) { o.del(a1); o.add(a1) }, ""},
+		{"taken, given, changed", func(o *ops) { o.del(a1); o.add(a1); o.del(a1); o.add(a2) }, "-a1 +a2"},
+		{"lists", func(o *ops) {
+			o.replace([]Element{a1, element("b", "1"), element("c", "1")}, []Element{a2, element("b", "1"), element("d", "1")})
+		}, "-a1 -c1 +a2 +d1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := newOps()
+			c.do(o)
+			dels, adds := o.lists()
+			var got []string
+			for _, e := range dels {
+				got = append(got, "-"+e.id.key+e.val)
+			}
+			for _, e := range adds {
+				got = append(got, "+"+e.id.key+e.val)
+			}
+			if s := strings.Join(got, " "); s != c.want {
+				t.Errorf("got %q, want %q", s, c.want)
+			}
+		})
+	}
+}
+
+// What is read back from the kernel's bytes is what was rendered.
+func TestEndpointBytes(t *testing.T) {
+	for _, s := range []string{"10.1.2.3:80", "[fd00::1]:65535"} {
+		ap := netip.MustParseAddrPort(s)
+		want := plan.Endpoint{Addr: ap.Addr(), Port: ap.Port()}
+		if diff := cmp.Diff(want, parseEndpoint(endpointBytes(want)), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", s, diff)
+		}
+	}
+}
+
+// An old state with a gap in its slots (a write that another program made) must
+// not confuse the order.
+func TestSlotsWithGap(t *testing.T) {
+	k := plan.Key{Kind: plan.ClusterIP, Addr: netip.MustParseAddr("10.96.0.1"), Protocol: 6, Port: 80}
+	elements := map[elementID]string{}
+	for i, e := range eps("abcd") {
+		if i != 2 {
+			elements[elementID{set: setServiceSlots, key: slotKey(frontendKey(k), i)}] = endpointBytes(e)
+		}
+	}
+	if got := slotsOf(k, viewServices, elements); !slices.Equal(got, eps("ab")) {
+		t.Errorf("got %v, want the two before the gap", got)
+	}
+}

@@ -1,0 +1,130 @@
+package objects
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func sameAddr(a, b netip.Addr) bool { return a == b }
+
+func sameNetip() cmp.Option {
+	return cmp.Options{cmp.Comparer(sameAddr), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// A bad field costs itself and nothing else, and is named.
+func TestFromServiceKeepsTheGoodPart(t *testing.T) {
+	got, err := FromService(&corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "svc"},
+		Spec: corev1.ServiceSpec{
+			ClusterIP: "10.96.0.1", ClusterIPs: []string{"10.96.0.1", "nonsense"},
+			Ports:                 []corev1.ServicePort{{Name: "good", Port: 80, NodePort: 30000}, {Name: "bad", Port: 0}, {Name: "odd", Port: 1, Protocol: "QUIC"}},
+			ExternalTrafficPolicy: "Local", Type: corev1.ServiceTypeLoadBalancer, HealthCheckNodePort: 32000,
+		},
+	})
+	want := Service{
+		Name: Name{"ns", "svc"}, Type: LoadBalancer, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")},
+		Ports: []ServicePort{{Name: "good", Protocol: TCP, Port: 80, NodePort: 30000}}, Internal: Cluster, External: Local, HealthCheckNodePort: 32000,
+	}
+	if diff := cmp.Diff(want, got, sameNetip()); diff != "" {
+		t.Errorf("service (-want +got):\n%s", diff)
+	}
+	if err == nil {
+		t.Fatal("no error for three bad fields")
+	}
+	for _, word := range []string{"ns/svc", "nonsense", `"bad"`, `"odd"`} {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("error %q does not name %s", err, word)
+		}
+	}
+}
+
+func TestFromEndpointSlice(t *testing.T) {
+	label := map[string]string{discoveryv1.LabelServiceName: "svc"}
+	in := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "svc-1", Labels: label}, AddressType: discoveryv1.AddressTypeIPv4,
+		Ports: []discoveryv1.EndpointPort{{Port: ptr(int32(80))}, {Name: ptr("none")}},
+		Endpoints: []discoveryv1.Endpoint{
+			{Addresses: []string{"10.0.0.1"}},
+			{Addresses: []string{"10.0.0.2"}, NodeName: ptr("n"), Conditions: discoveryv1.EndpointConditions{Ready: ptr(false), Serving: ptr(true), Terminating: ptr(true)}},
+			{Addresses: []string{"10.0.0.3"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr(false)}},
+			{Addresses: []string{"fd00::1"}},
+			{Addresses: []string{"127.0.0.1"}},
+			{Addresses: []string{"169.254.169.254"}},
+		},
+	}
+	got, ok, err := FromEndpointSlice(in)
+	want := EndpointSlice{
+		Name: Name{"ns", "svc-1"}, Service: Name{"ns", "svc"}, Ports: []SlicePort{{Protocol: TCP, Port: 80}},
+		Endpoints: []Endpoint{
+			{Addr: netip.MustParseAddr("10.0.0.1"), Ready: true, Serving: true},
+			{Addr: netip.MustParseAddr("10.0.0.2"), Node: "n", Serving: true, Terminating: true},
+			{Addr: netip.MustParseAddr("10.0.0.3")},
+		},
+	}
+	if diff := cmp.Diff(want, got, sameNetip()); diff != "" || !ok {
+		t.Errorf("slice (-want +got), ok %t:\n%s", ok, diff)
+	}
+	for _, word := range []string{`"none"`, "fd00::1", "127.0.0.1", "169.254.169.254"} {
+		if err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("error %v does not name %s", err, word)
+		}
+	}
+	in.AddressType = discoveryv1.AddressTypeFQDN
+	if _, ok, _ := FromEndpointSlice(in); ok {
+		t.Error("a slice of host names is used")
+	}
+}
+
+func TestFromNode(t *testing.T) {
+	got, err := FromNode(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n"},
+		Spec:       corev1.NodeSpec{PodCIDR: "10.244.1.0/24", Taints: []corev1.Taint{{Key: ToBeDeletedTaint}}, Unschedulable: true},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
+			{Type: corev1.NodeHostName, Address: "n"}, {Type: corev1.NodeExternalIP, Address: "203.0.113.1"},
+			{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}, {Type: corev1.NodeInternalIP, Address: "2001:db8::1"},
+		}},
+	})
+	want := Node{
+		Name: "n", InternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")},
+		PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}, Leaving: true,
+	}
+	if diff := cmp.Diff(want, got, sameNetip()); diff != "" || err != nil {
+		t.Errorf("node (-want +got), %v:\n%s", err, diff)
+	}
+}
+
+func TestSnapshot(t *testing.T) {
+	var s Snapshot
+	svc := Name{"ns", "svc"}
+	s.Apply(Change{Service: &Service{Name: svc}})
+	touched, _ := s.Apply(Change{Slice: &EndpointSlice{Name: Name{"ns", "a"}, Service: svc}})
+	if diff := cmp.Diff([]Name{svc}, touched); diff != "" {
+		t.Errorf("touched (-want +got):\n%s", diff)
+	}
+	s.Apply(Change{Gone: &Gone{Kind: KindSlice, Name: Name{"ns", "a"}, Service: svc}})
+	s.Apply(Change{Gone: &Gone{Kind: KindService, Name: svc}})
+	if len(s.Services)+len(s.Slices) != 0 {
+		t.Errorf("something is left: %+v", s)
+	}
+	n := Node{Name: "n", InternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
+	s.Apply(Change{Node: &n})
+	if _, node := s.Apply(Change{Gone: &Gone{Kind: KindNode}}); !node || !s.Node.Leaving || len(s.Node.InternalIPs) != 1 || n.Leaving {
+		t.Errorf("a deleted node is %+v; want it leaving, with its addresses, and the caller's untouched", s.Node)
+	}
+}
+
+func TestDecodeErrors(t *testing.T) {
+	for _, text := range []string{"kind: Pod", "kind: Service\nspec: {prots: []}", "kind: [", "kind: Service\nspec: {clusterIP: x}"} {
+		if _, err := Decode([]byte(text)); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}

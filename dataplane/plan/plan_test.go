@@ -1,0 +1,159 @@
+package plan
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/plumbline/plumbline/dataplane/objects"
+)
+
+// The behaviours are in dataplane/testdata; here is what is true of all plans.
+
+func key(port uint16) Key {
+	return Key{Kind: ClusterIP, Addr: netip.MustParseAddr("10.96.0.1"), Protocol: objects.TCP, Port: port}
+}
+
+func with(n string, f ...Frontend) *Plan {
+	return &Plan{Services: map[objects.Name]Service{{Namespace: "ns", Name: n}: {Frontends: f}}}
+}
+
+func TestDiff(t *testing.T) {
+	forward := Route{Action: Forward, Endpoints: []Endpoint{{Addr: netip.MustParseAddr("10.0.0.1"), Port: 80}}}
+	a := Frontend{Key: key(80), Outside: forward}
+	b := Frontend{Key: key(80), Outside: Route{Action: Reject}}
+	inside := Frontend{Key: key(80), Outside: forward, Inside: &Route{Action: Drop}}
+	other := Frontend{Key: key(81), Outside: forward}
+	for _, c := range []struct {
+		name     string
+		old, new *Plan
+		set      []Frontend
+		gone     []Key
+	}{
+		{"same", with("x", a), with("x", a), nil, nil},
+		{"from nothing", nil, with("x", a), []Frontend{a}, nil},
+		{"to nothing", with("x", a), nil, nil, []Key{key(80)}},
+		{"changed", with("x", a), with("x", b), []Frontend{b}, nil},
+		{"inside added", with("x", a), with("x", inside), []Frontend{inside}, nil},
+		{"inside same", with("x", inside), with("x", inside), nil, nil},
+		{"port moved", with("x", a), with("x", other), []Frontend{other}, []Key{key(80)}},
+		{"handed to another Service", with("x", a), with("y", a), nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := Diff(c.old, c.new)
+			want := Changes{Set: c.set, Gone: c.gone}
+			if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
+			}
+			if got.Empty() != (len(c.set)+len(c.gone) == 0) {
+				t.Errorf("empty: %t", got.Empty())
+			}
+		})
+	}
+}
+
+func TestDiffNode(t *testing.T) {
+	n := Node{Addrs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
+	if got := Diff(&Plan{}, &Plan{Node: n}); got.Node == nil || !got.Node.Equal(n) {
+		t.Errorf("node is %v, want the new one", got.Node)
+	}
+	if got := Diff(&Plan{Node: n}, &Plan{Node: n}); !got.Empty() {
+		t.Errorf("changes of an unchanged node: %+v", got)
+	}
+}
+
+// Two Services that claim the same frontend: the first by name has it, however
+// often it is asked.
+func TestConflict(t *testing.T) {
+	p := &Plan{Services: map[objects.Name]Service{}}
+	for i := range 9 {
+		p.Services[objects.Name{Namespace: "ns", Name: fmt.Sprint(9 - i)}] = Service{Frontends: []Frontend{{Key: key(80), Outside: Route{
+			Action: Forward, Endpoints: []Endpoint{{Addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(9 - i)}), Port: 80}},
+		}}}}
+	}
+	for range 20 {
+		out := Resolve(p, Packet{Src: netip.MustParseAddr("10.0.0.9"), Dst: key(80).Addr, Protocol: objects.TCP, Port: 80})
+		if len(out.To) != 1 || out.To[0].Endpoint.Addr.String() != "10.0.0.1" {
+			t.Fatalf("got %+v, want the endpoint of ns/1", out)
+		}
+	}
+}
+
+// Any objects give a plan that keeps its promises, and the order in which slices
+// come does not matter.
+func TestRandomObjects(t *testing.T) {
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		snap := randomSnapshot(r)
+		for _, opt := range []Options{
+			{Node: "here", Terminating: Fallback, NoLocal: Drop, ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+			{Node: "here", Terminating: Ignore, NoLocal: Reject},
+		} {
+			p := Build(snap, opt)
+			if again := Build(snap, opt); again.String() != p.String() {
+				t.Fatalf("seed %d: two plans of the same objects:\n%s\n%s", seed, p, again)
+			}
+			for k, f := range Index(p) {
+				checkRoute(t, seed, k, f.Outside)
+				if f.Inside != nil {
+					checkRoute(t, seed, k, *f.Inside)
+				}
+			}
+		}
+	}
+}
+
+func checkRoute(t *testing.T, seed uint64, k Key, r Route) {
+	t.Helper()
+	if (r.Action == Forward) != (len(r.Endpoints) > 0) {
+		t.Errorf("seed %d: %s: %s with %d endpoints", seed, k, r.Action, len(r.Endpoints))
+	}
+	for i, e := range r.Endpoints {
+		if e.Addr.Is6() != k.IPv6 {
+			t.Errorf("seed %d: %s leads to %s of another family", seed, k, e.Addr)
+		}
+		if i > 0 && r.Endpoints[i-1].Compare(e) >= 0 {
+			t.Errorf("seed %d: %s: endpoints not sorted, or twice: %v", seed, k, r.Endpoints)
+		}
+	}
+}
+
+func randomSnapshot(r *rand.Rand) *objects.Snapshot {
+	pick := func(n int) int { return r.IntN(n) }
+	addr := func() netip.Addr {
+		if pick(2) == 0 {
+			return netip.AddrFrom4([4]byte{10, 0, 0, byte(pick(6))})
+		}
+		return netip.MustParseAddr(fmt.Sprintf("fd00::%d", pick(6)))
+	}
+	policy := func() objects.Policy { return []objects.Policy{objects.Cluster, objects.Local}[pick(2)] }
+	snap := &objects.Snapshot{Node: &objects.Node{Name: "here", InternalIPs: []netip.Addr{addr(), addr()}}}
+	for i := range 1 + pick(4) {
+		name := objects.Name{Namespace: "ns", Name: fmt.Sprint(i)}
+		svc := objects.Service{
+			Name: name, Internal: policy(), External: policy(), HealthCheckNodePort: uint16(pick(2)),
+			Type: []objects.Type{objects.ClusterIP, objects.NodePort, objects.LoadBalancer, objects.ExternalName}[pick(4)],
+		}
+		for range pick(3) {
+			svc.ClusterIPs = append(svc.ClusterIPs, addr())
+		}
+		for range pick(3) {
+			svc.Ports = append(svc.Ports, objects.ServicePort{Name: fmt.Sprint(pick(2)), Protocol: []objects.Protocol{objects.TCP, objects.UDP, objects.SCTP}[pick(3)], Port: uint16(1 + pick(3)), NodePort: uint16(pick(3))})
+		}
+		snap.Apply(objects.Change{Service: &svc})
+		for j := range pick(4) {
+			sl := objects.EndpointSlice{Name: objects.Name{Namespace: "ns", Name: fmt.Sprint(i, "-", j)}, Service: name, Headless: pick(8) == 0}
+			for range pick(3) {
+				sl.Ports = append(sl.Ports, objects.SlicePort{Name: fmt.Sprint(pick(2)), Protocol: []objects.Protocol{objects.TCP, objects.UDP, objects.SCTP}[pick(3)], Port: uint16(8000 + pick(2))})
+			}
+			for range pick(5) {
+				sl.Endpoints = append(sl.Endpoints, objects.Endpoint{Addr: addr(), Node: []string{"here", "there", ""}[pick(3)], Ready: pick(2) == 0, Serving: pick(2) == 0, Terminating: pick(2) == 0})
+			}
+			snap.Apply(objects.Change{Slice: &sl})
+		}
+	}
+	return snap
+}

@@ -1,0 +1,149 @@
+package scenario
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/fixtures/workload"
+	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/verdict"
+)
+
+func TestCatalogIsValid(t *testing.T) {
+	for name, s := range catalog() {
+		if err := s.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if s.Name != name || s.Title == "" {
+			t.Errorf("%s: name %q, title %q", name, s.Name, s.Title)
+		}
+	}
+	if _, err := Find("e9"); err == nil || !strings.Contains(err.Error(), `unknown scenario "e9"; known: e1, e2, e3, rolling-update`) {
+		t.Errorf("unknown scenario: %v", err)
+	}
+}
+
+func TestParseRows(t *testing.T) {
+	got, err := ParseRows("kube-proxy:iptables, plumb-nftables:ignore+reject")
+	want := []Row{{Dataplane: "kube-proxy", Mode: "iptables"}, {"plumb-nftables", "nftables", "ignore", "reject"}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	for list, msg := range map[string]string{
+		"plumb-nftables": "unknown dataplane row", "": "unknown dataplane row",
+		"kube-proxy:iptables,kube-proxy:iptables": "named twice",
+	} {
+		if _, err := ParseRows(list); err == nil || !strings.Contains(err.Error(), msg) {
+			t.Errorf("rows %q: %v, want %q", list, err, msg)
+		}
+	}
+	def, err := ParseRows(DefaultRows)
+	if err != nil || len(def) != 5 || def[0].String() != "plumb-nftables fallback" || def[3].Own() {
+		t.Errorf("default rows %v, %v", def, err)
+	}
+}
+
+func TestValidateRefuses(t *testing.T) {
+	ok, err := Find("rolling-update")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name   string
+		mutate func(*Scenario)
+		want   string
+	}{
+		{"no rows", func(s *Scenario) { s.Rows = nil }, "no rows"},
+		{"no rollouts", func(s *Scenario) { s.Rollouts = 0 }, "0 rollouts"},
+		{"patience beyond the probe's", func(s *Scenario) { s.Timeout = time.Minute }, "timeout 1m0s"},
+		{"negative delay", func(s *Scenario) { s.Delay = -1 }, "not be negative"},
+		{"odd preStop", func(s *Scenario) { s.PreStop = 1500 * time.Millisecond }, "whole seconds"},
+		{"killed before told", func(s *Scenario) { s.Grace, s.PreStop = 5*time.Second, 6*time.Second }, "grace 5s is shorter than preStop 6s"},
+	} {
+		s := ok
+		tc.mutate(&s)
+		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", tc.name, err, tc.want)
+		}
+	}
+}
+
+// logged is a load balancer that only has a log.
+type logged []record.Event
+
+func (l logged) Events() ([]record.Event, error) { return l, nil }
+func (logged) Profile() report.LB                { return report.LB{Interval: 2 * time.Second} }
+func (logged) Conns() ([]record.Conn, error)     { return nil, nil }
+
+type onlyLB struct {
+	Stage
+	lb LB
+}
+
+func (s onlyLB) LB() LB { return s.lb }
+
+type noWait struct {
+	logged
+	LB
+}
+
+func (n noWait) Events() ([]record.Event, error) { return n.logged.Events() }
+func (n noWait) Profile() report.LB              { return n.logged.Profile() }
+func (n noWait) Conns() ([]record.Conn, error)   { return nil, nil }
+
+// A rollout's records begin with the state each server was in, and hold nothing
+// of other load balancers or of later rollouts.
+func TestLBEventsBeginWithTheStateAtTheStart(t *testing.T) {
+	server := func(at int64, lb, node, state string) record.Event {
+		return record.Event{At: at, Kind: record.KindServer, LB: lb, Node: node, State: state}
+	}
+	const us = "plumbline-test/echo"
+	log := logged{
+		server(1, us, "w1", "UP"), server(2, us, "w2", "DOWN"), server(3, us, "w1", "DOWN"), server(4, us, "w2", "UP"), server(5, "x/y", "w1", "UP"),
+		server(11, us, "w1", "UP"), server(12, "x/y", "w2", "DOWN"), server(30, us, "w2", "DOWN"),
+	}
+	r := &runner{stage: onlyLB{lb: noWait{logged: log}}, app: workload.Spec{Namespace: "plumbline-test", Name: "echo"},
+		nodes: []cluster.Node{{Name: "w1"}, {Name: "w2"}}}
+	got, err := r.lbEvents(10, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []record.Event{server(10, us, "w1", "DOWN"), server(10, us, "w2", "UP"), server(11, us, "w1", "UP")}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// Phases must not repeat from rollout to rollout, must stay below an interval,
+// and must be the same for the same seed.
+func TestPhase(t *testing.T) {
+	r := &runner{stage: onlyLB{lb: noWait{}}, Scenario: Scenario{Seed: 1}}
+	seen := map[time.Duration]bool{}
+	for row := range 3 {
+		for n := range 10 {
+			p := r.phase(n, row)
+			if p < 0 || p >= 2*time.Second || seen[p] || p != r.phase(n, row) {
+				t.Errorf("phase of row %d rollout %d: %s", row, n, p)
+			}
+			seen[p] = true
+		}
+	}
+}
+
+func TestSequence(t *testing.T) {
+	got := sequence(verdict.Series{Points: []verdict.Point{
+		{T: -1, Class: verdict.OK, Pod: "old"},
+		{T: 0.5, Class: verdict.RespTimeout, Node: "w1"},
+		{T: 1.5, Class: verdict.OKSlow, Pod: "new", Took: 0.4},
+		{T: 2.5, Class: verdict.DialRefused},
+	}})
+	want := "   -1.0 s  old\n   +0.5 s  -- resp_timeout (load balancer sent it to w1)\n   +1.5 s  new (slow: 0.40 s)\n   +2.5 s  -- dial_refused\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("sequence (-want +got):\n%s", diff)
+	}
+}

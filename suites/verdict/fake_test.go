@@ -1,0 +1,313 @@
+package verdict
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/fixtures/probe"
+	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/fixtures/workload/server"
+)
+
+// The fakes: a TCP load balancer and the pods of two nodes, in this process on
+// loopback, that do to request number seq what the script says.
+//
+//	probe --> fakeLB --> fakePod n1 (even numbers), n2 (odd numbers)
+
+// act is what befalls one request.
+type act string
+
+const (
+	serve       act = "serve"
+	drain       act = "drain"         // serve, as a pod that got SIGTERM
+	dawdle      act = "dawdle"        // serve after slowBy
+	stall       act = "stall"         // pod: never answer
+	resetAtOnce act = "reset"         // pod: RST (SO_LINGER 0) instead of an answer
+	hangUp      act = "hang up"       // pod: FIN instead of an answer
+	truncate    act = "truncate"      // pod: half an answer, then FIN
+	resetInBody act = "reset in body" // pod: half an answer, then RST
+	app500      act = "500"
+	app404      act = "404"
+	garble      act = "garble"     // pod: an answer to another request
+	impostor    act = "impostor"   // pod: an answer from a pod of another node
+	refuse      act = "refuse"     // node: nothing listens
+	swallow     act = "swallow"    // node: SYNs are dropped in silence
+	noNode      act = "no server"  // LB: no server is up
+	errorPage   act = "error page" // LB: its own 503
+)
+
+const (
+	slowBy    = 500 * time.Millisecond
+	lbConnect = 2 * time.Second // longer than the client waits
+)
+
+type fake struct {
+	t       *testing.T
+	script  func(seq int) act
+	lb      *net.TCPListener
+	pods    map[string]*net.TCPListener
+	refused string // an address where nothing listens
+	silent  string // an address that drops SYNs
+	wg      sync.WaitGroup
+
+	mu    sync.Mutex // guards conns
+	conns []record.Conn
+}
+
+func nodeOf(seq int) string { return []string{"n1", "n2"}[seq%2] }
+
+func newFake(t *testing.T, script func(int) act) *fake {
+	t.Helper()
+	f := &fake{t: t, script: script, pods: map[string]*net.TCPListener{}}
+	for _, node := range []string{"n1", "n2"} {
+		l := listenTCP(t)
+		f.pods[node] = l
+		f.accept(l, func(c *net.TCPConn) { f.pod(c, node) })
+	}
+	f.lb = listenTCP(t)
+	f.accept(f.lb, f.balance)
+	l := listenTCP(t)
+	f.refused = l.Addr().String()
+	l.Close()
+	f.silent, _ = silentPeer(t)
+	return f
+}
+
+func listenTCP(t *testing.T) *net.TCPListener {
+	t.Helper()
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func (f *fake) accept(l *net.TCPListener, handle func(*net.TCPConn)) {
+	f.wg.Go(func() {
+		for {
+			c, err := l.AcceptTCP()
+			if err != nil {
+				return
+			}
+			f.wg.Go(func() {
+				defer c.Close()
+				handle(c)
+			})
+		}
+	})
+}
+
+// finish ends the fakes and returns the LB's log.
+func (f *fake) finish() []record.Conn {
+	f.lb.Close()
+	for _, l := range f.pods {
+		l.Close()
+	}
+	f.wg.Wait()
+	return f.conns
+}
+
+func readSeq(c net.Conn) (int, bool) {
+	var seq int
+	r := bufio.NewReader(c)
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return 0, false
+	}
+	if _, err := fmt.Sscanf(line, "GET /?seq=%d ", &seq); err != nil {
+		return 0, false
+	}
+	for line != "\r\n" {
+		if line, err = r.ReadString('\n'); err != nil {
+			return 0, false
+		}
+	}
+	return seq, true
+}
+
+// balance forwards one connection as HAProxy in TCP mode does without retries,
+// and logs it. (It reads the number first, which HAProxy does not.)
+func (f *fake) balance(c *net.TCPConn) {
+	client := c.RemoteAddr().(*net.TCPAddr).AddrPort()
+	log := record.Conn{Accepted: record.Now(), Client: client, DialMS: -1, Term: "SC"}
+	defer func() {
+		log.At = record.Now()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.conns = append(f.conns, log)
+	}()
+	seq, ok := readSeq(c)
+	if !ok {
+		log.Term = "CD"
+		return
+	}
+	do := f.script(seq)
+	if do == noNode {
+		log.Server = noServer
+		return
+	}
+	log.Server = nodeOf(seq)
+	dst := f.pods[log.Server].Addr().String()
+	switch do {
+	case errorPage:
+		log.Term = "PR"
+		io.WriteString(c, "HTTP/1.0 503 Service Unavailable\r\nConnection: close\r\n\r\n<html>none</html>")
+		return
+	case refuse:
+		dst = f.refused
+	case swallow:
+		dst, log.Term = f.silent, "sC"
+	}
+	up, err := net.DialTimeout("tcp", dst, lbConnect)
+	if err != nil {
+		return
+	}
+	defer up.Close()
+	log.DialMS, log.Term = 0, "--"
+	fmt.Fprintf(up, "GET /?seq=%d HTTP/1.1\r\n\r\n", seq)
+	if _, err := io.Copy(c, up); errors.Is(err, syscall.ECONNRESET) {
+		log.Term = "SD"
+		f.delivered(c)
+		c.SetLinger(0)
+	}
+}
+
+// pod answers one forwarded request.
+func (f *fake) pod(c *net.TCPConn, node string) {
+	seq, ok := readSeq(c)
+	if !ok {
+		return
+	}
+	ans := server.Answer{Seq: seq, Pod: "echo-" + node, UID: node, Node: node}
+	code := "200 OK"
+	switch do := f.script(seq); do {
+	case drain:
+		ans.Terminating = true
+	case dawdle:
+		time.Sleep(slowBy)
+	case stall:
+		io.Copy(io.Discard, c) // until the LB gives up
+		return
+	case resetAtOnce:
+		c.SetLinger(0)
+		return
+	case hangUp:
+		return
+	case app500:
+		code = "500 Internal Server Error"
+	case app404:
+		code = "404 Not Found"
+	case garble:
+		ans.Seq++
+	case impostor:
+		ans.Node = nodeOf(seq + 1)
+	case truncate, resetInBody:
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{\"seq\":")
+		if do == resetInBody {
+			f.delivered(c)
+			c.SetLinger(0)
+		}
+		return
+	}
+	b, err := json.Marshal(ans)
+	if err != nil {
+		f.t.Error(err)
+	}
+	fmt.Fprintf(c, "HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s", code, len(b), b)
+}
+
+// delivered waits until the peer's kernel has everything, and a moment more for
+// the peer to read it: a RST throws away what was not read.
+func (f *fake) delivered(c *net.TCPConn) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		f.t.Error(err)
+		return
+	}
+	for left := 1; left > 0; time.Sleep(50 * time.Millisecond) {
+		if err := raw.Control(func(fd uintptr) { left, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }); err != nil {
+			f.t.Error(err)
+			return
+		}
+	}
+}
+
+// silentPeer is a listener with a full queue, for which Linux drops SYNs; wake
+// empties the queue, and answers what comes as a healthy pod.
+func silentPeer(t *testing.T) (addr string, wake func()) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	sa, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(sa.(*unix.SockaddrInet4).Port)).String()
+	blocker, err := net.Dial("tcp", addr) // a backlog of 0 holds one connection
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { blocker.Close() })
+	return addr, func() {
+		n, _, err := unix.Accept(fd)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		unix.Close(n)
+		n, _, err = unix.Accept(fd)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer unix.Close(n)
+		body := `{"seq":0,"node":"n1"}`
+		fmt.Fprintf(fdWriter(n), "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		unix.Read(n, make([]byte, 1024)) // a request left unread would make the close a RST
+	}
+}
+
+type fdWriter int
+
+func (w fdWriter) Write(b []byte) (int, error) { return unix.Write(int(w), b) }
+
+// attempts runs the probe until it has made n attempts.
+func attempts(t *testing.T, cfg probe.Config, n int) []record.Attempt {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var got []record.Attempt
+	if err := probe.Run(ctx, cfg, func(a record.Attempt) {
+		if got = append(got, a); a.Seq >= n-1 {
+			cancel()
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	kept := got[:0]
+	for _, a := range got { // a few more may have started before the end was seen
+		if a.Seq < n {
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}

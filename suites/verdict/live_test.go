@@ -1,0 +1,171 @@
+package verdict
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/fixtures/probe"
+	"github.com/plumbline/plumbline/fixtures/record"
+)
+
+// wants is what an act must be taken for.
+var wants = map[act]struct {
+	class Class
+	cause Cause
+}{
+	serve: {OK, ""}, drain: {OKFromTerminating, ""}, dawdle: {OKSlow, ""},
+	stall: {RespTimeout, CausePod}, resetAtOnce: {ResetBeforeResp, CausePod}, hangUp: {EOFBeforeResp, CausePod},
+	truncate: {ShortBody, CausePod}, resetInBody: {ResetMidBody, CausePod},
+	app500: {HTTP5xxApp, CausePod}, app404: {HTTP4xx, CausePod}, garble: {BadBody, CausePod},
+	impostor: {WrongBackend, CausePod}, errorPage: {HTTP5xxLB, CauseNodeReject},
+	refuse: {EOFBeforeResp, CauseNodeReject}, swallow: {RespTimeout, CauseNodeDrop}, noNode: {EOFBeforeResp, CauseNoServer},
+}
+
+const liveAttempts = 150
+
+// script: two stretches of losses, 410 ms of successes between them. Even
+// numbers go to n1, odd ones to n2.
+func script(seq int) act {
+	switch {
+	case seq < 20:
+	case seq < 40 && seq%2 == 0:
+		return swallow
+	case seq >= 100 && seq < 110:
+		return refuse
+	}
+	return map[int]act{
+		40: resetAtOnce, 42: resetInBody, 44: truncate, 46: stall, 48: refuse, 50: hangUp,
+		52: errorPage, 54: app500, 56: app404, 58: garble,
+		11: drain, 13: dawdle, 120: impostor, 130: noNode, 131: noNode, 140: drain, 141: dawdle,
+	}[seq]
+}
+
+func (a act) orServe() act {
+	if a == "" {
+		return serve
+	}
+	return a
+}
+
+// live is what the probe records against the fakes.
+func live(t *testing.T) Input {
+	t.Helper()
+	f := newFake(t, func(seq int) act { return script(seq).orServe() })
+	cfg := probe.Config{
+		Stream: record.Main, Rate: 100, Seed: 7, Deadline: 1500 * time.Millisecond,
+		Target: f.lb.Addr().(*net.TCPAddr).AddrPort(),
+	}
+	in := Input{Attempts: attempts(t, cfg, liveAttempts)}
+	in.Conns = f.finish()
+	in.Control = []record.Attempt{good(nil)}
+	in.Settings = Settings{
+		Rollout: 1, Rate: 100, Timeout: time.Second, Deadline: cfg.Deadline, Nodes: []string{"n1", "n2"},
+		Local: true, Connect: lbConnect, Origin: 1, Limits: DefaultLimits(),
+	}
+	in.Settings.Limits.LateP99 = time.Hour // punctuality is the run's own check
+	return in
+}
+
+// checkLive holds a verdict on what was recorded against the script.
+func checkLive(in Input, classify classifier) error {
+	intended := map[int]int64{}
+	for _, a := range in.Attempts {
+		intended[a.Seq] = a.Intended
+	}
+	classes, causes, lost := map[Class]int{}, map[Cause]int{}, 0
+	for seq := range liveAttempts {
+		w := wants[script(seq).orServe()]
+		classes[w.class]++
+		if w.class.Lost() {
+			causes[w.cause]++
+			lost++
+		}
+	}
+	win := func(node string, from, to, n, of int) string {
+		return fmt.Sprintf("%s %d-%d %d/%d", node, intended[from], intended[to], n, of)
+	}
+	want := []string{
+		win("", 130, 131, 2, 2), // no server: no node
+		win("n1", 20, 58, 20, 20), win("n1", 100, 120, 6, 11),
+		win("n2", 101, 109, 5, 5),
+		win("", 100, 109, 10, 10), win("", 130, 131, 2, 2),
+	}
+	in.Settings.Origin = 0 // planned times in ns, from the first attempt
+	r := judge(in, classify)
+	var got []string
+	for _, w := range append(append([]Window{}, r.NodeWindows...), r.Outages...) {
+		abs := func(s float64) int64 { return intended[0] + int64(s*1e9+0.5) }
+		got = append(got, fmt.Sprintf("%s %d-%d %d/%d", w.Node, abs(w.Start), abs(w.End), w.Lost, w.Of))
+	}
+	switch {
+	case r.Lost != lost || r.Sent != liveAttempts || r.Slow != 2 || r.FromTerminating != 2:
+		return fmt.Errorf("sent %d lost %d slow %d terminating %d, want %d %d 2 2", r.Sent, r.Lost, r.Slow, r.FromTerminating, liveAttempts, lost)
+	case !maps.Equal(r.Classes, classes):
+		return fmt.Errorf("classes %v, want %v", r.Classes, classes)
+	case !maps.Equal(r.Causes, causes):
+		return fmt.Errorf("causes %v, want %v", r.Causes, causes)
+	case !slices.Equal(got, want):
+		return fmt.Errorf("windows %q, want %q", got, want)
+	}
+	return nil
+}
+
+func TestLive(t *testing.T) {
+	in := live(t)
+	if err := checkLive(in, Classify); err != nil {
+		t.Error(err)
+	}
+	if r := Judge(in); !r.Valid || r.Harness.Joined != liveAttempts {
+		t.Errorf("valid %v %v, %d in the LB's log", r.Valid, r.Reasons, r.Harness.Joined)
+	}
+}
+
+// TestEveryActIsPlayed: the script leaves nothing out.
+func TestEveryActIsPlayed(t *testing.T) {
+	for a := range wants {
+		played := false
+		for seq := range liveAttempts {
+			played = played || script(seq).orServe() == a
+		}
+		if !played {
+			t.Errorf("%s is not in the script", a)
+		}
+	}
+}
+
+// TestDirect: what only a client without a proxy in between can see.
+func TestDirect(t *testing.T) {
+	one := func(addr string, deadline time.Duration) record.Attempt {
+		return attempts(t, probe.Config{
+			Stream: record.Main, Rate: 100, Deadline: deadline, Target: netip.MustParseAddrPort(addr),
+		}, 1)[0]
+	}
+	l := listenTCP(t)
+	closed := l.Addr().String()
+	l.Close()
+	if c := Classify(one(closed, time.Second), 500*time.Millisecond); c != DialRefused {
+		t.Errorf("nothing listens: %s", c)
+	}
+	silent, _ := silentPeer(t)
+	if c := Classify(one(silent, 300*time.Millisecond), 200*time.Millisecond); c != DialTimeout {
+		t.Errorf("SYN dropped: %s", c)
+	}
+	// The first SYN is dropped, the one a second later is not.
+	silent, wake := silentPeer(t)
+	awake := make(chan struct{})
+	timer := time.AfterFunc(300*time.Millisecond, func() { wake(); close(awake) })
+	defer timer.Stop()
+	a := one(silent, 5*time.Second)
+	<-awake
+	if c := Classify(a, 2500*time.Millisecond); c != OKSlowConnect || a.Retrans == 0 {
+		t.Errorf("SYN resent: %s, %d retransmits, %+v", c, a.Retrans, a)
+	}
+	if c := Classify(a, 500*time.Millisecond); c != DialTimeout {
+		t.Errorf("SYN resent, hasty client: %s", c)
+	}
+}

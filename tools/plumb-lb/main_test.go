@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const kubeconfig = `apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+contexts: [{name: x, context: {cluster: c}}]
+current-context: x
+`
+
+// Bad input: exit 2, one line that names it, nothing made.
+func TestBadInput(t *testing.T) {
+	dir := t.TempDir()
+	config, junk := filepath.Join(dir, "config"), filepath.Join(dir, "junk")
+	for path, text := range map[string]string{config: kubeconfig, junk: "clusters: 1\nx"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("DOCKER_HOST", "unix://"+filepath.Join(dir, "no-docker.sock"))
+	state := filepath.Join(dir, "state")
+	good := []string{"--kubeconfig", config, "--lb-range-v4", "10.0.0.0/24", "--state-dir", state}
+	for _, c := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"no Docker", nil, "no Docker engine answers at unix://" + dir},
+		{"unknown flag", []string{"--nope"}, "-nope"},
+		{"argument", []string{"up"}, `"up"`},
+		{"unknown profile", []string{"--profile", "x"}, `--profile "x" is unknown: l4-strict or seed`},
+		{"IPv6 as IPv4", []string{"--lb-range-v4", "fd00::/64"}, `--lb-range-v4 "fd00::/64"`},
+		{"range that is none", []string{"--lb-range-v6", "fd00::"}, `--lb-range-v6 "fd00::"`},
+		{"no range", []string{"--lb-range-v4", ""}, "--lb-range-v4 or --lb-range-v6 is needed"},
+		{"no kubeconfig", []string{"--kubeconfig", ""}, "--kubeconfig is missing"},
+		{"kubeconfig not there", []string{"--kubeconfig", filepath.Join(dir, "none")}, "none: no such file"},
+		{"kubeconfig not one", []string{"--kubeconfig", junk}, "read the kubeconfig " + junk},
+		{"cluster name with a slash", []string{"--cluster-name", "../x"}, `--cluster-name "../x"`},
+		{"state dir too long", []string{"--state-dir", "/" + strings.Repeat("d", 80)}, "too long"},
+		{"verbosity", []string{"-v", "much"}, `"much"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out bytes.Buffer
+			if rc := run(append(good[:len(good):len(good)], c.args...), &out); rc != exitBadCall {
+				t.Errorf("exit %d, want %d", rc, exitBadCall)
+			}
+			if !strings.Contains(out.String(), c.want) || strings.Count(out.String(), "\n") != 1 {
+				t.Errorf("said %q, want one line with %q", out.String(), c.want)
+			}
+			if _, err := os.Stat(state); !os.IsNotExist(err) {
+				t.Errorf("the state directory was made (%v)", err)
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	var out bytes.Buffer
+	if rc := run([]string{"-h"}, &out); rc != exitOK || !strings.Contains(out.String(), "-lb-range-v4") {
+		t.Errorf("exit %d, said %q", rc, out.String())
+	}
+}
