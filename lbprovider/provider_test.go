@@ -238,15 +238,17 @@ func TestSourceOutsideRangesNeverGetsIn(t *testing.T) {
 func TestClientIPAffinity(t *testing.T) {
 	r := newRig(t)
 	a, b := newBackend(t, "node-a", "127.78.4.1", true, true), newBackend(t, "node-b", "127.78.4.2", true, true)
-	ip := r.ensure(testService(func(s *v1.Service) { s.Spec.SessionAffinity = v1.ServiceAffinityClientIP }), a, b)
+	svc := testService(func(s *v1.Service) { s.Spec.SessionAffinity = v1.ServiceAffinityClientIP })
+	ip := r.ensure(svc, a, b)
 	nodes := map[string]bool{}
+	was := map[string]string{}
 	for i := range 8 {
 		from := fmt.Sprintf("127.91.0.%d", i+1)
 		first, _, err := ask(t.Context(), from, ip, 18188)
 		if err != nil {
 			t.Fatal(err)
 		}
-		nodes[first] = true
+		nodes[first], was[from] = true, first
 		for range 3 {
 			if again, _, err := ask(t.Context(), from, ip, 18188); err != nil || again != first {
 				t.Errorf("%s went to %s and then to %s (%v)", from, first, again, err)
@@ -255,6 +257,24 @@ func TestClientIPAffinity(t *testing.T) {
 	}
 	if len(nodes) != 2 {
 		t.Errorf("all clients went to %v", nodes)
+	}
+	svc.Spec.LoadBalancerSourceRanges = []string{"127.0.0.0/8"} // a reload
+	r.ensure(svc, a, b)
+	for from, first := range was {
+		if again, _, err := ask(t.Context(), from, ip, 18188); err != nil || again != first {
+			t.Errorf("%s went to %s and after a reload to %s (%v)", from, first, again, err)
+		}
+	}
+	// Nodes come; clients stay where they are.
+	more := []*backend{a, b}
+	for i := range 4 {
+		more = append(more, newBackend(t, fmt.Sprintf("node-%d", i), fmt.Sprintf("127.78.4.%d", i+3), true, true))
+	}
+	r.ensure(svc, more...)
+	for from, first := range was {
+		if again, _, err := ask(t.Context(), from, ip, 18188); err != nil || again != first {
+			t.Errorf("%s went to %s and with more nodes to %s (%v)", from, first, again, err)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/plumbline/plumbline/fixtures/need"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
 )
 
@@ -71,6 +73,57 @@ func golden(t *testing.T, file string) {
 		if err := os.WriteFile(file, txtar.Format(ar), 0o644); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestHAProxyAccepts has the real program read every case, with names that no
+// node has, and with the states it is to start from.
+func TestHAProxyAccepts(t *testing.T) {
+	need.Program(t, "haproxy")
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			ar, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := map[string]string{}
+			for _, f := range ar.Files {
+				in[f.Name] = string(f.Data)
+			}
+			cfg := caseConfig(t, in, "service", "nodes")
+			cfg.Dir = t.TempDir() + "/a b\"'\\#$x"
+			if err := os.Mkdir(cfg.Dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for i := range cfg.LB.Listeners {
+				cfg.LB.Listeners[i].Servers[0].Node = "n\n  server evil; #\"$x"
+			}
+			for name, text := range map[string]string{ConfigFile: Render(cfg), StatesFile: StateFile(cfg, Running{})} {
+				if err := os.WriteFile(filepath.Join(cfg.Dir, name), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out, err := exec.Command("haproxy", "-c", "-f", filepath.Join(cfg.Dir, ConfigFile)).CombinedOutput()
+			if err != nil {
+				t.Errorf("haproxy -c: %v\n%s", err, out)
+			}
+			for line := range strings.Lines(string(out)) {
+				if strings.Contains(line, "[WARNING]") && !strings.Contains(line, "is DOWN, changed from server-state") {
+					t.Errorf("haproxy warns: %s", line)
+				}
+			}
+			servers := 0
+			for _, l := range cfg.LB.Listeners {
+				servers += len(l.Servers)
+			}
+			if got := strings.Count(string(out), "is DOWN, changed from server-state"); got != servers {
+				t.Errorf("%d of %d servers begin DOWN:\n%s", got, servers, out)
+			}
+		})
 	}
 }
 

@@ -125,14 +125,24 @@ func renderListener(c Config, l lbplan.Listener) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nlisten %s\n  bind %s\n", proxyName(l), bind(c, l))
 	b.WriteString(renderSources(c.LB.Sources, l.Family))
-	if c.LB.Affinity > 0 {
-		table := "ip"
-		if l.Family == lbplan.V6 {
-			table = "ipv6"
-		}
-		fmt.Fprintf(&b, "  stick-table type %s size %s expire %s\n  stick on src\n", table, affinityEntries, ms(c.LB.Affinity))
-	}
+	b.WriteString(renderAffinity(c, l))
 	return b.String()
+}
+
+// renderAffinity: the table holds each client to its server for the time the
+// Service asks for, also when nodes come. It does not live through a reload or
+// a crash; then the hash of the client's address, by which a new client is
+// placed, leads it to the same server again as long as the nodes are the same.
+func renderAffinity(c Config, l lbplan.Listener) string {
+	if c.LB.Affinity == 0 {
+		return ""
+	}
+	table := "ip"
+	if l.Family == lbplan.V6 {
+		table = "ipv6"
+	}
+	return fmt.Sprintf("  balance source\n  hash-type consistent\n  stick-table type %s size %s expire %s\n  stick on src\n",
+		table, affinityEntries, ms(c.LB.Affinity))
 }
 
 func bind(c Config, l lbplan.Listener) string {

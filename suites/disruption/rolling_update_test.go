@@ -2,12 +2,16 @@ package disruption
 
 import (
 	"os"
+	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 
 	"github.com/plumbline/plumbline/suites/report"
 )
+
+// takeDown is how long an interrupted run may take to remove its cluster.
+const takeDown = 3 * time.Minute
 
 // One replica moves from worker to worker with every restart. The load balancer
 // learns of it only by its health checks; until then the old node must go on
@@ -16,7 +20,7 @@ import (
 //	client -> HAProxy -> worker  nodePort, eTP=Local -> pod (old, terminating)
 //	                  -> worker2 nodePort, eTP=Local -> pod (new)
 var _ = ginkgo.Describe("rolling update", ginkgo.Label("eTP=Local", "KEP-1669"), func() {
-	ginkgo.It("loses nothing with the fallback to terminating endpoints", func(ctx ginkgo.SpecContext) {
+	ginkgo.It("loses nothing with the fallback to terminating endpoints", ginkgo.GracePeriod(takeDown), func(ctx ginkgo.SpecContext) {
 		if os.Getenv("PLUMBLINE_E2E") != "1" {
 			ginkgo.Skip("needs a host prepared for kind (make e2e)")
 		}

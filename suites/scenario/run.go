@@ -147,6 +147,7 @@ func (r *runner) rollouts(ctx context.Context, row int, out *report.Row) error {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("make the directory of records: %w", err)
 		}
+		r.log.Debug("recording", "dataplane", out.Name, "rollout", n)
 		v, err := r.rollout(ctx, n, row, dir)
 		if err != nil {
 			return fmt.Errorf("rollout %d: %w", n, err)

@@ -204,6 +204,9 @@ func firstAddr(ep *network.EndpointSettings, family string) (netip.Addr, error) 
 }
 
 func (k *Kind) openProvider(ctx context.Context) error {
+	if err := raisePriority(); err != nil {
+		k.log.Warn("probes may be late", "error", err)
+	}
 	haproxyImage, err := k.images.HAProxy(ctx)
 	if err != nil {
 		return err

@@ -177,6 +177,10 @@ func (f *fake) balance(c *net.TCPConn) {
 	}
 	defer up.Close()
 	log.DialMS, log.Term = 0, "--"
+	f.wg.Go(func() { // a client that gives up ends the connection to the pod
+		io.Copy(io.Discard, c)
+		up.Close()
+	})
 	fmt.Fprintf(up, "GET /?seq=%d HTTP/1.1\r\n\r\n", seq)
 	if _, err := io.Copy(c, up); errors.Is(err, syscall.ECONNRESET) {
 		log.Term = "SD"

@@ -39,11 +39,7 @@ func backends() map[string]backend {
 }
 
 // agent runs until ctx ends; the rules stay.
-func agent(ctx context.Context, opt options, b backend, log *slog.Logger) error {
-	client, err := newClient(opt.kubeconfig)
-	if err != nil {
-		return err
-	}
+func agent(ctx context.Context, opt options, client kubernetes.Interface, target loop.Target, log *slog.Logger) error {
 	events := record.NewBroadcaster(record.WithContext(ctx))
 	defer events.Shutdown()
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
@@ -51,7 +47,7 @@ func agent(ctx context.Context, opt options, b backend, log *slog.Logger) error 
 	var l *loop.Loop
 	report := func() healthz.Report { return healthz.Report(l.Status()) }
 	checks := healthz.NewServices(func() bool { return report().Healthy(time.Now()) }, log)
-	l = loop.New(loop.Config{Options: opt.plan, Target: b.target(log), HealthChecks: checks, Logger: log})
+	l = loop.New(loop.Config{Options: opt.plan, Target: target, HealthChecks: checks, Logger: log})
 	w := watch.New(watch.Config{
 		Client: client, Node: opt.node, Sink: l.Handle, Logger: log,
 		Events: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "plumb-proxy", Host: opt.node}),

@@ -65,5 +65,9 @@ func act(ctx context.Context, opt options, log *slog.Logger) error {
 	case opt.initOnly:
 		return writeSysctls("/proc/sys", log)
 	}
-	return agent(ctx, opt, b, log)
+	client, err := newClient(opt.kubeconfig)
+	if err != nil {
+		return err
+	}
+	return agent(ctx, opt, client, b.target(log), log)
 }

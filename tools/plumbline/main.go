@@ -20,6 +20,8 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	// The first signal takes everything down; a second one ends the program.
+	context.AfterFunc(ctx, stop)
 	var verbose bool
 	root := &cobra.Command{
 		Use:           "plumbline",

@@ -1,0 +1,183 @@
+package disruption
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+
+	"github.com/plumbline/plumbline/suites/stage"
+)
+
+// A run that is stopped at any step leaves a host that `plumbline clean` makes
+// as it was, and on which the next run works. An interrupt needs no clean: the
+// run takes everything down itself.
+//
+// Selected by --ginkgo.label-filter=interrupt.
+var _ = ginkgo.Describe("stopping a run", ginkgo.Ordered, ginkgo.Label("interrupt"), func() {
+	var before []string
+
+	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
+		if os.Getenv("PLUMBLINE_E2E") != "1" {
+			ginkgo.Skip("needs a host prepared for kind (make e2e)")
+		}
+		gomega.Expect(plumbline(ctx, "clean")).To(gomega.Succeed(), "start from a clean host")
+		before = snapshot(ctx)
+	})
+
+	for _, at := range []struct {
+		name, said string // what the run says when it begins the step
+	}{
+		{"making the network", "step=network"},
+		{"making nodes", "step=nodes"},
+		{"waiting for nodes", "step=ready"},
+		{"starting the provider", `name="load balancer provider"`},
+		{"installing a dataplane", "msg=row"},
+		{"recording a rollout", "msg=recording"},
+	} {
+		ginkgo.It("kill -9 while "+at.name, func(ctx ginkgo.SpecContext) {
+			gomega.Expect(stopAt(ctx, at.said, syscall.SIGKILL)).To(gomega.Succeed())
+			gomega.Expect(plumbline(ctx, "clean")).To(gomega.Succeed())
+			gomega.Expect(snapshot(ctx)).To(gomega.Equal(before), "after clean the host is as before")
+		})
+	}
+
+	for _, at := range []struct{ name, said string }{
+		{"making nodes", "step=nodes"},
+		{"recording a rollout", "msg=recording"},
+	} {
+		ginkgo.It("interrupt while "+at.name, func(ctx ginkgo.SpecContext) {
+			gomega.Expect(stopAt(ctx, at.said, syscall.SIGINT)).To(gomega.Succeed())
+			gomega.Expect(withoutLock(snapshot(ctx))).To(gomega.Equal(withoutLock(before)), "the run itself left the host as before")
+		})
+	}
+
+	ginkgo.It("a run after a killed one works without clean", func(ctx ginkgo.SpecContext) {
+		gomega.Expect(stopAt(ctx, "msg=recording", syscall.SIGKILL)).To(gomega.Succeed())
+		gomega.Expect(plumbline(ctx, runArgs()...)).To(gomega.Succeed())
+		gomega.Expect(plumbline(ctx, "clean")).To(gomega.Succeed())
+		gomega.Expect(snapshot(ctx)).To(gomega.Equal(before))
+	})
+})
+
+func runArgs() []string {
+	return []string{"run", "-v", "--cluster=plumbline-stop", "--rows=plumb-nftables:fallback", "--rollouts=1", "--delay=8s",
+		"--results=" + filepath.Join(opts.results, "stopped")}
+}
+
+func program() (string, error) {
+	root, err := stage.SourceRoot()
+	return filepath.Join(root, "bin", "plumbline"), err
+}
+
+// plumbline runs the CLI to its end.
+func plumbline(ctx context.Context, args ...string) error {
+	bin, err := program()
+	if err != nil {
+		return err
+	}
+	out, err := exec.CommandContext(ctx, bin, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("plumbline %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// stopAt starts a run, and sends it a signal when it says something.
+func stopAt(ctx context.Context, said string, sig syscall.Signal) error {
+	bin, err := program()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, bin, runArgs()...)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	seen, last := false, ""
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		last = lines.Text()
+		if !seen && strings.Contains(last, said) {
+			seen = true
+			if err := cmd.Process.Signal(sig); err != nil {
+				return err
+			}
+		}
+	}
+	err = cmd.Wait()
+	switch {
+	case !seen:
+		return fmt.Errorf("the run never said %q; its last line: %s (%w)", said, last, err)
+	case sig == syscall.SIGINT && cmd.ProcessState.ExitCode() != 2:
+		return fmt.Errorf("an interrupted run exits with %d, want 2; its last line: %s", cmd.ProcessState.ExitCode(), last)
+	}
+	return nil
+}
+
+// snapshot lists what a run might leave on this host, or might wrongly take
+// away: everything Docker holds, tables, namespaces, links, processes, files.
+func snapshot(ctx context.Context) []string {
+	var out []string
+	for _, argv := range [][]string{
+		{"docker", "ps", "--all", "--format", "container {{.Names}}"},
+		{"docker", "network", "ls", "--format", "network {{.Name}}"},
+		{"docker", "volume", "ls", "--format", "volume {{.Name}}"},
+		{"nft", "list", "tables"},
+		{"ip", "netns", "list"},
+		{"ip", "-brief", "link"},
+	} {
+		text, err := exec.CommandContext(ctx, argv[0], argv[1:]...).Output()
+		gomega.Expect(err).NotTo(gomega.HaveOccurred(), strings.Join(argv, " "))
+		for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+			if argv[0] == "ip" {
+				line, _, _ = strings.Cut(line, " ") // without states and addresses
+			}
+			out = append(out, line)
+		}
+	}
+	out = append(out, files(stage.StateDir)...)
+	tmp, err := filepath.Glob(filepath.Join(os.TempDir(), "plumbline-*"))
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	out = append(out, tmp...)
+	exes, err := filepath.Glob("/proc/[0-9]*/exe")
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	for _, exe := range exes {
+		if target, err := os.Readlink(exe); err == nil && strings.HasPrefix(filepath.Base(target), "plumb") {
+			out = append(out, "process "+filepath.Base(target))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func files(dir string) []string {
+	var out []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !strings.HasPrefix(d.Name(), "dockerd.") {
+			out = append(out, path)
+		}
+		return err
+	})
+	if !errors.Is(err, fs.ErrNotExist) {
+		gomega.Expect(err).NotTo(gomega.HaveOccurred(), "list "+dir)
+	}
+	return out
+}
+
+// withoutLock leaves out the lock file, which only clean removes.
+func withoutLock(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return strings.HasSuffix(l, "/run.lock") })
+}
