@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,9 +32,10 @@ const (
 	stateExit    = "exit"
 )
 
-// Recorder owns the log socket of every load balancer and turns its rows into
+// Recorder owns the log sockets of every load balancer and turns its rows into
 // records. A socket is a path: HAProxy keeps up to 4 MiB of rows while nobody
-// listens, and connects again when somebody does.
+// listens, and connects again when somebody does. Rows come two ways (see
+// haproxy.Render) and are recorded once.
 type Recorder struct {
 	log    *slog.Logger
 	conns  *record.Writer[record.Conn]  // nil: rows are not kept
@@ -44,6 +44,7 @@ type Recorder struct {
 	mu   sync.Mutex                 // guards the fields below
 	taps map[string]*tap            // by container
 	up   map[string]map[string]bool // Service -> proxy/node -> last known state
+	seen seenRows                   // of connections
 }
 
 // NewRecorder writes to dir, or keeps nothing if dir is empty. Files of an
@@ -108,21 +109,13 @@ func (r *Recorder) Attach(name, service, dir string) error {
 	if _, ok := r.taps[name]; ok {
 		return nil
 	}
-	path := filepath.Join(dir, haproxy.LogSocket)
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("free the log socket: %w", err)
-	}
-	l, err := net.Listen("unix", path)
+	t, err := newTap(dir)
 	if err != nil {
-		return fmt.Errorf("listen for the load balancer's log: %w", err)
+		return fmt.Errorf("listen for the log of %s: %w", service, err)
 	}
-	// The directory is the guard; HAProxy's user needs to write.
-	if err := os.Chmod(path, 0o666); err != nil {
-		return errors.Join(fmt.Errorf("open the log socket to HAProxy: %w", err), l.Close())
-	}
-	t := &tap{listener: l, conns: map[net.Conn]bool{}}
 	r.taps[name] = t
 	t.wg.Go(func() { r.accept(t, service) })
+	t.wg.Go(func() { r.read(t.packets, service, r.takeConn) })
 	return nil
 }
 
@@ -137,61 +130,22 @@ func (r *Recorder) Detach(name string) {
 	}
 }
 
-// tap is the listening end of one load balancer's log.
-type tap struct {
-	listener net.Listener
-	wg       sync.WaitGroup
-
-	mu     sync.Mutex        // guards the fields below
-	conns  map[net.Conn]bool // one per worker
-	closed bool
-}
-
-func (t *tap) close() {
-	t.mu.Lock()
-	t.closed = true
-	t.listener.Close()
-	for c := range t.conns {
-		c.Close()
-	}
-	t.mu.Unlock()
-	t.wg.Wait()
-}
-
-func (t *tap) add(c net.Conn) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		c.Close()
-		return false
-	}
-	t.conns[c] = true
-	return true
-}
-
-func (t *tap) done(c net.Conn) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.conns, c)
-	c.Close()
-}
-
 func (r *Recorder) accept(t *tap, service string) {
 	for {
-		c, err := t.listener.Accept()
+		c, err := t.stream.Accept()
 		if err != nil {
 			return // closed
 		}
 		if t.add(c) {
 			t.wg.Go(func() {
 				defer t.done(c)
-				r.read(c, service)
+				r.read(c, service, r.take)
 			})
 		}
 	}
 }
 
-func (r *Recorder) read(c io.Reader, service string) {
+func (r *Recorder) read(c io.Reader, service string, take func(service string, line haproxy.Line)) {
 	rows := bufio.NewReaderSize(c, 64<<10)
 	for {
 		row, err := rows.ReadString('\n')
@@ -203,7 +157,7 @@ func (r *Recorder) read(c io.Reader, service string) {
 			r.log.Warn("log row of the load balancer is not understood", "lb", service, "err", err)
 			continue
 		}
-		r.take(service, line)
+		take(service, line)
 		if rows.Buffered() == 0 {
 			r.flush()
 		}
@@ -213,14 +167,28 @@ func (r *Recorder) read(c io.Reader, service string) {
 func (r *Recorder) take(service string, line haproxy.Line) {
 	switch {
 	case line.Conn != nil:
-		if r.conns != nil {
-			r.conns.Write(connRecord(service, *line.Conn))
-		}
+		r.takeConn(service, line)
 	case line.Server != nil:
 		r.server(service, line.Server.Proxy, line.Server.Node, line.Server.Up, monotonic(line.At), line.Text)
 	default:
 		r.log.Debug("load balancer says", "lb", service, "text", line.Text)
 	}
+}
+
+// takeConn takes rows of connections only. That is all that datagrams are for:
+// a server's states must come in order, and the stream has that.
+func (r *Recorder) takeConn(service string, line haproxy.Line) {
+	if line.Conn != nil && r.conns != nil && r.news(service, line.Text) {
+		r.conns.Write(connRecord(service, *line.Conn))
+	}
+}
+
+// news reports whether a row was not seen before. Its text names the client's
+// address and port and the millisecond of the accept.
+func (r *Recorder) news(service, text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seen.add(service+" "+text, time.Now())
 }
 
 func connRecord(service string, c haproxy.ConnLine) record.Conn {

@@ -34,7 +34,8 @@
 // server that had failed 2 of 3 checks gets 3 new ones. Node changes therefore
 // go through the socket; only changes of listeners, source ranges, affinity,
 // check or profile reload. A server whose check changed (eTP Cluster to Local)
-// is a new server: what the old check found says nothing about it.
+// is a new server: what the old check found says nothing about it. ClientIP
+// affinity survives by the hash of the client's address, not by its table.
 //
 // # No server UP
 //

@@ -17,7 +17,8 @@ const (
 	StatesFile   = "servers.state"
 	StatsSocket  = "stats.sock"
 	MasterSocket = "master.sock"
-	LogSocket    = "log.sock"
+	LogSocket    = "log.sock"  // stream
+	LogDatagrams = "log.dgram" // the same rows again
 )
 
 // MaxConns bounds the connections of one load balancer. Two descriptors each
@@ -67,11 +68,12 @@ func digest(s string) string {
 	return hex.EncodeToString(h[:8])
 }
 
-// renderGlobal: the log goes to a ring buffer that HAProxy forwards over a
-// unix stream. A datagram socket would lose rows in a burst (its queue holds
-// net.unix.max_dgram_qlen = 10) and while the provider is away; the ring
-// holds them until somebody listens on the path again. "timed" stamps each
-// row with microseconds where it happened.
+// renderGlobal: each log row goes two ways, and whoever reads both misses none.
+// A ring buffer that HAProxy forwards over a unix stream holds rows in a burst
+// and while the provider is away; but a worker that a reload replaced ends with
+// its last connection, before the ring has sent that one's row. A datagram is
+// sent at once; but its socket queues no more than net.unix.max_dgram_qlen
+// (10) rows. "timed" stamps a row with microseconds where it happened.
 func renderGlobal(c Config) string {
 	return fmt.Sprintf(`  nbthread 1
   maxconn %d
@@ -80,6 +82,7 @@ func renderGlobal(c Config) string {
   stats socket %s mode 600 level admin expose-fd listeners
   server-state-file %s
   log ring@log len 2048 local0
+  log %s len 2048 format timed local0
 
 ring log
   format timed
@@ -89,7 +92,7 @@ ring log
   timeout server 1h
   server provider unix@%s
 
-`, MaxConns, path(c, StatsSocket), path(c, StatesFile), path(c, LogSocket))
+`, MaxConns, path(c, StatsSocket), path(c, StatesFile), path(c, LogDatagrams), path(c, LogSocket))
 }
 
 func path(c Config, file string) string { return word(c.Dir + "/" + file) }

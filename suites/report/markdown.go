@@ -75,10 +75,19 @@ func mdRow(b *bytes.Buffer, c []string) {
 func md(s string) string {
 	var b strings.Builder
 	for _, r := range clean(s) {
-		if strings.ContainsRune("\\`*_{}[]<>#|&~$", r) {
+		switch {
+		case r == '<':
+			b.WriteString("&lt;")
+		case r == '>':
+			b.WriteString("&gt;")
+		case r == '&':
+			b.WriteString("&amp;")
+		case strings.ContainsRune("\\`*_{}[]#|~$", r):
 			b.WriteByte('\\')
+			b.WriteRune(r)
+		default:
+			b.WriteRune(r)
 		}
-		b.WriteRune(r)
 	}
 	return b.String()
 }

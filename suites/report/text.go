@@ -209,9 +209,7 @@ func notes(s Summary) []string {
 		if c := r.Causes(); len(c) > 0 {
 			out = append(out, name+": causes of the losses: "+list(c))
 		}
-		if p := r.Predicted; p != nil && p.Note != "" {
-			out = append(out, name+": model: "+p.Note)
-		}
+		out = append(out, modelNotes(r, s.Settings)...)
 		for _, v := range r.Invalid {
 			out = append(out, fmt.Sprintf("%s: rollout %d is not counted: %s", name, v.Number, clean(strings.Join(v.Reasons, "; "))))
 		}
@@ -229,6 +227,22 @@ func notes(s Summary) []string {
 	}
 	if s.Error != "" {
 		out = append(out, "the run ended early: "+clean(s.Error))
+	}
+	return out
+}
+
+func modelNotes(r Row, s Settings) []string {
+	p := r.Predicted
+	if p == nil {
+		return nil
+	}
+	var out []string
+	if p.Note != "" {
+		out = append(out, clean(r.Name)+": model: "+clean(p.Note))
+	}
+	if have := (s.PreStop + s.Delay).Seconds(); r.Mode == Fallback && have < p.SafeDelay {
+		out = append(out, fmt.Sprintf("%s: model: a shutdown delay of %s s is too short for these checks, the shortest that loses nothing is %s s",
+			clean(r.Name), num(have), num(p.SafeDelay)))
 	}
 	return out
 }

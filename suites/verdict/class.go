@@ -45,30 +45,40 @@ func localFailure(f string) bool {
 }
 
 func classifyFailure(p record.Phase, f string) Class {
-	byFailure := map[record.Phase]map[string]Class{
-		record.PhaseDial: {
-			"ECONNREFUSED": DialRefused, "ECONNRESET": DialReset, "ECONNABORTED": DialReset,
-			"ETIMEDOUT": DialTimeout, record.FailTimeout: DialTimeout,
-			// The kernel's tables of ICMP errors: icmp_err_convert in
-			// net/ipv4/icmp.c and tab_unreach in net/ipv6/icmp.c.
-			"EHOSTUNREACH": DialICMP, "ENETUNREACH": DialICMP, "EACCES": DialICMP,
-			"ENOPROTOOPT": DialICMP, "EHOSTDOWN": DialICMP, "ENONET": DialICMP, "EOPNOTSUPP": DialICMP,
-		},
-		record.PhaseWrite: {
-			"EPIPE": WriteEPIPE, "ECONNRESET": ResetBeforeResp,
-			"ETIMEDOUT": RespTimeout, record.FailTimeout: RespTimeout,
-		},
-		record.PhaseRead: {
-			record.FailEOF: EOFBeforeResp, "ECONNRESET": ResetBeforeResp,
-			"ETIMEDOUT": RespTimeout, record.FailTimeout: RespTimeout,
-		},
-		record.PhaseBody: {
-			record.FailEOF: ShortBody, "ECONNRESET": ResetMidBody, record.FailProto: BadBody,
-			"ETIMEDOUT": RespTimeout, record.FailTimeout: RespTimeout,
-		},
+	if p == record.PhaseDial {
+		return classifyDial(f)
 	}
-	if c, ok := byFailure[p][f]; ok {
-		return c
+	switch {
+	case f == "ETIMEDOUT", f == record.FailTimeout:
+		return RespTimeout
+	case p == record.PhaseWrite && f == "EPIPE":
+		return WriteEPIPE
+	case p == record.PhaseBody && f == "ECONNRESET":
+		return ResetMidBody
+	case f == "ECONNRESET":
+		return ResetBeforeResp
+	case p == record.PhaseRead && f == record.FailEOF:
+		return EOFBeforeResp
+	case p == record.PhaseBody && f == record.FailEOF:
+		return ShortBody
+	case p == record.PhaseBody && f == record.FailProto:
+		return BadBody
+	}
+	return Unclassified
+}
+
+func classifyDial(f string) Class {
+	switch f {
+	case "ECONNREFUSED":
+		return DialRefused
+	case "ECONNRESET", "ECONNABORTED":
+		return DialReset
+	case "ETIMEDOUT", record.FailTimeout:
+		return DialTimeout
+	// The kernel's tables of ICMP errors: icmp_err_convert in
+	// net/ipv4/icmp.c and tab_unreach in net/ipv6/icmp.c.
+	case "EHOSTUNREACH", "ENETUNREACH", "EACCES", "ENOPROTOOPT", "EHOSTDOWN", "ENONET", "EOPNOTSUPP":
+		return DialICMP
 	}
 	return Unclassified
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -33,6 +34,7 @@ const (
 	serve       act = "serve"
 	drain       act = "drain"         // serve, as a pod that got SIGTERM
 	dawdle      act = "dawdle"        // serve after slowBy
+	miss        act = "miss"          // serve after the client's patience, before the probe's deadline
 	stall       act = "stall"         // pod: never answer
 	resetAtOnce act = "reset"         // pod: RST (SO_LINGER 0) instead of an answer
 	hangUp      act = "hang up"       // pod: FIN instead of an answer
@@ -50,6 +52,7 @@ const (
 
 const (
 	slowBy    = 500 * time.Millisecond
+	missBy    = 1250 * time.Millisecond
 	lbConnect = 2 * time.Second // longer than the client waits
 )
 
@@ -202,6 +205,8 @@ func (f *fake) pod(c *net.TCPConn, node string) {
 		ans.Terminating = true
 	case dawdle:
 		time.Sleep(slowBy)
+	case miss:
+		time.Sleep(missBy)
 	case stall:
 		io.Copy(io.Discard, c) // until the LB gives up
 		return
@@ -226,11 +231,7 @@ func (f *fake) pod(c *net.TCPConn, node string) {
 		}
 		return
 	}
-	b, err := json.Marshal(ans)
-	if err != nil {
-		f.t.Error(err)
-	}
-	fmt.Fprintf(c, "HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s", code, len(b), b)
+	answer(f.t, c, code, ans)
 }
 
 // delivered waits until the peer's kernel has everything, and a moment more for
@@ -257,7 +258,8 @@ func silentPeer(t *testing.T) (addr string, wake func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { unix.Close(fd) })
+	file := os.NewFile(uintptr(fd), "silent peer")
+	t.Cleanup(func() { file.Close() })
 	if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(fd, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -270,29 +272,36 @@ func silentPeer(t *testing.T) (addr string, wake func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { blocker.Close() })
+	closeBlocker := sync.OnceFunc(func() { blocker.Close() })
+	t.Cleanup(closeBlocker)
 	return addr, func() {
-		n, _, err := unix.Accept(fd)
+		l, err := net.FileListener(file) // of a copy
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		unix.Close(n)
-		n, _, err = unix.Accept(fd)
-		if err != nil {
-			t.Error(err)
-			return
+		t.Cleanup(func() { l.Close() })
+		closeBlocker()
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if seq, ok := readSeq(c); ok { // the blocker sends nothing
+				answer(t, c, "200 OK", server.Answer{Seq: seq, Node: "n1"})
+			}
+			c.Close()
 		}
-		defer unix.Close(n)
-		body := `{"seq":0,"node":"n1"}`
-		fmt.Fprintf(fdWriter(n), "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-		unix.Read(n, make([]byte, 1024)) // a request left unread would make the close a RST
 	}
 }
 
-type fdWriter int
-
-func (w fdWriter) Write(b []byte) (int, error) { return unix.Write(int(w), b) }
+func answer(t *testing.T, c net.Conn, code string, a server.Answer) {
+	b, err := json.Marshal(a)
+	if err != nil {
+		t.Error(err)
+	}
+	fmt.Fprintf(c, "HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s", code, len(b), b)
+}
 
 // attempts runs the probe until it has made n attempts.
 func attempts(t *testing.T, cfg probe.Config, n int) []record.Attempt {

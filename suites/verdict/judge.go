@@ -2,9 +2,7 @@ package verdict
 
 import (
 	"cmp"
-	"fmt"
 	"math"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -83,42 +81,6 @@ func ofService(events []record.Event, lb string) []record.Event {
 	slices.SortStableFunc(out, func(a, b record.Event) int { return cmp.Compare(changedAt(a), changedAt(b)) })
 	return out
 }
-
-// joinWithin bounds how far an attempt's handshake and the accept that the LB
-// logged may lie apart; local ports are used again after a while.
-const joinWithin = 5 * time.Second
-
-// join finds each attempt's connection in the LB's log, in planned order.
-func join(attempts []record.Attempt, conns []record.Conn, s Settings) []outcome {
-	byClient := map[netip.AddrPort][]*record.Conn{}
-	for i, c := range conns {
-		if s.LB == "" || c.LB == "" || c.LB == s.LB {
-			key := unmap(c.Client)
-			byClient[key] = append(byClient[key], &conns[i])
-		}
-	}
-	out := make([]outcome, 0, len(attempts))
-	for _, a := range attempts {
-		o := outcome{Attempt: a}
-		best := joinWithin.Nanoseconds()
-		if a.Src.IsValid() {
-			for _, c := range byClient[unmap(a.Src)] {
-				if d := abs(c.Accepted - a.Connected); d <= best {
-					o.conn, best = c, d
-				}
-			}
-		}
-		out = append(out, o)
-	}
-	slices.SortStableFunc(out, func(a, b outcome) int {
-		return cmp.Or(cmp.Compare(a.Intended, b.Intended), cmp.Compare(a.Seq, b.Seq))
-	})
-	return out
-}
-
-func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
-
-func abs(n int64) int64 { return max(n, -n) }
 
 func label(out []outcome, s Settings, classify classifier) {
 	for i := range out {
@@ -240,68 +202,4 @@ func findOrigin(tl timeline, s Settings, out []outcome) (origin int64, known boo
 		return out[0].Intended, false
 	}
 	return 0, false
-}
-
-// selfCheck decides whether the harness may be believed.
-func selfCheck(r *Rollout, in Input, s Settings, out []outcome, classify classifier) {
-	h := &r.Harness
-	var late []float64
-	for _, o := range out {
-		if o.conn != nil {
-			h.Joined++
-		}
-		if o.class != NotSent {
-			late = append(late, seconds(o.Late()))
-		}
-	}
-	h.Late = quantiles(late)
-	h.NotSent, h.Local = r.Classes[NotSent], r.Classes[DialLocal]
-	var twice int
-	h.Missing, twice = gaps(out)
-	for _, a := range in.Control {
-		h.ControlSent++
-		if !classify(a, s.Timeout).Success() {
-			h.ControlFailed++
-		}
-	}
-	bad := func(is bool, format string, args ...any) {
-		if is {
-			r.Reasons = append(r.Reasons, fmt.Sprintf(format, args...))
-		}
-	}
-	bad(len(out) == 0, "no attempts were recorded")
-	bad(h.Late.P99 > s.Limits.LateP99.Seconds(), "probes were late: p99 %.1f ms, limit %.1f ms", h.Late.P99*1e3, s.Limits.LateP99.Seconds()*1e3)
-	bad(h.NotSent > 0, "%d attempts were not sent: the in-flight cap was reached", h.NotSent)
-	bad(h.Local > 0, "%d attempts failed on this host: no port, descriptor or permission", h.Local)
-	bad(h.Missing > 0, "%d planned attempts have no record", h.Missing)
-	bad(twice > 0, "%d planned attempts have more than one record", twice)
-	bad(h.ControlSent == 0, "no control attempts: nothing vouches for the host")
-	bad(h.ControlFailed > 0, "%d of %d control attempts failed: the host, not the dataplane", h.ControlFailed, h.ControlSent)
-
-	warn := func(is bool, format string, args ...any) {
-		if is {
-			r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
-		}
-	}
-	warn(h.Late.Max > s.Limits.LateMax.Seconds(), "one probe was %.0f ms late", h.Late.Max*1e3)
-	warn(h.Joined*10 < r.Sent*9, "only %d of %d attempts are in the load balancer's log", h.Joined, r.Sent)
-	warn(!r.Reconstruction.Possible, "no load balancer or node states were recorded: nothing to reconstruct from")
-	warn(r.Observed.HCNPDown != nil && r.Observed.LBDown == nil, "the recording ends before the load balancer gave up the old node")
-}
-
-// gaps counts the sequence numbers without a record and those with several.
-func gaps(out []outcome) (missing, twice int) {
-	if len(out) == 0 {
-		return 0, 0
-	}
-	seen := map[int]bool{}
-	lo, hi := out[0].Seq, out[0].Seq
-	for _, o := range out {
-		lo, hi = min(lo, o.Seq), max(hi, o.Seq)
-		if seen[o.Seq] {
-			twice++
-		}
-		seen[o.Seq] = true
-	}
-	return hi - lo + 1 - len(seen), twice
 }

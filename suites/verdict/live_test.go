@@ -19,6 +19,7 @@ var wants = map[act]struct {
 	cause Cause
 }{
 	serve: {OK, ""}, drain: {OKFromTerminating, ""}, dawdle: {OKSlow, ""},
+	miss:  {RespTimeout, CausePod},
 	stall: {RespTimeout, CausePod}, resetAtOnce: {ResetBeforeResp, CausePod}, hangUp: {EOFBeforeResp, CausePod},
 	truncate: {ShortBody, CausePod}, resetInBody: {ResetMidBody, CausePod},
 	app500: {HTTP5xxApp, CausePod}, app404: {HTTP4xx, CausePod}, garble: {BadBody, CausePod},
@@ -40,7 +41,7 @@ func script(seq int) act {
 	}
 	return map[int]act{
 		40: resetAtOnce, 42: resetInBody, 44: truncate, 46: stall, 48: refuse, 50: hangUp,
-		52: errorPage, 54: app500, 56: app404, 58: garble,
+		52: errorPage, 54: app500, 56: app404, 58: garble, 60: miss,
 		11: drain, 13: dawdle, 120: impostor, 130: noNode, 131: noNode, 140: drain, 141: dawdle,
 	}[seq]
 }
@@ -91,7 +92,7 @@ func checkLive(in Input, classify classifier) error {
 	}
 	want := []string{
 		win("", 130, 131, 2, 2), // no server: no node
-		win("n1", 20, 58, 20, 20), win("n1", 100, 120, 6, 11),
+		win("n1", 20, 60, 21, 21), win("n1", 100, 120, 6, 11),
 		win("n2", 101, 109, 5, 5),
 		win("", 100, 109, 10, 10), win("", 130, 131, 2, 2),
 	}
@@ -157,11 +158,9 @@ func TestDirect(t *testing.T) {
 	}
 	// The first SYN is dropped, the one a second later is not.
 	silent, wake := silentPeer(t)
-	awake := make(chan struct{})
-	timer := time.AfterFunc(300*time.Millisecond, func() { wake(); close(awake) })
+	timer := time.AfterFunc(300*time.Millisecond, wake)
 	defer timer.Stop()
 	a := one(silent, 5*time.Second)
-	<-awake
 	if c := Classify(a, 2500*time.Millisecond); c != OKSlowConnect || a.Retrans == 0 {
 		t.Errorf("SYN resent: %s, %d retransmits, %+v", c, a.Retrans, a)
 	}

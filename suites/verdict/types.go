@@ -189,6 +189,7 @@ type Harness struct {
 	NotSent       int       `json:"notSent"`
 	Local         int       `json:"local"`   // attempts that this host could not send
 	Missing       int       `json:"missing"` // planned attempts without a record
+	Twice         int       `json:"twice"`   // planned attempts with more than one record
 	ControlSent   int       `json:"controlSent"`
 	ControlFailed int       `json:"controlFailed"`
 	Joined        int       `json:"joined"` // attempts found in the LB's log

@@ -1,0 +1,104 @@
+package lbprovider
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/plumbline/plumbline/lbprovider/haproxy"
+)
+
+// tap is the listening end of one load balancer's log.
+type tap struct {
+	stream  net.Listener
+	packets *net.UnixConn
+	wg      sync.WaitGroup
+
+	mu     sync.Mutex        // guards the fields below
+	conns  map[net.Conn]bool // one per worker
+	closed bool
+}
+
+// newTap binds the sockets in dir, in place of those of an earlier process.
+func newTap(dir string) (*tap, error) {
+	stream, packets := filepath.Join(dir, haproxy.LogSocket), filepath.Join(dir, haproxy.LogDatagrams)
+	for _, path := range []string{stream, packets} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("free the log socket: %w", err)
+		}
+	}
+	t := &tap{conns: map[net.Conn]bool{}}
+	var err error
+	if t.stream, err = net.Listen("unix", stream); err != nil {
+		return nil, err
+	}
+	if t.packets, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: packets, Net: "unixgram"}); err != nil {
+		return nil, errors.Join(err, t.stream.Close())
+	}
+	for _, path := range []string{stream, packets} {
+		// The directory is the guard; HAProxy's user needs to write.
+		if err := os.Chmod(path, 0o666); err != nil {
+			return nil, errors.Join(fmt.Errorf("open the log socket to HAProxy: %w", err), t.stream.Close(), t.packets.Close())
+		}
+	}
+	return t, nil
+}
+
+func (t *tap) close() {
+	t.mu.Lock()
+	t.closed = true
+	t.stream.Close()
+	t.packets.Close()
+	for c := range t.conns {
+		c.Close()
+	}
+	t.mu.Unlock()
+	t.wg.Wait()
+}
+
+func (t *tap) add(c net.Conn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		c.Close()
+		return false
+	}
+	t.conns[c] = true
+	return true
+}
+
+func (t *tap) done(c net.Conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.conns, c)
+	c.Close()
+}
+
+// seenFor is how long a row is remembered at least. The second copy of a row
+// comes within milliseconds, or within seconds after the ring had to connect
+// anew.
+const seenFor = time.Minute
+
+// seenRows remembers rows for one to two times seenFor. Not safe for
+// concurrent use.
+type seenRows struct {
+	now, before map[string]bool
+	since       time.Time // of now
+}
+
+// add reports whether row is new.
+func (s *seenRows) add(row string, at time.Time) bool {
+	if s.now == nil || at.Sub(s.since) > seenFor {
+		s.before, s.now, s.since = s.now, map[string]bool{}, at
+	}
+	if s.now[row] || s.before[row] {
+		return false
+	}
+	s.now[row] = true
+	return true
+}

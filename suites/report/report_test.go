@@ -1,0 +1,340 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/suites/verdict"
+	"github.com/plumbline/plumbline/suites/verdict/model"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(got)); d != "" {
+		t.Errorf("%s (-want +got; -update rewrites it):\n%s", path, d)
+	}
+}
+
+// evil is what an object's name may hold once it is text in a report.
+const evil = "x\"'><script>alert(1)</script>|`*\x1b[31m\n#"
+
+func ptr(f float64) *float64 { return &f }
+
+// rollout is a small one: a point per class, states of two nodes.
+func rollout(number, lost int) verdict.Rollout {
+	v := verdict.Rollout{
+		Number: number, Valid: true, Sent: 2000, Lost: lost, Slow: 1, FromTerminating: 4,
+		Classes: map[verdict.Class]int{verdict.OK: 1999 - lost, verdict.OKSlow: 1},
+		Causes:  map[verdict.Cause]int{},
+		Latency: verdict.Quantiles{N: 2000 - lost, P50: 0.002, P90: 0.003, P99: 0.01, Max: 0.3},
+		Harness: verdict.Harness{Late: verdict.Quantiles{N: 2000, P99: 0.0014}, ControlSent: 400, Joined: 2000},
+		Reconstruction: verdict.Reconstruction{
+			Possible: true, Lost: 0.995 * float64(lost), DeadNode: 0.995 * float64(lost), Residual: 0.005 * float64(lost), Within: true,
+		},
+		Sensitivity: []verdict.AtTimeout{{Timeout: 0.5, Lost: lost + 1}, {Timeout: 10, Lost: lost, Slow: 1, Censored: lost}},
+		Observed:    verdict.Observed{OldNode: "n1", NewNode: "n2", HCNPDown: ptr(0.2), LBDown: ptr(5.2), LBUp: ptr(1.2), Gone: ptr(12)},
+		Series: verdict.Series{From: -5, To: 15, Changes: []verdict.Change{
+			{T: -6, Kind: record.KindPod, State: "ready", Node: "n1", Pod: evil},
+			{T: -6, Kind: record.KindServer, State: "UP", Node: "n1"},
+			{T: -6, Kind: record.KindServer, State: "DOWN", Node: "n2"},
+			{T: -6, Kind: record.KindHCNP, State: "200", Node: "n1"},
+			{T: -6, Kind: record.KindEndpoint, State: "ready,serving", Node: "n1", Pod: "echo-old"},
+			{T: 0, Kind: record.KindPod, State: "deleting", Node: "n1", Pod: evil},
+			{T: 0.1, Kind: record.KindEndpoint, State: "serving,terminating", Node: "n1", Pod: "echo-old"},
+			{T: 0.2, Kind: record.KindNodePort, State: "TIMEOUT", Node: "n1"},
+			{T: 0.2, Kind: record.KindHCNP, State: "503", Node: "n1"},
+			{T: 1.2, Kind: record.KindServer, State: "UP", Node: "n2"},
+			{T: 5.2, Kind: record.KindServer, State: "DOWN", Node: "n1"},
+			{T: 12, Kind: record.KindPod, State: "gone", Node: "n1", Pod: evil},
+		}},
+	}
+	for i, c := range []verdict.Class{verdict.OK, verdict.OKFromTerminating, verdict.OKSlow} {
+		v.Series.Points = append(v.Series.Points, verdict.Point{T: float64(i), Class: c, Node: "n1"})
+	}
+	if lost > 0 {
+		v.Classes[verdict.RespTimeout], v.Classes[verdict.EOFBeforeResp] = lost-1, 1
+		v.Causes[verdict.CauseLagPodAlive], v.Causes[verdict.CauseNoServer] = lost-1, 1
+		v.NodeWindows = []verdict.Window{{Node: "n1", Start: 0.2, End: 5.19, OuterStart: 0.19, OuterEnd: 5.2, Lost: lost, Of: lost}}
+		v.Outages = []verdict.Window{{Start: 0.2, End: 1.19, Lost: 100, Of: 100}}
+		v.LongestWindow, v.LongestOutage = 4.99, 0.99
+		for i, c := range []verdict.Class{verdict.RespTimeout, verdict.EOFBeforeResp, verdict.BadBody, verdict.NotSent} {
+			v.Series.Points = append(v.Series.Points, verdict.Point{T: 0.2 + float64(i), Class: c, Node: []string{"n1", ""}[i%2]})
+		}
+	}
+	return v
+}
+
+func predicted(k int, mean, low, high float64) *model.Prediction {
+	return &model.Prediction{Rollouts: k, Mean: mean, Band999: model.Band{Low: low, High: high}}
+}
+
+// sample is a run of the usual rows.
+func sample() Summary {
+	bad := rollout(2, 0)
+	bad.Valid, bad.Reasons = false, []string{"probes were late: p99 14.0 ms, limit 10.0 ms"}
+	warned := rollout(3, 310)
+	warned.Warnings = []string{"one probe was 140 ms late"}
+	warned.Reconstruction.Within, warned.Reconstruction.Residual = false, 12
+	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	return Summary{
+		Scenario: "rolling-update", Title: "a rolling update under externalTrafficPolicy=Local",
+		Started: start, Finished: start.Add(9 * time.Minute),
+		Environment: Environment{OS: "Debian 13", Kernel: "6.12.9", CPUs: 2, MemoryMiB: 7900, Kubernetes: "v1.36.3", Nodes: 3, IPFamily: "ipv4"},
+		LB: LB{
+			Kind: "haproxy 3.0 (mode tcp)", Profile: "l4-strict", Interval: 2 * time.Second, Fall: 3, Rise: 1,
+			Connect: 5 * time.Second, Client: time.Minute, Server: time.Minute, Balance: "roundrobin",
+		},
+		Settings: Settings{Rate: 100, Timeout: 2500 * time.Millisecond, Deadline: 10 * time.Second, Delay: 12 * time.Second, Grace: time.Minute, Seed: 1, Rollouts: 2},
+		Rows: []Row{
+			{Name: "plumb-nftables fallback", Dataplane: "plumb-nftables", Own: true, Mode: Fallback, Wanted: 2,
+				Rollouts: []verdict.Rollout{rollout(1, 0), rollout(3, 0)}, Invalid: []verdict.Rollout{bad}, Predicted: predicted(2, 0, 0, 0)},
+			{Name: "plumb-nftables ignore+drop", Dataplane: "plumb-nftables", Own: true, Mode: Ignore, NoLocal: "drop", Wanted: 2,
+				Rollouts: []verdict.Rollout{rollout(1, 280), warned}, Predicted: predicted(2, 601, 412.3, 790)},
+			{Name: "kube-proxy " + evil, Dataplane: "kube-proxy", Mode: Fallback, Wanted: 2,
+				Rollouts: []verdict.Rollout{rollout(1, 3), rollout(2, 0)}, Sequence: "1 echo-a\n2 timeout\x1b[2J\n"},
+			{Name: "kube-proxy iptables", Dataplane: "kube-proxy", Mode: Fallback, Wanted: 2, Error: "install kube-proxy: pods not ready"},
+		},
+	}
+}
+
+func TestTableGolden(t *testing.T) {
+	var b bytes.Buffer
+	if err := Table(&b, Complete(sample())); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "table.txt", b.Bytes())
+	if strings.ContainsRune(b.String(), '\x1b') {
+		t.Error("an object's name reaches the terminal with its control characters")
+	}
+}
+
+func TestFilesGolden(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "results")
+	if err := Write(dir, sample()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{SummaryFile, JUnitFile, MarkdownFile, HTMLFile} {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, b)
+	}
+	got, err := Read(filepath.Join(dir, SummaryFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(Complete(sample()), got, cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("summary.json does not hold the summary (-want +got):\n%s", d)
+	}
+}
+
+func TestReadRefusesOthers(t *testing.T) {
+	for name, text := range map[string]string{
+		"other version": `{"apiVersion":"plumbline.io/v2","kind":"DisruptionReport"}`,
+		"other kind":    `{"apiVersion":"plumbline.io/v1alpha1","kind":"Pod"}`,
+		"no JSON":       `{`,
+	} {
+		path := filepath.Join(t.TempDir(), SummaryFile)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(path); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// TestNothingEscapes: no rendering lets an object's text become markup.
+func TestNothingEscapes(t *testing.T) {
+	page, err := html(sample())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{"<script", "http://", "https://", "src=", "@import"} {
+		if strings.Contains(strings.ReplaceAll(string(page), `xmlns="http://www.w3.org/2000/svg"`, ""), s) {
+			t.Errorf("report.html contains %s", s)
+		}
+	}
+	if strings.Contains(string(markdown(sample())), "<script") {
+		t.Error("report.md contains a live <script")
+	}
+	j, err := junit(sample())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wellFormed(t, "junit.xml", j)
+}
+
+func TestSVGWellFormed(t *testing.T) {
+	page, err := html(sample())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for rest := string(page); ; n++ {
+		_, after, ok := strings.Cut(rest, "<svg")
+		if !ok {
+			break
+		}
+		svg, tail, ok := strings.Cut(after, "</svg>")
+		if !ok {
+			t.Fatal("an svg that does not end")
+		}
+		wellFormed(t, "svg", []byte("<svg"+svg+"</svg>"))
+		rest = tail
+	}
+	if n != 7 {
+		t.Errorf("%d drawings, want one for each of 7 rollouts", n)
+	}
+}
+
+func wellFormed(t *testing.T, what string, b []byte) {
+	t.Helper()
+	d := xml.NewDecoder(bytes.NewReader(b))
+	for {
+		_, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestDrawing(t *testing.T) {
+	d := draw(rollout(1, 300))
+	var labels []string
+	for _, l := range d.Lanes {
+		labels = append(labels, l.Label)
+	}
+	want := []string{
+		"pod " + clean(evil), "endpoint echo-old", "forwards n1", "health port n1", "balancer n1", "balancer n2",
+		"requests to no server", "requests to n1", "no answer at all",
+	}
+	if diff := cmp.Diff(want, labels); diff != "" {
+		t.Errorf("lanes (-want +got):\n%s", diff)
+	}
+	// 20 s over 880 px: t=0 is a quarter of the way, the balancer gives n1 up at 5.2 s.
+	if d.Zero != "430.0" {
+		t.Errorf("t=0 at %s", d.Zero)
+	}
+	wantBars := []bar{
+		{X: "210.0", W: "448.8", Class: "good", Title: "UP from -6.00 s"},
+		{X: "658.8", W: "431.2", Class: "bad", Title: "DOWN from 5.20 s"},
+	}
+	if diff := cmp.Diff(wantBars, d.Lanes[4].Bars); diff != "" {
+		t.Errorf("balancer n1 (-want +got):\n%s", diff)
+	}
+	if draw(verdict.Rollout{}) != nil {
+		t.Error("a rollout without attempts has a drawing")
+	}
+}
+
+// TestExitCode is the rule by which a run passes, row by row.
+func TestExitCode(t *testing.T) {
+	own := func(m Mode, lost ...int) Row {
+		r := Row{Name: "own", Own: true, Mode: m, Wanted: len(lost)}
+		for i, n := range lost {
+			r.Rollouts = append(r.Rollouts, rollout(i+1, n))
+		}
+		return r
+	}
+	with := func(r Row, edit func(*Row)) Row { edit(&r); return r }
+	band := func(k int, low float64) func(*Row) {
+		return func(r *Row) { r.Predicted = predicted(k, 300, low, 400) }
+	}
+	base := func(r *Row) { r.Own = false }
+	for _, tc := range []struct {
+		name string
+		rows []Row
+		edit func(*Summary)
+		code int
+		word Word // of the last row
+	}{
+		{"own fallback, nothing lost", []Row{own(Fallback, 0, 0)}, nil, 0, Pass},
+		{"own fallback lost one", []Row{own(Fallback, 0, 1)}, nil, 1, Fail},
+		{"within budget", []Row{own(Fallback, 1, 1)}, func(s *Summary) { s.Settings.Budget = 2 }, 0, Pass},
+		{"budget is for the row", []Row{own(Fallback, 2, 1)}, func(s *Summary) { s.Settings.Budget = 2 }, 1, Fail},
+		{"ignore row loses as it must", []Row{own(Fallback, 0), with(own(Ignore, 300), band(1, 195))}, nil, 0, Info},
+		{"ignore row at the edge", []Row{with(own(Ignore, 195), band(1, 195))}, nil, 0, Info},
+		{"ignore row loses too little", []Row{own(Fallback, 0), with(own(Ignore, 194), band(1, 195))}, nil, 2, Blind},
+		{"ignore row loses too much", []Row{with(own(Ignore, 999), band(1, 195))}, nil, 0, Info},
+		{"ignore row, band of other rollouts", []Row{with(own(Ignore, 300), band(3, 195))}, nil, 2, Blind},
+		{"ignore row without a model", []Row{own(Ignore, 0)}, nil, 0, Info},
+		{"anecdote", []Row{with(own(Ignore, 1), band(1, 195))}, func(s *Summary) { s.Settings.Nominal = true }, 0, Info},
+		{"baseline loses", []Row{own(Fallback, 0), with(own(Fallback, 50), base)}, nil, 0, Info},
+		{"baseline below a band", []Row{with(with(own(Ignore, 1), band(1, 195)), base)}, nil, 0, Info},
+		{"not enough rollouts", []Row{with(own(Fallback, 0), func(r *Row) { r.Wanted = 3 })}, nil, 2, Invalid},
+		{"none at all", []Row{own(Fallback)}, nil, 2, Invalid},
+		{"baseline could not be judged", []Row{own(Fallback, 0), with(own(Fallback), base)}, nil, 2, Invalid},
+		{"row broke off", []Row{with(own(Fallback, 0), func(r *Row) { r.Error = "x" })}, nil, 2, Invalid},
+		{"a loss outweighs what is unknown", []Row{own(Fallback), own(Fallback, 1)}, nil, 1, Fail},
+		{"a loss in a row that broke off", []Row{with(own(Fallback, 1), func(r *Row) { r.Wanted = 3 })}, nil, 1, Fail},
+		{"losses that do not count", []Row{with(own(Fallback, 0), func(r *Row) { r.Invalid = []verdict.Rollout{rollout(9, 40)} })}, nil, 0, Pass},
+		{"run broke off", []Row{own(Fallback, 0)}, func(s *Summary) { s.Error = "interrupted" }, 2, Pass},
+		{"no rows", nil, nil, 2, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := Summary{Rows: tc.rows}
+			if tc.edit != nil {
+				tc.edit(&s)
+			}
+			if got := ExitCode(s); got != tc.code {
+				t.Errorf("exit code %d, want %d", got, tc.code)
+			}
+			if done := Complete(s); done.ExitCode != tc.code || (len(s.Rows) > 0 && done.Rows[len(s.Rows)-1].Word != tc.word) {
+				t.Errorf("completed: exit %d, rows %+v; want word %s", done.ExitCode, done.Rows, tc.word)
+			}
+		})
+	}
+}
+
+func TestModelNotes(t *testing.T) {
+	s := sample()
+	s.Rows[0].Predicted.SafeDelay, s.Rows[0].Predicted.Note = 12.2, "a word"
+	if n := modelNotes(s.Rows[0], s.Settings); len(n) != 2 || !strings.Contains(n[1], "12.2 s") {
+		t.Errorf("%q", n)
+	}
+	s.Settings.PreStop = 200 * time.Millisecond
+	if n := modelNotes(s.Rows[0], s.Settings); len(n) != 1 {
+		t.Errorf("long enough: %q", n)
+	}
+}
+
+func TestDurationsAreNumbers(t *testing.T) {
+	b, err := json.Marshal(sample().LB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(b, []byte(`"interval":2000000000`)) {
+		t.Errorf("%s", b)
+	}
+}

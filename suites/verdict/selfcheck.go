@@ -1,0 +1,78 @@
+package verdict
+
+import "fmt"
+
+// selfCheck measures the harness and decides whether it may be believed.
+func selfCheck(r *Rollout, in Input, s Settings, out []outcome, classify classifier) {
+	h := &r.Harness
+	var late []float64
+	for _, o := range out {
+		if o.conn != nil {
+			h.Joined++
+		}
+		if o.class != NotSent {
+			late = append(late, seconds(o.Late()))
+		}
+	}
+	h.Late = quantiles(late)
+	h.NotSent, h.Local = r.Classes[NotSent], r.Classes[DialLocal]
+	h.Missing, h.Twice = gaps(out)
+	for _, a := range in.Control {
+		h.ControlSent++
+		if !classify(a, s.Timeout).Success() {
+			h.ControlFailed++
+		}
+	}
+	r.Reasons = append(r.Reasons, reasons(*h, len(out), s.Limits)...)
+	r.Warnings = append(r.Warnings, warnings(*r, s.Limits)...)
+}
+
+// reasons are why a rollout must not count.
+func reasons(h Harness, attempts int, l Limits) []string {
+	var list sayings
+	list.add(attempts == 0, "no attempts were recorded")
+	list.add(h.Late.P99 > l.LateP99.Seconds(), "probes were late: p99 %.1f ms, limit %.1f ms", h.Late.P99*1e3, l.LateP99.Seconds()*1e3)
+	list.add(h.NotSent > 0, "%d attempts were not sent: the in-flight cap was reached", h.NotSent)
+	list.add(h.Local > 0, "%d attempts failed on this host: no port, descriptor or permission", h.Local)
+	list.add(h.Missing > 0, "%d planned attempts have no record", h.Missing)
+	list.add(h.Twice > 0, "%d planned attempts have more than one record", h.Twice)
+	list.add(h.ControlSent == 0, "no control attempts: nothing vouches for the host")
+	list.add(h.ControlFailed > 0, "%d of %d control attempts failed: the host, not the dataplane", h.ControlFailed, h.ControlSent)
+	return list
+}
+
+// warnings are odd, and no reason not to count the rollout.
+func warnings(r Rollout, l Limits) []string {
+	var list sayings
+	h := r.Harness
+	list.add(h.Late.Max > l.LateMax.Seconds(), "one probe was %.0f ms late", h.Late.Max*1e3)
+	list.add(h.Joined*10 < r.Sent*9, "only %d of %d attempts are in the load balancer's log", h.Joined, r.Sent)
+	list.add(!r.Reconstruction.Possible, "no load balancer or node states were recorded: nothing to reconstruct from")
+	list.add(r.Observed.HCNPDown != nil && r.Observed.LBDown == nil, "the recording ends before the load balancer gave up the old node")
+	return list
+}
+
+type sayings []string
+
+func (s *sayings) add(is bool, format string, args ...any) {
+	if is {
+		*s = append(*s, fmt.Sprintf(format, args...))
+	}
+}
+
+// gaps counts the sequence numbers without a record and those with several.
+func gaps(out []outcome) (missing, twice int) {
+	if len(out) == 0 {
+		return 0, 0
+	}
+	seen := map[int]bool{}
+	lo, hi := out[0].Seq, out[0].Seq
+	for _, o := range out {
+		lo, hi = min(lo, o.Seq), max(hi, o.Seq)
+		if seen[o.Seq] {
+			twice++
+		}
+		seen[o.Seq] = true
+	}
+	return hi - lo + 1 - len(seen), twice
+}
