@@ -1,6 +1,11 @@
 # Verbs only; each does all it needs.
 SHELL := /bin/bash
 export CGO_ENABLED ?= 0
+# sudo's PATH lacks the usual place of Go.
+export PATH := $(PATH):/usr/local/go/bin
+
+VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -X github.com/plumbline/plumbline/suites/stage.version=$(VERSION)
 
 # What `make e2e` passes on, such as E2E='--rollouts=1 --rows=plumb-nftables:fallback'.
 E2E ?=
@@ -9,8 +14,8 @@ E2E ?=
 
 build:
 	@mkdir -p bin
-	go build -trimpath -o bin/ ./tools/...
-	go test -trimpath -c -o bin/disruption.test ./suites/disruption
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./tools/...
+	go test -trimpath -ldflags '$(LDFLAGS)' -c -o bin/disruption.test ./suites/disruption
 
 host:
 	ci/host/prepare.sh

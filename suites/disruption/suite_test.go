@@ -8,12 +8,14 @@ package disruption
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
@@ -106,7 +108,11 @@ func (o *options) check() (err error) {
 
 func TestDisruption(t *testing.T) {
 	gomega.RegisterFailHandler(ginkgo.Fail)
-	ginkgo.RunSpecs(t, "disruption")
+	suite, reporter := ginkgo.GinkgoConfiguration()
+	if suite.Timeout == time.Hour { // Ginkgo's default; a soak takes longer
+		suite.Timeout = 24 * time.Hour
+	}
+	ginkgo.RunSpecs(t, "disruption", suite, reporter)
 }
 
 // measure runs a scenario on a fresh kind cluster, prints the report's table and
@@ -118,14 +124,12 @@ func measure(ctx context.Context, s scenario.Scenario) (report.Summary, error) {
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	sum, dir, err := stage.Measure(ctx, s, stage.Options{Name: opts.name, IPFamily: opts.ipFamily, Keep: opts.keep}, opts.results, log)
-	if err != nil {
+	if len(sum.Rows) == 0 {
 		return sum, err
 	}
 	status = sum.ExitCode
 	fmt.Println()
-	if err := report.Table(os.Stdout, sum); err != nil {
-		return sum, err
-	}
+	tableErr := report.Table(os.Stdout, sum)
 	fmt.Printf("\nreport: %s\n", filepath.Join(dir, "report.html"))
-	return sum, nil
+	return sum, errors.Join(err, tableErr)
 }

@@ -20,7 +20,7 @@ import (
 
 const (
 	controlRate = 20.0
-	preRoll     = 3 * time.Second // clean before the restart, plus a random part of a check interval
+	preRoll     = 3 * time.Second // clean before the restart
 	postRoll    = 2 * time.Second // after everything has settled
 )
 
@@ -77,7 +77,7 @@ func (r *runner) rollout(ctx context.Context, n, row int, dir string) (verdict.R
 		return verdict.Rollout{}, err
 	}
 	from := record.Now()
-	err = r.recordWhile(ctx, t, n, row, func(ctx context.Context) error { return r.restart(ctx, t, n, row, before) })
+	err = r.recordWhile(ctx, t, n, func(ctx context.Context) error { return r.restart(ctx, t, n, row, before) })
 	if err := errors.Join(err, t.close()); err != nil {
 		return verdict.Rollout{}, err
 	}
@@ -99,7 +99,7 @@ func (r *runner) rollout(ctx context.Context, n, row int, dir string) (verdict.R
 
 // recordWhile runs act between observers and probes that run from before its
 // beginning until after its end.
-func (r *runner) recordWhile(ctx context.Context, t *tape, n, row int, act func(context.Context) error) error {
+func (r *runner) recordWhile(ctx context.Context, t *tape, n int, act func(context.Context) error) error {
 	observing, stopObserving := context.WithCancel(ctx)
 	defer stopObserving()
 	probing, stopProbing := context.WithCancel(ctx)
@@ -108,6 +108,7 @@ func (r *runner) recordWhile(ctx context.Context, t *tape, n, row int, act func(
 	started := make(chan struct{})
 	g.Go(func() error {
 		defer stopProbing()
+		defer stopObserving()
 		return observe.Run(observing, r.client, r.observed(), started, t.event)
 	})
 	g.Go(func() error {
@@ -118,7 +119,7 @@ func (r *runner) recordWhile(ctx context.Context, t *tape, n, row int, act func(
 			return nil
 		}
 		var probes errgroup.Group
-		for _, cfg := range r.probes(n, row) {
+		for _, cfg := range r.probes(n) {
 			probes.Go(func() error { return probe.Run(probing, cfg, t.attempt) })
 		}
 		err := act(probing)
@@ -130,7 +131,7 @@ func (r *runner) recordWhile(ctx context.Context, t *tape, n, row int, act func(
 
 // probes are the streams of one rollout. Rows share seeds, so that all
 // dataplanes see the same arrivals.
-func (r *runner) probes(n, _ int) []probe.Config {
+func (r *runner) probes(n int) []probe.Config {
 	seed := r.Seed*1000 + uint64(n)
 	return []probe.Config{
 		{Stream: record.Main, Target: r.target, Rate: r.Rate, Seed: seed, Deadline: hardDeadline},
@@ -151,11 +152,14 @@ func (r *runner) observed() observe.Config {
 
 // restart restarts the workload and waits until all has settled again.
 func (r *runner) restart(ctx context.Context, t *tape, n, row int, before pod) error {
-	if err := pause(ctx, preRoll+r.phase(n, row)); err != nil {
+	if err := pause(ctx, preRoll); err != nil {
 		return err
 	}
 	t.event(record.Event{At: record.Now(), Kind: record.KindAct, State: "restart"})
 	if err := r.patchRestart(ctx); err != nil {
+		return err
+	}
+	if err := r.admit(ctx, r.phase(n, row)); err != nil {
 		return err
 	}
 	after, err := r.settled(ctx)
@@ -169,9 +173,9 @@ func (r *runner) restart(ctx context.Context, t *tape, n, row int, before pod) e
 	return pause(ctx, postRoll)
 }
 
-// phase is a random part of a check interval. The rollouts of a row follow each
-// other in lock-step with the load balancer's checks otherwise, and the model
-// takes their phases to be independent.
+// phase is a random part of a check interval, by which the new pod's admission
+// is put off (workload.Gate): the model takes the phases of rollouts to be
+// independent.
 func (r *runner) phase(n, row int) time.Duration {
 	rng := rand.New(rand.NewPCG(r.Seed, uint64(row)<<32|uint64(n)))
 	return time.Duration(rng.Float64() * float64(r.stage.LB().Profile().Interval))

@@ -61,9 +61,14 @@ func Run(ctx context.Context, s Scenario, stage Stage, dir string, log *slog.Log
 			if ctx.Err() != nil {
 				break
 			}
-			sum.Rows = append(sum.Rows, r.row(ctx, n, row))
+			done, clean := r.row(ctx, n, row)
+			sum.Rows = append(sum.Rows, done)
+			if !clean {
+				err = fmt.Errorf("dataplane %s could not be removed; the rows after it are not run", done.Name)
+				break
+			}
 		}
-		err = ctx.Err()
+		err = errors.Join(err, ctx.Err())
 	}
 	if err != nil {
 		sum.Error = err.Error()
@@ -101,9 +106,10 @@ func (r *runner) prepare(ctx context.Context) (err error) {
 }
 
 // row installs a dataplane, deploys the workload if it is the first, runs the
-// rollouts and removes the dataplane. Its failure is the row's, not the run's.
-func (r *runner) row(ctx context.Context, n int, spec Row) report.Row {
-	out := report.Row{
+// rollouts and removes the dataplane. Its failure is the row's, not the run's,
+// unless something of it is left: clean says that nothing is.
+func (r *runner) row(ctx context.Context, n int, spec Row) (out report.Row, clean bool) {
+	out = report.Row{
 		Name: spec.String(), Dataplane: spec.Dataplane, Own: spec.Own(), Mode: spec.mode(), NoLocal: spec.NoLocal, Wanted: r.Rollouts,
 	}
 	if !spec.Own() {
@@ -113,22 +119,28 @@ func (r *runner) row(ctx context.Context, n int, spec Row) report.Row {
 	version, remove, err := r.stage.Install(ctx, spec)
 	if err != nil {
 		out.Error = err.Error()
-		return out
+		r.log.Error("dataplane was not installed", "dataplane", out.Name, "error", err)
+		return out, !errors.Is(err, cluster.ErrResidue)
 	}
 	out.Version = version
-	err = r.deploy(ctx)
-	if err == nil {
-		err = r.rollouts(ctx, n, &out)
+	err = r.whileProvided(ctx, func(ctx context.Context) error {
+		if err := r.deploy(ctx); err != nil {
+			return err
+		}
+		return r.rollouts(ctx, n, &out)
+	})
+	// An interrupted run removes the whole cluster next.
+	clean = true
+	if ctx.Err() == nil {
+		removeErr := remove(ctx)
+		clean, err = removeErr == nil, errors.Join(err, removeErr)
 	}
-	// The rows after this one need a clean cluster, so a dataplane that cannot
-	// be removed ends the row with an error even if its numbers are good.
-	err = errors.Join(err, remove(context.WithoutCancel(ctx)))
 	if err != nil {
 		out.Error = err.Error()
 		r.log.Error("row ended early", "dataplane", out.Name, "error", err)
 	}
 	if len(out.Rollouts) > 0 {
-		p, err := model.SingleReplica(r.inputs(out.Mode), len(out.Rollouts))
+		p, err := model.SingleReplica(r.inputs(spec), len(out.Rollouts))
 		if err == nil {
 			out.Predicted = &p
 		}
@@ -136,7 +148,28 @@ func (r *runner) row(ctx context.Context, n int, spec Row) report.Row {
 	if r.Anecdote && len(out.Rollouts) > 0 {
 		out.Sequence = sequence(out.Rollouts[0].Series)
 	}
-	return out
+	return out, clean
+}
+
+// whileProvided runs f, and ends it if the load balancer's provider dies: what
+// would be measured after that is not what is asked for.
+func (r *runner) whileProvided(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-r.stage.LB().Died():
+			cancel(r.stage.LB().Err())
+		case <-done:
+		}
+	}()
+	err := f(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w (%w)", cause, err)
+	}
+	return err
 }
 
 // rollouts runs rollouts until as many as wanted may be counted. One that the
@@ -174,15 +207,21 @@ const (
 	propagation = 60 * time.Millisecond // deletion or readiness -> slice -> rules and healthCheckNodePort
 	controller  = 40 * time.Millisecond // new pod ready -> old pod deleted by the Deployment's controllers
 	kubelet     = 50 * time.Millisecond // deletion -> SIGTERM
-	slack       = 300 * time.Millisecond
+	slack       = 100 * time.Millisecond
+	// kube-proxy syncs at most once a second (minSyncPeriod, default 1s): the new
+	// pod's readiness takes one sync, the old pod's deletion waits for the next.
+	kubeProxyMinSync = time.Second
 )
 
-func (r *runner) inputs(mode report.Mode) model.Inputs {
+func (r *runner) inputs(row Row) model.Inputs {
 	lb := r.stage.LB().Profile()
 	in := model.Inputs{
-		Rate: r.Rate, Semantics: model.Semantics(mode), Propagation: propagation, Controller: controller, Kubelet: kubelet,
+		Rate: r.Rate, Semantics: model.Semantics(row.mode()), Propagation: propagation, Controller: controller, Kubelet: kubelet,
 		LB:      model.LB{Interval: lb.Interval, Fast: lb.Fast, Down: lb.Down, Fall: lb.Fall, Rise: lb.Rise, Check: time.Millisecond},
 		PreStop: r.PreStop, Delay: r.Delay, Grace: r.grace(), MinReady: r.MinReady, Slack: slack,
+	}
+	if !row.Own() {
+		in.Propagation += kubeProxyMinSync
 	}
 	if r.Unready {
 		in.UnreadyAfter = time.Second // readinessProbe.periodSeconds of the workload

@@ -124,6 +124,9 @@ type LB interface {
 	Profile() report.LB
 	// AwaitServers waits until exactly these nodes are UP at a Service's balancer.
 	AwaitServers(ctx context.Context, service string, nodes ...string) error
+	// Died is closed if the balancer's provider ends by itself; Err says why.
+	Died() <-chan struct{}
+	Err() error
 	Conns() ([]record.Conn, error)
 	Events() ([]record.Event, error)
 }

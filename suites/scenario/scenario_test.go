@@ -73,12 +73,14 @@ func TestValidateRefuses(t *testing.T) {
 	}
 }
 
-// logged is a load balancer that only has a log.
-type logged []record.Event
+// logged is a load balancer that only has a profile and a log.
+type logged struct {
+	LB
+	events []record.Event
+}
 
-func (l logged) Events() ([]record.Event, error) { return l, nil }
+func (l logged) Events() ([]record.Event, error) { return l.events, nil }
 func (logged) Profile() report.LB                { return report.LB{Interval: 2 * time.Second} }
-func (logged) Conns() ([]record.Conn, error)     { return nil, nil }
 
 type onlyLB struct {
 	Stage
@@ -87,15 +89,6 @@ type onlyLB struct {
 
 func (s onlyLB) LB() LB { return s.lb }
 
-type noWait struct {
-	logged
-	LB
-}
-
-func (n noWait) Events() ([]record.Event, error) { return n.logged.Events() }
-func (n noWait) Profile() report.LB              { return n.logged.Profile() }
-func (n noWait) Conns() ([]record.Conn, error)   { return nil, nil }
-
 // A rollout's records begin with the state each server was in, and hold nothing
 // of other load balancers or of later rollouts.
 func TestLBEventsBeginWithTheStateAtTheStart(t *testing.T) {
@@ -103,11 +96,11 @@ func TestLBEventsBeginWithTheStateAtTheStart(t *testing.T) {
 		return record.Event{At: at, Kind: record.KindServer, LB: lb, Node: node, State: state}
 	}
 	const us = "plumbline-test/echo"
-	log := logged{
+	log := []record.Event{
 		server(1, us, "w1", "UP"), server(2, us, "w2", "DOWN"), server(3, us, "w1", "DOWN"), server(4, us, "w2", "UP"), server(5, "x/y", "w1", "UP"),
 		server(11, us, "w1", "UP"), server(12, "x/y", "w2", "DOWN"), server(30, us, "w2", "DOWN"),
 	}
-	r := &runner{stage: onlyLB{lb: noWait{logged: log}}, app: workload.Spec{Namespace: "plumbline-test", Name: "echo"},
+	r := &runner{stage: onlyLB{lb: logged{events: log}}, app: workload.Spec{Namespace: "plumbline-test", Name: "echo"},
 		nodes: []cluster.Node{{Name: "w1"}, {Name: "w2"}}}
 	got, err := r.lbEvents(10, 20)
 	if err != nil {
@@ -122,7 +115,7 @@ func TestLBEventsBeginWithTheStateAtTheStart(t *testing.T) {
 // Phases must not repeat from rollout to rollout, must stay below an interval,
 // and must be the same for the same seed.
 func TestPhase(t *testing.T) {
-	r := &runner{stage: onlyLB{lb: noWait{}}, Scenario: Scenario{Seed: 1}}
+	r := &runner{stage: onlyLB{lb: logged{}}, Scenario: Scenario{Seed: 1}}
 	seen := map[time.Duration]bool{}
 	for row := range 3 {
 		for n := range 10 {

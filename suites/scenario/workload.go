@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,9 @@ func (r *runner) deploy(ctx context.Context) error {
 	_, err := r.client.AppsV1().Deployments(r.app.Namespace).Create(ctx, r.app.Deployment(), metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("make the workload: %w", err)
+	}
+	if err := r.admit(ctx, 0); err != nil {
+		return err
 	}
 	_, err = r.client.CoreV1().Services(r.app.Namespace).Create(ctx, r.app.Service(), metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -92,7 +96,7 @@ func (r *runner) settled(ctx context.Context) (pod, error) {
 			return false, nil
 		}
 		p = pod{list.Items[0].Name, list.Items[0].Spec.NodeName}
-		return readyPod(list.Items[0]), nil
+		return condition(list.Items[0], corev1.PodReady) && list.Items[0].DeletionTimestamp == nil, nil
 	})
 	if err != nil {
 		return p, fmt.Errorf("wait until the workload has settled (%s): %w", last, err)
@@ -100,13 +104,40 @@ func (r *runner) settled(ctx context.Context) (pod, error) {
 	return p, r.stage.LB().AwaitServers(ctx, r.app.Namespace+"/"+r.app.Name, p.node)
 }
 
-func readyPod(p corev1.Pod) bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue && p.DeletionTimestamp == nil
+func condition(p corev1.Pod, kind corev1.PodConditionType) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == kind && c.Status == corev1.ConditionTrue
+	})
+}
+
+// admit waits for a pod that is ready but for the gate, lets a stretch of time
+// pass and opens the gate.
+func (r *runner) admit(ctx context.Context, after time.Duration) error {
+	pods := r.client.CoreV1().Pods(r.app.Namespace)
+	name := ""
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, settleSlack, true, func(ctx context.Context) (bool, error) {
+		list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: r.app.Selector()})
+		if err != nil {
+			return false, nil // asked again until the wait ends
 		}
+		for _, p := range list.Items {
+			if condition(p, corev1.ContainersReady) && !condition(p, workload.Gate) && p.DeletionTimestamp == nil {
+				name = p.Name
+			}
+		}
+		return name != "", nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for a new pod whose containers are ready: %w", err)
 	}
-	return false
+	if err := pause(ctx, after); err != nil {
+		return err
+	}
+	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":"True"}]}}`, workload.Gate)
+	if _, err := pods.Patch(ctx, name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
+		return fmt.Errorf("admit pod %s: %w", name, err)
+	}
+	return nil
 }
 
 // patchRestart does what `kubectl rollout restart` does.

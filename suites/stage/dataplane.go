@@ -2,7 +2,6 @@ package stage
 
 import (
 	"context"
-	"runtime/debug"
 
 	"github.com/docker/docker/api/types/filters"
 
@@ -34,18 +33,10 @@ func (k *Kind) Install(ctx context.Context, r scenario.Row) (string, func(contex
 	return d.Version, func(ctx context.Context) error { return k.installer.Remove(ctx, d) }, nil
 }
 
-// Version is the program's own, from the build: a tag, or the commit.
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return s.Value[:12]
-		}
-	}
-	return info.Main.Version
-}
+// version is set by the Makefile (git describe).
+var version = "unknown"
+
+// Version is the program's own.
+func Version() string { return version }
 
 func labelFilter(label string) filters.Args { return filters.NewArgs(filters.Arg("label", label)) }

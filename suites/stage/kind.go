@@ -29,9 +29,10 @@ import (
 type Options struct {
 	Name     string // of the cluster
 	IPFamily string
-	Profile  string // of the load balancer
-	Dir      string // records and logs go here
-	Keep     bool   // leave the cluster when done
+	Profile  string         // of the load balancer
+	Rows     []scenario.Row // whose images are made beforehand
+	Dir      string         // records and logs go here
+	Keep     bool           // leave the cluster when done
 }
 
 // Kind is a stage on a kind cluster with an HAProxy in front.
@@ -73,8 +74,9 @@ func OpenKind(ctx context.Context, o Options, progress io.Writer, log *slog.Logg
 		name string
 		run  func(context.Context) error
 	}{
-		{"engine", func(ctx context.Context) (err error) { k.images, err = NewImages(ctx, progress, log); return err }},
+		{"images", func(ctx context.Context) (err error) { k.images, err = NewImages(ctx, progress, log); return err }},
 		{"lock", k.lock},
+		{"results", func(context.Context) error { return os.MkdirAll(o.Dir, 0o755) }},
 		{"cluster", k.openCluster},
 		{"control server", k.openControl},
 		{"witness", k.openInstaller},
@@ -88,7 +90,7 @@ func OpenKind(ctx context.Context, o Options, progress io.Writer, log *slog.Logg
 		}
 		if err != nil {
 			k.opts.Keep = false
-			return nil, errors.Join(err, k.Close(context.WithoutCancel(ctx)))
+			return nil, errors.Join(fmt.Errorf("%s: %w", s.name, err), k.Close(context.WithoutCancel(ctx)))
 		}
 	}
 	return k, nil
@@ -116,11 +118,8 @@ func (k *Kind) lock(ctx context.Context) error {
 }
 
 func (k *Kind) openCluster(ctx context.Context) error {
-	node, err := k.images.Node(ctx)
+	node, err := k.makeImages(ctx)
 	if err != nil {
-		return err
-	}
-	if k.echo, err = k.images.Echo(ctx); err != nil {
 		return err
 	}
 	if k.fixture, err = kind.New(k.images.Engine(), k.log); err != nil {
@@ -143,6 +142,27 @@ func (k *Kind) openCluster(ctx context.Context) error {
 	return nil
 }
 
+// makeImages makes every image the run will need, before anything else: a pull
+// or a build that fails costs no cluster, and none disturbs a measurement.
+func (k *Kind) makeImages(ctx context.Context) (node string, err error) {
+	makers := []func(context.Context) (string, error){k.images.Node, k.images.Echo, k.images.HAProxy}
+	for _, r := range k.opts.Rows {
+		if r.Own() {
+			makers = append(makers, k.images.Proxy)
+		} else {
+			makers = append(makers, k.images.KubeProxy)
+		}
+	}
+	refs := make([]string, len(makers))
+	for n, m := range makers {
+		if refs[n], err = m(ctx); err != nil {
+			return "", err
+		}
+	}
+	k.echo = refs[1]
+	return refs[0], nil
+}
+
 // removeLeftovers removes a cluster of the same name that a run which was
 // killed has left, with its load balancers and control server.
 func (k *Kind) removeLeftovers(ctx context.Context, cfg kind.Config) error {
@@ -152,6 +172,11 @@ func (k *Kind) removeLeftovers(ctx context.Context, cfg kind.Config) error {
 	}
 	if err := k.removeContainers(ctx, "io.plumbline.cluster="+cfg.Name); err != nil {
 		return err
+	}
+	for _, other := range names {
+		if other != cfg.Name {
+			k.log.Warn("another cluster of ours shares this host and may spoil measurements", "cluster", other, "remove", "plumbline cluster down "+other)
+		}
 	}
 	if !slices.Contains(names, cfg.Name) {
 		return nil
@@ -184,6 +209,9 @@ func (k *Kind) openControl(ctx context.Context) error {
 	info, err := cli.ContainerInspect(ctx, made.ID)
 	if err != nil {
 		return err
+	}
+	if !info.State.Running {
+		return fmt.Errorf("%s ended at once with status %d %s", k.echo, info.State.ExitCode, info.State.Error)
 	}
 	addr, err := firstAddr(info.NetworkSettings.Networks[net.Name], k.opts.IPFamily)
 	if err != nil {

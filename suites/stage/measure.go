@@ -21,7 +21,7 @@ func Measure(ctx context.Context, s scenario.Scenario, o Options, results string
 	if err != nil {
 		return sum, "", fmt.Errorf("find the results directory: %w", err)
 	}
-	o.Profile, o.Dir = s.Profile, dir
+	o.Profile, o.Rows, o.Dir = s.Profile, s.Rows, dir
 	k, err := OpenKind(ctx, o, os.Stderr, log)
 	if err != nil {
 		return sum, dir, err

@@ -20,7 +20,7 @@ import (
 type Provider struct {
 	records string
 	pidFile string
-	pid     int
+	process *os.Process
 	done    chan struct{}
 	err     error // of the process; set when done is closed
 }
@@ -43,8 +43,8 @@ func StartProvider(c ProviderConfig) (*Provider, error) {
 	defer log.Close()
 	cmd := exec.Command(c.Program, append(c.Args, "--records="+c.Dir)...)
 	cmd.Stdout, cmd.Stderr = log, log
-	// A group of its own: an interrupt from the terminal must not end it before
-	// it has removed the load balancers.
+	// A group of its own: an interrupt from the terminal must not end it while
+	// the scenario still needs its records.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	p := &Provider{records: c.Dir, done: make(chan struct{}), pidFile: filepath.Join(StateDir, "plumb-lb-"+c.Cluster+".pid")}
 	started := make(chan error)
@@ -63,17 +63,31 @@ func StartProvider(c ProviderConfig) (*Provider, error) {
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start the load balancer provider: %w", err)
 	}
-	p.pid = cmd.Process.Pid
-	if err := os.WriteFile(p.pidFile, fmt.Appendln(nil, p.pid), 0o644); err != nil {
+	p.process = cmd.Process
+	if err := os.WriteFile(p.pidFile, fmt.Appendln(nil, p.process.Pid), 0o644); err != nil {
 		return nil, errors.Join(fmt.Errorf("note the provider's process: %w", err), p.Stop())
 	}
 	return p, nil
 }
 
+// stopPatience is how long the provider may take to end by itself.
+const stopPatience = 15 * time.Second
+
 // Stop ends the provider and waits for it.
 func (p *Provider) Stop() error {
-	_ = syscall.Kill(p.pid, syscall.SIGTERM) // gone already is as good
-	<-p.done
+	if err := p.process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop the load balancer provider: %w", err)
+	}
+	timer := time.NewTimer(stopPatience)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+		if err := p.process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return fmt.Errorf("kill the load balancer provider: %w", err)
+		}
+		<-p.done
+	}
 	if err := os.Remove(p.pidFile); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("forget the provider's process: %w", err)
 	}

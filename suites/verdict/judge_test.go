@@ -48,7 +48,7 @@ func TestReconstructionSees(t *testing.T) {
 		t.Errorf("%+v", rec)
 	}
 	in.Events = nil
-	in.Settings.Origin = deletion
+	in.Settings.Origin, in.Settings.LB = deletion, "" // no load balancer to demand states of
 	r = Judge(in)
 	if r.Reconstruction.Possible || r.Reconstruction.Within || !r.Valid || len(r.Warnings) != 1 {
 		t.Errorf("without events: %+v %v %v", r.Reconstruction, r.Valid, r.Warnings)
@@ -131,7 +131,29 @@ func TestSelfCheck(t *testing.T) {
 				}
 			}
 		}, "no pod was deleted", ""},
-		{"no LB log", func(in *Input) { in.Conns = nil }, "", "0 of 2000"},
+		{"no LB log", func(in *Input) { in.Conns = nil }, "only 0 of 2000 attempts that connected", ""},
+		{"a tenth not logged", func(in *Input) { in.Conns = in.Conns[:1800] }, "", ""},
+		{"more than a tenth not logged", func(in *Input) { in.Conns = in.Conns[:1799] }, "only 1799 of 2000", ""},
+		{"not logged, never connected", func(in *Input) {
+			in.Conns = in.Conns[300:]
+			for i := range 300 {
+				in.Attempts[i] = seq(failed(record.PhaseDial, "ECONNREFUSED", 1), i)
+			}
+		}, "", ""},
+		{"log of another service", func(in *Input) {
+			for i := range in.Conns {
+				in.Conns[i].LB = "ns/other"
+			}
+		}, "only 0 of 2000", ""},
+		{"no LB states", func(in *Input) { in.Events = without(in.Events, record.KindServer) }, "nothing to reconstruct", ""},
+		{"LB states of another service", func(in *Input) {
+			for i := range in.Events {
+				in.Events[i].LB = "ns/other"
+			}
+			in.Settings.Origin = deletion
+		}, "nothing to reconstruct", ""},
+		{"no node states", func(in *Input) { in.Events = without(in.Events, record.KindNodePort) }, "nothing to reconstruct", ""},
+		{"no LB, no log", func(in *Input) { in.Conns, in.Settings.LB = nil, "" }, "", "only 0 of 2000"},
 		{"ends early", func(in *Input) { in.Events = in.Events[:len(in.Events)-2] }, "", "ends before"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -147,6 +169,16 @@ func TestSelfCheck(t *testing.T) {
 			}
 		})
 	}
+}
+
+func without(events []record.Event, k record.Kind) []record.Event {
+	var kept []record.Event
+	for _, e := range events {
+		if e.Kind != k {
+			kept = append(kept, e)
+		}
+	}
+	return kept
 }
 
 func seq(a record.Attempt, n int) record.Attempt {
@@ -208,6 +240,8 @@ func TestWindows(t *testing.T) {
 		{"one", "oOxOo", []string{"n1 0.20-0.20 (0.00-0.40) 1/1"}},
 		{"at the edge", "xOoOx", []string{"n1 0.00-0.00 (0.00-0.20) 1/1", "n1 0.40-0.40 (0.20-0.40) 1/1"}},
 		{"bridged over a success", "ooxoxoo", []string{"n1 0.20-0.40 (0.10-0.50) 2/3"}},
+		{"losses without a success between", "oxOOOOxo", []string{"n1 0.10-0.10 (0.00-0.70) 1/1", "n1 0.60-0.60 (0.00-0.70) 1/1"}},
+		{"the same at the edges", "xOOOOx", []string{"n1 0.00-0.00 (0.00-0.00) 1/1", "n1 0.50-0.50 (0.50-0.50) 1/1"}},
 		{"too far apart", "oxoooxo", []string{"n1 0.10-0.10 (0.00-0.20) 1/1", "n1 0.50-0.50 (0.40-0.60) 1/1"}},
 		{"alternating nodes", "oOxOxOoO", []string{"n1 0.20-0.40 (0.00-0.60) 2/2"}},
 		{"both nodes", "oOxXoO", []string{

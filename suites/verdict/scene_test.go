@@ -22,6 +22,7 @@ type scene struct {
 const (
 	deletion = 100 * s1 // the origin, CLOCK_MONOTONIC
 	every    = 10 * ms
+	service  = "ns/echo" // whose load balancer it is
 )
 
 func dropScene() scene {
@@ -40,7 +41,7 @@ func fallbackScene() scene {
 
 func (sc scene) input() Input {
 	in := Input{Settings: Settings{
-		Rollout: 1, Rate: 100, Timeout: 2500e6, Deadline: 10e9, Nodes: []string{"n1", "n2"}, Local: true, Connect: 5e9,
+		LB: service, Rollout: 1, Rate: 100, Timeout: 2500e6, Deadline: 10e9, Nodes: []string{"n1", "n2"}, Local: true, Connect: 5e9,
 	}}
 	turn := 0
 	for i := range 2000 {
@@ -66,7 +67,7 @@ func (sc scene) attempt(i int, t int64, turn *int) (record.Attempt, record.Conn)
 		a.Src = netip.AddrPortFrom(netip.MustParseAddr("10.0.0.1"), uint16(10000+i))
 		a.Status, a.BodyOK = 200, true
 	})
-	c := record.Conn{At: a.End, Accepted: a.Connected, Client: a.Src, Term: "--", DialMS: 1, TotalMS: 1}
+	c := record.Conn{LB: service, At: a.End, Accepted: a.Connected, Client: a.Src, Term: "--", DialMS: 1, TotalMS: 1}
 	var up []string
 	if t < sc.down {
 		up = append(up, "n1")
@@ -106,7 +107,11 @@ func (sc scene) events() []record.Event {
 		return e
 	}
 	ev := func(k record.Kind, state, node, pod string) record.Event {
-		return record.Event{Kind: k, State: state, Node: node, Pod: pod}
+		e := record.Event{Kind: k, State: state, Node: node, Pod: pod}
+		if k == record.KindServer {
+			e.LB = service
+		}
+		return e
 	}
 	return []record.Event{
 		at(-6000, ev(record.KindPod, "ready", "n1", "echo-old")),

@@ -2,11 +2,15 @@ package verdict
 
 import "fmt"
 
-// selfCheck measures the harness and decides whether it may be believed.
+// selfCheck measures the harness and decides whether it may be believed. It
+// wants the reconstruction, which shows what the load balancer's records hold.
 func selfCheck(r *Rollout, in Input, s Settings, out []outcome, classify classifier) {
 	h := &r.Harness
 	var late []float64
 	for _, o := range out {
+		if o.Connected != 0 && !o.class.Harness() {
+			h.Connected++
+		}
 		if o.conn != nil {
 			h.Joined++
 		}
@@ -25,9 +29,26 @@ func selfCheck(r *Rollout, in Input, s Settings, out []outcome, classify classif
 	}
 	r.Reasons = append(r.Reasons, reasons(*h, len(out), s.Limits)...)
 	r.Warnings = append(r.Warnings, warnings(*r, s.Limits)...)
+	if s.LB != "" {
+		r.Reasons = append(r.Reasons, unusable(*r)...)
+	} else {
+		r.Warnings = append(r.Warnings, unusable(*r)...)
+	}
 }
 
-// reasons are why a rollout must not count.
+// unusable is what the load balancer's records lack. Without its states nothing
+// tells what loss to expect, and without its log no loss has a node or a cause:
+// a rollout through a load balancer of ours counts only with both.
+func unusable(r Rollout) []string {
+	var list sayings
+	h := r.Harness
+	list.add(!r.Reconstruction.Possible, "no load balancer or node states were recorded: nothing to reconstruct from")
+	list.add(h.Joined*10 < h.Connected*9, "only %d of %d attempts that connected are in the load balancer's log", h.Joined, h.Connected)
+	return list
+}
+
+// reasons are why a rollout must not count. Lateness is one by its 99th
+// percentile, which is the rule of a valid run (p99 over 10 ms: invalid).
 func reasons(h Harness, attempts int, l Limits) []string {
 	var list sayings
 	list.add(attempts == 0, "no attempts were recorded")
@@ -41,13 +62,15 @@ func reasons(h Harness, attempts int, l Limits) []string {
 	return list
 }
 
-// warnings are odd, and no reason not to count the rollout.
+// warnings are odd, and no reason not to count the rollout. A single attempt
+// that was late by more than LateMax is one: the rule is the 99th percentile,
+// and one attempt in thousands, still classified from its real start and placed
+// at its planned time, moves no count and no window. The host stalled for that
+// moment all the same, and who looks at an odd loss should know.
 func warnings(r Rollout, l Limits) []string {
 	var list sayings
 	h := r.Harness
 	list.add(h.Late.Max > l.LateMax.Seconds(), "one probe was %.0f ms late", h.Late.Max*1e3)
-	list.add(h.Joined*10 < r.Sent*9, "only %d of %d attempts are in the load balancer's log", h.Joined, r.Sent)
-	list.add(!r.Reconstruction.Possible, "no load balancer or node states were recorded: nothing to reconstruct from")
 	list.add(r.Observed.HCNPDown != nil && r.Observed.LBDown == nil, "the recording ends before the load balancer gave up the old node")
 	return list
 }

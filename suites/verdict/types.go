@@ -92,7 +92,7 @@ type Settings struct {
 	Timeout  time.Duration // the client's patience T_o: an attempt that took longer is lost
 	Deadline time.Duration // hard deadline of the probe; what exceeds it is censored
 	Nodes    []string      // nodes the LB may send to
-	LB       string        // namespace/name of the Service: records of others are ignored; empty: none are
+	LB       string        // namespace/name of the Service: records of others are ignored, and without its own the rollout is not valid; empty: no record is ignored, none is demanded
 	Local    bool          // eTP=Local: an answer from a node other than the LB's target is wrong_backend
 	Connect  time.Duration // LB: timeout of one dial to a server
 	Retries  int           // LB: redials of the same server, 1 s apart
@@ -101,9 +101,14 @@ type Settings struct {
 }
 
 // Limits are what the harness demands of itself and of the reconstruction.
+//
+// Lateness is judged by its 99th percentile: a harness that runs late as a rule
+// sends at another rate than it says, and its windows are not where they seem.
+// A single late attempt does neither; above LateMax it is worth a warning, for
+// it shows a host that stalled for a moment.
 type Limits struct {
-	LateP99      time.Duration `json:"lateP99"`      // 99th percentile of an attempt's start after its planned time
-	LateMax      time.Duration `json:"lateMax"`      // above it: a warning
+	LateP99      time.Duration `json:"lateP99"`      // 99th percentile of an attempt's start after its planned time: above it not valid
+	LateMax      time.Duration `json:"lateMax"`      // the latest single attempt: above it a warning, no more
 	ResidualAbs  float64       `json:"residualAbs"`  // |measured - reconstructed| at most the larger of this
 	ResidualPart float64       `json:"residualPart"` // and this part of the measured loss
 	Samples      int           `json:"samples"`      // successes kept in Series
@@ -192,7 +197,8 @@ type Harness struct {
 	Twice         int       `json:"twice"`   // planned attempts with more than one record
 	ControlSent   int       `json:"controlSent"`
 	ControlFailed int       `json:"controlFailed"`
-	Joined        int       `json:"joined"` // attempts found in the LB's log
+	Connected     int       `json:"connected"` // attempts that connected: the LB must have logged them
+	Joined        int       `json:"joined"`    // attempts found in the LB's log
 }
 
 // Reconstruction is the loss that the observed states explain: the sum over
@@ -232,6 +238,9 @@ type Observed struct {
 	HCNPUp      *float64 `json:"hcnpUp,omitempty"`      // new node's health check port 200
 	LBUp        *float64 `json:"lbUp,omitempty"`        // new node UP at the LB
 
+	// Less a constant each, these are the phases of the two servers' checks:
+	// U = L - (F-1) I_f - c and U' = L_up - (R-1) I_f - c. Side by side over the
+	// rollouts they show whether the phases were independent (see package model).
 	Removal   *float64 `json:"removal,omitempty"`   // L: HCNPDown -> LBDown
 	Admission *float64 `json:"admission,omitempty"` // L_up: HCNPUp -> LBUp
 	SafeDelay *float64 `json:"safeDelay,omitempty"` // how long the old pod would have had to serve after its deletion for no loss in this rollout

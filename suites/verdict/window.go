@@ -85,11 +85,18 @@ func window(v []outcome, first, last int, node string, rel func(int64) float64) 
 		Start: rel(v[first].Intended), End: rel(v[last].Intended),
 	}
 	w.OuterStart, w.OuterEnd = w.Start, w.End
-	if first > 0 {
-		w.OuterStart = rel(v[first-1].Intended)
+	// The neighbour may be the loss of another window: only a success is an edge.
+	for i := first - 1; i >= 0; i-- {
+		if v[i].class.Success() {
+			w.OuterStart = rel(v[i].Intended)
+			break
+		}
 	}
-	if last+1 < len(v) {
-		w.OuterEnd = rel(v[last+1].Intended)
+	for i := last + 1; i < len(v); i++ {
+		if v[i].class.Success() {
+			w.OuterEnd = rel(v[i].Intended)
+			break
+		}
 	}
 	for _, o := range v[first : last+1] {
 		if o.class.Lost() {

@@ -44,6 +44,7 @@ func run() int {
 	case err == nil:
 		return 0
 	case asLoss(err, &lost):
+		fmt.Fprintln(os.Stderr, "plumbline:", err)
 		return 1
 	default:
 		fmt.Fprintln(os.Stderr, "plumbline:", err)

@@ -81,7 +81,7 @@ func runCommand() *cobra.Command {
 // measure runs a scenario on a fresh kind cluster, writes and prints the report.
 func measure(ctx context.Context, s scenario.Scenario, o runOptions) error {
 	sum, dir, err := stage.Measure(ctx, s, stage.Options{Name: o.cluster, IPFamily: o.ipFamily, Keep: o.keep}, o.results, slog.Default())
-	if err != nil {
+	if len(sum.Rows) == 0 {
 		return err
 	}
 	for _, row := range sum.Rows {
@@ -90,15 +90,14 @@ func measure(ctx context.Context, s scenario.Scenario, o runOptions) error {
 		}
 	}
 	fmt.Println()
-	if err := report.Table(os.Stdout, sum); err != nil {
-		return err
-	}
+	tableErr := report.Table(os.Stdout, sum)
 	fmt.Printf("\nreport: %s\n", filepath.Join(dir, "report.html"))
-	switch sum.ExitCode {
-	case 0:
-		return nil
-	case 1:
-		return lossError{s.Name}
+	err = errors.Join(err, tableErr)
+	switch {
+	case sum.ExitCode == 1: // a loss that was seen outweighs what went wrong later
+		return errors.Join(lossError{s.Name}, err)
+	case sum.ExitCode == 0 || err != nil:
+		return err
 	}
 	return fmt.Errorf("scenario %s could not be judged; see %s", s.Name, filepath.Join(dir, "report.md"))
 }

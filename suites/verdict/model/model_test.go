@@ -184,6 +184,40 @@ func TestSingleReplicaBands(t *testing.T) {
 	}
 }
 
+// TestPhaseOffsets is the documented spread of one balancer's two phases, tied
+// by an offset: half and double the independent variance at the extremes, and
+// the independent one on average.
+func TestPhaseOffsets(t *testing.T) {
+	p, err := SingleReplica(base(func(in *Inputs) { in.Delay = 12 * sec }), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const interval, steps = 2.0, 200
+	tied := func(offset float64) float64 {
+		m := integrate1(interval, func(u float64) (float64, float64) {
+			return 100 * (u + math.Mod(u+offset, interval)) / 2, 0
+		})
+		return m.square - m.mean*m.mean
+	}
+	average := 0.0
+	for i := range steps {
+		average += tied(interval*(float64(i)+0.5)/steps) / steps
+	}
+	for _, tc := range []struct {
+		name           string
+		variance, want float64 // want: the deviation
+	}{
+		{"offset of half an interval", tied(interval / 2), 28.9},
+		{"independent", p.Var, 40.8},
+		{"average over all offsets", average, 40.8},
+		{"in phase", tied(0), 57.7},
+	} {
+		if sd := math.Sqrt(tc.variance); math.Abs(sd-tc.want) > 0.05 {
+			t.Errorf("%s: deviation %.2f, want %.1f", tc.name, sd, tc.want)
+		}
+	}
+}
+
 func TestEarlyEviction(t *testing.T) {
 	in := base(func(in *Inputs) { in.Semantics, in.Delay, in.LB.Rise = Fallback, 30*sec, 4 })
 	p, err := SingleReplica(in, 1)

@@ -21,6 +21,26 @@ import (
 //
 // where the first term is the time without any working server, the second the
 // time in which every other connection still goes to the dead one.
+//
+// U and U' are each uniform, and the computation takes them to be independent.
+// For one rollout with one HAProxy they are not quite: it starts the checks of
+// its n servers I*pos/n apart (start_check_task in check.c), and they keep that
+// offset but for a slow drift, since each server's period is inter plus the
+// duration of its own check. What counts is the offset of the checks less the
+// time between the two changes they detect, modulo I, and over a short series
+// it hardly moves, however much the restarts are spread over the interval.
+// The mean of D and its bounds do not depend on it where both windows are fully
+// exposed (F >= 2, R = 1); the deviation does. Of one rollout at lambda = 100,
+// I = 2 s:
+//
+//	offset I/2     sqrt(1/2) of the independent one   28.9
+//	independent    (lambda/2) I sqrt(1/12 + 1/12)     40.8
+//	in phase       sqrt(2) of the independent one     57.7
+//
+// The independent variance is the average of the variances over all offsets,
+// and the one the single-replica formula gives; its band is too wide for one
+// short series and too narrow for another. verdict.Observed has L and L_up as
+// measured (Removal, Admission), so that a series can be held against it.
 func SingleReplica(in Inputs, rollouts int) (Prediction, error) {
 	if err := in.check(); err != nil {
 		return Prediction{}, err

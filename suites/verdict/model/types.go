@@ -5,8 +5,9 @@
 // It integrates one equation, D = lambda * integral of phi(t) dt with
 // phi = |UP and dead| / |UP| (1 if no server is UP), over the only things that
 // are not known beforehand: the phases of the load balancer's checks, uniform
-// over their interval and independent of each other. The integration is a
-// midpoint rule, so the same inputs give the same numbers.
+// over their interval and taken to be independent of each other (for one load
+// balancer an average, see SingleReplica). The integration is a midpoint rule,
+// so the same inputs give the same numbers.
 package model
 
 import "time"
