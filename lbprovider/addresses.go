@@ -1,12 +1,15 @@
 package lbprovider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
 )
 
@@ -19,9 +22,11 @@ func (b *balancer) addresses(ctx context.Context, svc *v1.Service, lb lbplan.LB,
 	if err != nil {
 		return nil, err
 	}
-	for other, addrs := range b.reserved {
-		for _, a := range addrs {
-			taken[a] = other
+	for other, m := range b.known {
+		for _, a := range m.addrs {
+			if _, ok := taken[a]; !ok {
+				taken[a] = other
+			}
 		}
 	}
 	for a, who := range taken {
@@ -49,8 +54,40 @@ func (b *balancer) addresses(ctx context.Context, svc *v1.Service, lb lbplan.LB,
 		}
 		out = append(out, a)
 	}
-	b.reserved[name] = out
+	b.remembered(name).addrs = out
 	return out, nil
+}
+
+// reserve keeps the published address of every wanted Service for it, also
+// while its container is missing. A container has its addresses, whatever its
+// Service or another one says.
+func (b *balancer) reserve(wanted []*v1.Service, running []instance.Instance) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	holder := map[netip.Addr]string{}
+	for _, i := range running {
+		b.remembered(i.Name).addrs = i.Addrs
+		for _, a := range i.Addrs {
+			holder[a] = i.Name
+		}
+	}
+	// Of two that publish the same, the older one has it.
+	byAge := slices.SortedFunc(slices.Values(wanted), func(x, y *v1.Service) int {
+		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.UID, y.UID))
+	})
+	for _, svc := range byAge {
+		name := b.name(svc)
+		m := b.remembered(name)
+		if len(m.addrs) > 0 {
+			continue
+		}
+		for _, a := range published(svc) {
+			if _, ok := holder[a]; !ok {
+				holder[a] = name
+				m.addrs = append(m.addrs, a)
+			}
+		}
+	}
 }
 
 func published(svc *v1.Service) []netip.Addr {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,8 +25,6 @@ const (
 	startTimeout = 10 * time.Second
 	// reloadTimeout is for a new worker to take over.
 	reloadTimeout = 15 * time.Second
-	// reviveTimeout is for Docker to show what becomes of a container that ended.
-	reviveTimeout = 5 * time.Second
 	// retryFirstRound is the wait before asking again for the first checks.
 	retryFirstRound = 2 * time.Second
 )
@@ -36,30 +35,17 @@ const (
 type balancer struct {
 	Config // const after newBalancer
 
-	mu       sync.Mutex              // guards the fields below
-	locks    map[string]*sync.Mutex  // by load balancer; never removed
-	reserved map[string][]netip.Addr // chosen addresses by load balancer
+	mu    sync.Mutex         // guards the fields below
+	known map[string]*memory // by load balancer; never removed
 }
 
 func newBalancer(c Config) *balancer {
-	return &balancer{Config: c, locks: map[string]*sync.Mutex{}, reserved: map[string][]netip.Addr{}}
+	return &balancer{Config: c, known: map[string]*memory{}}
 }
 
 func (b *balancer) name(svc *v1.Service) string {
 	h := sha256.Sum256([]byte(b.Cluster + "/" + string(svc.UID)))
-	return "plumbline-lb-" + hex.EncodeToString(h[:6])
-}
-
-func (b *balancer) lock(name string) (unlock func()) {
-	b.mu.Lock()
-	l, ok := b.locks[name]
-	if !ok {
-		l = &sync.Mutex{}
-		b.locks[name] = l
-	}
-	b.mu.Unlock()
-	l.Lock()
-	return l.Unlock
+	return namePrefix + hex.EncodeToString(h[:nameBytes])
 }
 
 func (b *balancer) find(ctx context.Context, name string) (instance.Instance, bool, error) {
@@ -75,22 +61,66 @@ func (b *balancer) find(ctx context.Context, name string) (instance.Instance, bo
 func (b *balancer) dir(name string) runDir { return newRunDir(filepath.Join(b.StateDir, name)) }
 
 // ensure makes the load balancer of svc what it should be, and returns its
-// addresses. With firstRound it returns only when every server had a check
-// result.
-func (b *balancer) ensure(ctx context.Context, svc *v1.Service, nodes []*v1.Node, firstRound bool) ([]netip.Addr, error) {
+// addresses once every server had a check result. Other operations on it may
+// run during that wait.
+func (b *balancer) ensure(ctx context.Context, svc *v1.Service, nodes []*v1.Node) ([]netip.Addr, error) {
+	addrs, err := b.sync(ctx, svc, nodes)
+	if err != nil {
+		return nil, err
+	}
+	return addrs, b.awaitFirstRound(ctx, svc)
+}
+
+func (b *balancer) sync(ctx context.Context, svc *v1.Service, nodes []*v1.Node) ([]netip.Addr, error) {
 	name := b.name(svc)
 	defer b.lock(name)()
 	have, exists, err := b.find(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	spec, lb, err := b.plan(ctx, svc, nodes, have)
+	addrs, err := b.bring(ctx, svc, nodes, have, exists)
 	if isRefusal(err) {
 		return nil, b.withdraw(ctx, svc, name, err)
 	}
+	return addrs, err
+}
+
+// update gives the load balancer of svc other nodes. One that should be there
+// and is not (a restart failed) is made again; one that was refused or deleted
+// is not, and that is an error. It takes nothing down and publishes nothing:
+// where that is needed it fails, and the controller calls ensure.
+func (b *balancer) update(ctx context.Context, svc *v1.Service, nodes []*v1.Node) error {
+	name := b.name(svc)
+	defer b.lock(name)()
+	have, exists, err := b.find(ctx, name)
+	if err != nil {
+		return err
+	}
+	before, ended := b.due(svc)
+	if exists {
+		before = have.Addrs
+	}
+	if ended != nil {
+		return fmt.Errorf("change the nodes of %s/%s: %w", svc.Namespace, svc.Name, ended)
+	}
+	if len(before) == 0 {
+		return fmt.Errorf("change the nodes of %s/%s: %w", svc.Namespace, svc.Name, errNone)
+	}
+	after, err := b.bring(ctx, svc, nodes, have, exists)
+	if err == nil && !slices.Equal(before, after) {
+		return fmt.Errorf("load balancer of %s/%s moved from %v to %v, which is not published yet", svc.Namespace, svc.Name, before, after)
+	}
+	return err
+}
+
+// bring makes the load balancer what it should be, from what there is. It is
+// called with its lock held. A refusal has changed nothing.
+func (b *balancer) bring(ctx context.Context, svc *v1.Service, nodes []*v1.Node, have instance.Instance, exists bool) ([]netip.Addr, error) {
+	spec, lb, err := b.plan(ctx, svc, nodes, have)
 	if err != nil {
 		return nil, err
 	}
+	b.note(spec.Name, func(m *memory) { m.ended, m.spec = nil, spec })
 	cfg := b.haproxyConfig(lb, spec)
 	if exists && have.Running && b.Instances.Matches(have, spec) {
 		err = b.adopt(ctx, spec, cfg)
@@ -100,10 +130,8 @@ func (b *balancer) ensure(ctx context.Context, svc *v1.Service, nodes []*v1.Node
 	if err != nil {
 		return nil, fmt.Errorf("load balancer of %s: %w", lb.Service, err)
 	}
-	if firstRound {
-		err = b.awaitFirstRound(ctx, name, lb)
-	}
-	return spec.Addrs, err
+	b.note(spec.Name, func(m *memory) { m.goal = lb })
+	return spec.Addrs, nil
 }
 
 func (b *balancer) haproxyConfig(lb lbplan.LB, spec instance.Spec) haproxy.Config {
@@ -177,7 +205,7 @@ func (b *balancer) start(ctx context.Context, spec instance.Spec, cfg haproxy.Co
 	if err != nil {
 		return fmt.Errorf("container %s does not answer after its start (docker logs %s): %w", spec.Name, spec.Name, err)
 	}
-	b.Recorder.Seed(spec.Service, now.Servers)
+	b.Recorder.Seed(spec.Name, spec.Service, now.Servers)
 	b.Log.Info("load balancer started", "lb", spec.Service, "container", spec.Name, "addresses", spec.Addrs, "servers", len(now.Servers))
 	return nil
 }
@@ -188,11 +216,19 @@ func (b *balancer) answering(ctx context.Context, name string) (haproxy.Running,
 	return haproxy.NewClient(b.dir(name).path).Await(ctx, func(haproxy.Running) bool { return true })
 }
 
-func (b *balancer) awaitFirstRound(ctx context.Context, name string, lb lbplan.LB) error {
+// awaitFirstRound goes by the nodes that the load balancer has by now, not by
+// those it had when the wait began.
+func (b *balancer) awaitFirstRound(ctx context.Context, svc *v1.Service) error {
+	name := b.name(svc)
 	wait, cancel := context.WithTimeout(ctx, b.Profile.FirstRound()+retryFirstRound)
 	defer cancel()
-	if _, err := haproxy.NewClient(b.dir(name).path).Await(wait, func(r haproxy.Running) bool { return r.Expected(lb) }); err != nil {
-		return api.NewRetryError(fmt.Sprintf("load balancer of %s: its first round of health checks is not finished", lb.Service), retryFirstRound)
+	done := func(r haproxy.Running) bool {
+		var goal lbplan.LB
+		b.note(name, func(m *memory) { goal = m.goal })
+		return r.Expected(goal)
+	}
+	if _, err := haproxy.NewClient(b.dir(name).path).Await(wait, done); err != nil {
+		return api.NewRetryError(fmt.Sprintf("load balancer of %s/%s: its first round of health checks is not finished", svc.Namespace, svc.Name), retryFirstRound)
 	}
 	return nil
 }
@@ -200,7 +236,7 @@ func (b *balancer) awaitFirstRound(ctx context.Context, name string, lb lbplan.L
 // withdraw takes down what runs for a Service that is refused, so that it is
 // never half served, and returns the refusal.
 func (b *balancer) withdraw(ctx context.Context, svc *v1.Service, name string, refusal error) error {
-	err := b.drop(ctx, name)
+	err := b.drop(ctx, name, refusal)
 	if err == nil && len(svc.Status.LoadBalancer.Ingress) > 0 {
 		err = b.ClearStatus(ctx, svc)
 	}
@@ -210,16 +246,20 @@ func (b *balancer) withdraw(ctx context.Context, svc *v1.Service, name string, r
 // remove ends the load balancer called name; one that is not there is fine.
 func (b *balancer) remove(ctx context.Context, name string) error {
 	defer b.lock(name)()
-	return b.drop(ctx, name)
+	return b.drop(ctx, name, errDeleted)
 }
 
-func (b *balancer) drop(ctx context.Context, name string) error {
+// drop takes name down because of why. What was reserved stays so until that
+// is done: GetLoadBalancer says so, and the controller tries again.
+func (b *balancer) drop(ctx context.Context, name string, why error) error {
+	b.note(name, func(m *memory) { m.ended = why })
 	if err := b.Instances.Stop(ctx, name); err != nil {
 		return err
 	}
-	b.mu.Lock()
-	delete(b.reserved, name)
-	b.mu.Unlock()
 	b.Recorder.Detach(name)
-	return b.dir(name).remove()
+	if err := b.dir(name).remove(); err != nil {
+		return err
+	}
+	b.note(name, func(m *memory) { m.addrs = nil })
+	return nil
 }

@@ -13,10 +13,10 @@ import (
 // else by a reload. One that already runs cfg is not touched.
 func (b *balancer) converge(ctx context.Context, name string, cfg haproxy.Config, now haproxy.Running) error {
 	d := b.dir(name)
-	b.Recorder.Seed(cfg.LB.Service, now.Servers)
+	b.Recorder.Seed(name, cfg.LB.Service, now.Servers)
 	delta := haproxy.Change(now, cfg)
 	if delta.Reload {
-		return b.reload(ctx, d, cfg, now)
+		return b.reload(ctx, name, cfg, now)
 	}
 	// Before anything changes: a crash from here on starts with cfg, all DOWN.
 	if err := errors.Join(d.write(haproxy.ConfigFile, haproxy.Render(cfg)), d.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{}))); err != nil {
@@ -25,12 +25,12 @@ func (b *balancer) converge(ctx context.Context, name string, cfg haproxy.Config
 	if len(delta.Commands) == 0 {
 		return nil
 	}
-	return b.command(ctx, d, cfg, delta)
+	return b.command(ctx, name, cfg, delta)
 }
 
 // command changes servers through the socket and looks whether it worked.
-func (b *balancer) command(ctx context.Context, d runDir, cfg haproxy.Config, delta haproxy.Delta) error {
-	c := haproxy.NewClient(d.path)
+func (b *balancer) command(ctx context.Context, name string, cfg haproxy.Config, delta haproxy.Delta) error {
+	c := haproxy.NewClient(b.dir(name).path)
 	if !delta.Done() {
 		b.Recorder.LB(cfg.LB.Service, stateRuntime, fmt.Sprintf("%d server changes", len(delta.Commands)-delta.Drains))
 	}
@@ -46,20 +46,21 @@ func (b *balancer) command(ctx context.Context, d runDir, cfg haproxy.Config, de
 	if err != nil {
 		return err
 	}
-	b.Recorder.Seed(cfg.LB.Service, now.Servers)
+	b.Recorder.Seed(name, cfg.LB.Service, now.Servers)
 	if haproxy.Change(now, cfg).Done() {
 		b.Log.Info("load balancer changed at runtime", "lb", cfg.LB.Service, "commands", len(delta.Commands))
 		return nil
 	}
 	b.Log.Warn("runtime commands did not do it, reloading", "lb", cfg.LB.Service, "commands", delta.Commands, "answers", answers)
-	return b.reload(ctx, d, cfg, now)
+	return b.reload(ctx, name, cfg, now)
 }
 
 // reload starts a worker with cfg that takes over the listening sockets and
 // the states of servers. The file of states is only for this worker: right
 // after, it says DOWN again for one that a crash would start. If no worker
 // takes over, the old one serves on and its configuration is put back.
-func (b *balancer) reload(ctx context.Context, d runDir, cfg haproxy.Config, now haproxy.Running) error {
+func (b *balancer) reload(ctx context.Context, name string, cfg haproxy.Config, now haproxy.Running) error {
+	d := b.dir(name)
 	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
 	defer cancel()
 	old, err := d.read(haproxy.ConfigFile)
@@ -81,7 +82,7 @@ func (b *balancer) reload(ctx context.Context, d runDir, cfg haproxy.Config, now
 	if err != nil {
 		return err
 	}
-	b.Recorder.Seed(cfg.LB.Service, after.Servers)
+	b.Recorder.Seed(name, cfg.LB.Service, after.Servers)
 	b.Log.Info("load balancer reloaded", "lb", cfg.LB.Service, "servers", len(after.Servers))
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/client"
@@ -217,6 +218,13 @@ func TestContainer(t *testing.T) {
 		awaitAnswer(t, st.Ingress[0].IP)
 		awaitAnswer(t, st.Ingress[1].IP)
 	})
+	t.Run("docker rm -f", func(t *testing.T) {
+		if err := cli.ContainerRemove(t.Context(), name, container.RemoveOptions{Force: true}); err != nil {
+			t.Fatal(err)
+		}
+		awaitAnswer(t, st.Ingress[0].IP)
+		awaitAnswer(t, st.Ingress[1].IP)
+	})
 	t.Run("taken", func(t *testing.T) {
 		taken, err := d.Taken(t.Context())
 		if err != nil || taken[netip.MustParseAddr(st.Ingress[0].IP)] != name || taken[netip.MustParseAddr("172.29.250.1")] == "" {
@@ -233,7 +241,7 @@ func TestContainer(t *testing.T) {
 			t.Fatal(err)
 		}
 		p2, _ := dockerProvider(t, stateDir, t.TempDir())
-		if err := p2.Sweep(t.Context(), func(service, _ string) bool { return service == "shop/web" }); err != nil {
+		if err := p2.Sweep(t.Context(), []*v1.Service{svc}); err != nil {
 			t.Fatal(err)
 		}
 		again, err := p2.EnsureLoadBalancer(t.Context(), testCluster, svc, nodesOf(host))
@@ -246,7 +254,7 @@ func TestContainer(t *testing.T) {
 		}
 	})
 	t.Run("nobody wants it", func(t *testing.T) {
-		if err := p.Sweep(t.Context(), func(string, string) bool { return false }); err != nil {
+		if err := p.Sweep(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		if left, err := d.List(t.Context()); err != nil || len(left) != 0 {

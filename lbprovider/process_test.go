@@ -45,7 +45,9 @@ type processes struct {
 	foreign map[netip.Addr]string
 	// starts counts processes, also those after a crash
 	starts int
-	onExit func(instance.Event)
+	// failStarts is how many calls of Start fail from now on
+	failStarts int
+	onExit     func(instance.Event)
 }
 
 type process struct {
@@ -111,6 +113,10 @@ func (p *processes) Start(_ context.Context, s instance.Spec) error {
 	pr := &process{spec: s, done: make(chan struct{})}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.failStarts > 0 {
+		p.failStarts--
+		return errors.New("start: told to fail")
+	}
 	if err := p.spawn(pr); err != nil {
 		return err
 	}
@@ -138,7 +144,7 @@ func (p *processes) supervise(pr *process) {
 			p.mu.Unlock()
 			return
 		}
-		p.onExit(instance.Event{Name: pr.spec.Name, Service: pr.spec.Service, Detail: fmt.Sprint(err)})
+		p.onExit(instance.Event{Name: pr.spec.Name, Service: pr.spec.Service, Kind: instance.Ended, At: time.Now(), Detail: fmt.Sprint(err)})
 		err = p.spawn(pr)
 		p.mu.Unlock()
 		if err != nil {
@@ -367,7 +373,6 @@ func testService(mutate ...func(*v1.Service)) *v1.Service {
 	return svc
 }
 
-// ask makes one request on a new connection; from is the source address.
 // dial opens one connection that lives for the test.
 func dial(t *testing.T, ip string) net.Conn {
 	t.Helper()
@@ -382,6 +387,7 @@ func dial(t *testing.T, ip string) net.Conn {
 	return c
 }
 
+// ask makes one request on a new connection; from is the source address.
 func ask(ctx context.Context, from, ip string, port int32) (body, src string, err error) {
 	d := net.Dialer{Timeout: 2 * time.Second}
 	if from != "" {

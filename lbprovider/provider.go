@@ -92,9 +92,9 @@ func New(c Config) *Provider {
 }
 
 // Sweep attaches to the load balancers that run, and removes those whose
-// Service is gone: wanted says whether a Service (namespace/name and UID) is
-// still the controller's to serve or to clean up.
-func (p *Provider) Sweep(ctx context.Context, wanted func(service, uid string) bool) error {
+// Service is gone: wanted are those that are still the controller's to serve
+// or to clean up. What these publish is kept for them.
+func (p *Provider) Sweep(ctx context.Context, wanted []*v1.Service) error {
 	return p.balancer.sweep(ctx, wanted)
 }
 
@@ -104,15 +104,12 @@ func (p *Provider) Follow(ctx context.Context, watch func(context.Context, func(
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	watch(ctx, func(e instance.Event) {
-		p.balancer.Recorder.Instance(e)
-		if e.Started {
-			return
+		if e.Kind != instance.Removed {
+			p.balancer.Recorder.Instance(e)
 		}
-		wg.Go(func() {
-			if err := p.balancer.revive(ctx, e.Name); err != nil && ctx.Err() == nil {
-				p.balancer.Log.Error("load balancer that ended is not back", "lb", e.Service, "err", err)
-			}
-		})
+		if e.Kind != instance.Started {
+			wg.Go(func() { p.balancer.revive(ctx, e.Name) })
+		}
 	})
 }
 
@@ -121,19 +118,27 @@ func (p *Provider) GetLoadBalancerName(_ context.Context, _ string, svc *v1.Serv
 	return p.balancer.name(svc)
 }
 
-// GetLoadBalancer implements cloudprovider.LoadBalancer.
+// GetLoadBalancer implements cloudprovider.LoadBalancer. One whose container
+// is missing exists as long as its address is kept: it is to be made again, or
+// to be cleaned up.
 func (p *Provider) GetLoadBalancer(ctx context.Context, _ string, svc *v1.Service) (*v1.LoadBalancerStatus, bool, error) {
 	i, ok, err := p.balancer.find(ctx, p.balancer.name(svc))
-	if err != nil || !ok {
+	if err != nil {
 		return nil, false, err
 	}
-	return status(svc, i.Addrs), true, nil
+	if ok {
+		return status(svc, i.Addrs), true, nil
+	}
+	if addrs, _ := p.balancer.due(svc); len(addrs) > 0 {
+		return status(svc, addrs), true, nil
+	}
+	return nil, false, nil
 }
 
 // EnsureLoadBalancer implements cloudprovider.LoadBalancer. It returns after
 // the first round of health checks.
 func (p *Provider) EnsureLoadBalancer(ctx context.Context, _ string, svc *v1.Service, nodes []*v1.Node) (*v1.LoadBalancerStatus, error) {
-	addrs, err := p.balancer.ensure(ctx, svc, nodes, true)
+	addrs, err := p.balancer.ensure(ctx, svc, nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -141,14 +146,11 @@ func (p *Provider) EnsureLoadBalancer(ctx context.Context, _ string, svc *v1.Ser
 }
 
 // UpdateLoadBalancer implements cloudprovider.LoadBalancer. A Service without
-// a load balancer (it was refused) stays without.
+// a load balancer (it was refused) stays without. That is an error, because
+// the controller makes an Event "UpdatedLoadBalancer" of a nil; as
+// GetLoadBalancer says that there is none, it makes no Event of the error.
 func (p *Provider) UpdateLoadBalancer(ctx context.Context, _ string, svc *v1.Service, nodes []*v1.Node) error {
-	_, ok, err := p.balancer.find(ctx, p.balancer.name(svc))
-	if err != nil || !ok {
-		return err
-	}
-	_, err = p.balancer.ensure(ctx, svc, nodes, false)
-	return err
+	return p.balancer.update(ctx, svc, nodes)
 }
 
 // EnsureLoadBalancerDeleted implements cloudprovider.LoadBalancer.

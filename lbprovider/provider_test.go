@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/fixtures/record"
@@ -368,7 +369,7 @@ func TestProviderRestartAdopts(t *testing.T) {
 		t.Fatalf("while the provider is away: %v", err)
 	}
 	r.restart()
-	if err := r.Sweep(t.Context(), func(service, uid string) bool { return service == "shop/web" && uid == "uid-web" }); err != nil {
+	if err := r.Sweep(t.Context(), []*v1.Service{svc}); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.ensure(svc, a); got != ip {
@@ -387,6 +388,19 @@ func TestProviderRestartAdopts(t *testing.T) {
 	}
 }
 
+func dirNames(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
 func TestSweepRemovesWhatNobodyWants(t *testing.T) {
 	r := newRig(t)
 	a := newBackend(t, "node-a", "127.78.8.1", true, true)
@@ -394,18 +408,21 @@ func TestSweepRemovesWhatNobodyWants(t *testing.T) {
 	ip := r.ensure(keep, a)
 	r.ensure(orphan, a)
 	r.restart()
-	if err := os.Mkdir(filepath.Join(r.stateDir, "plumbline-lb-stale"), 0o700); err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{"plumbline-lb-0123456789ab", "data", "plumbline-lb-data"} { // only the first is ours
+		if err := os.Mkdir(filepath.Join(r.stateDir, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := r.Sweep(t.Context(), func(service, _ string) bool { return service == "shop/web" }); err != nil {
+	if err := r.Sweep(t.Context(), []*v1.Service{keep}); err != nil {
 		t.Fatal(err)
 	}
 	if names := r.ps.names(); len(names) != 1 || names[0] != r.balancer.name(keep) {
 		t.Errorf("left %v", names)
 	}
-	dirs, err := os.ReadDir(r.stateDir)
-	if err != nil || len(dirs) != 1 {
-		t.Errorf("directories left: %v, %v", dirs, err)
+	want := []string{"data", r.balancer.name(keep), "plumbline-lb-data"}
+	slices.Sort(want)
+	if d := cmp.Diff(want, dirNames(t, r.stateDir)); d != "" {
+		t.Errorf("directories (-want +got):\n%s", d)
 	}
 	if _, _, err := ask(t.Context(), "", ip, 18188); err != nil {
 		t.Errorf("the wanted one: %v", err)
@@ -449,8 +466,12 @@ func TestRefusedIsNeverHalfServed(t *testing.T) {
 			if len(r.cleared) != 1 {
 				t.Errorf("status cleared for %v, want once", r.cleared)
 			}
-			if err := r.UpdateLoadBalancer(t.Context(), "test", bad, nodesOf(a)); err != nil {
-				t.Errorf("a node update of a refused Service: %v", err)
+			if err := r.UpdateLoadBalancer(t.Context(), "test", bad, nodesOf(a)); !isRefusal(err) {
+				t.Errorf("a node update of a refused Service: error %v, want the refusal", err)
+			}
+			// The controller makes no Event of that error, and none of a success.
+			if _, ok, err := r.GetLoadBalancer(t.Context(), "test", bad); ok || err != nil {
+				t.Errorf("there after a node update: %t, %v", ok, err)
 			}
 			svc.Status = v1.ServiceStatus{}
 			if again := r.ensure(svc, a); again != ip {

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -41,16 +40,32 @@ type Recorder struct {
 	conns  *record.Writer[record.Conn]  // nil: rows are not kept
 	events *record.Writer[record.Event] // likewise
 
-	mu   sync.Mutex                 // guards the fields below
-	taps map[string]*tap            // by container
-	up   map[string]map[string]bool // Service -> proxy/node -> last known state
-	seen seenRows                   // of connections
+	mu      sync.Mutex         // guards the fields below
+	taps    map[string]*tap    // by container
+	servers map[server]upState // last known
+	seen    seenRows           // of connections
+}
+
+// source is one load balancer. A Service that is made anew under its old name
+// gets another container.
+type source struct{ container, service string }
+
+// server is one server of one load balancer.
+type server struct {
+	source
+	proxy, node string
+}
+
+type upState struct {
+	up    bool
+	since time.Time // of the recorded change
+	told  time.Time // last heard of; since or later
 }
 
 // NewRecorder writes to dir, or keeps nothing if dir is empty. Files of an
 // earlier run in dir are set aside as NAME.1, NAME.2 …
 func NewRecorder(dir string, log *slog.Logger) (*Recorder, error) {
-	r := &Recorder{log: log, taps: map[string]*tap{}, up: map[string]map[string]bool{}}
+	r := &Recorder{log: log, taps: map[string]*tap{}, servers: map[server]upState{}}
 	if dir == "" {
 		return r, nil
 	}
@@ -114,8 +129,9 @@ func (r *Recorder) Attach(name, service, dir string) error {
 		return fmt.Errorf("listen for the log of %s: %w", service, err)
 	}
 	r.taps[name] = t
-	t.wg.Go(func() { r.accept(t, service) })
-	t.wg.Go(func() { r.read(t.packets, service, r.takeConn) })
+	from := source{name, service}
+	t.wg.Go(func() { r.accept(t, from) })
+	t.wg.Go(func() { r.read(t.packets, from, r.takeConn) })
 	return nil
 }
 
@@ -130,7 +146,7 @@ func (r *Recorder) Detach(name string) {
 	}
 }
 
-func (r *Recorder) accept(t *tap, service string) {
+func (r *Recorder) accept(t *tap, from source) {
 	for {
 		c, err := t.stream.Accept()
 		if err != nil {
@@ -139,13 +155,13 @@ func (r *Recorder) accept(t *tap, service string) {
 		if t.add(c) {
 			t.wg.Go(func() {
 				defer t.done(c)
-				r.read(c, service, r.take)
+				r.read(c, from, r.take)
 			})
 		}
 	}
 }
 
-func (r *Recorder) read(c io.Reader, service string, take func(service string, line haproxy.Line)) {
+func (r *Recorder) read(c io.Reader, from source, take func(from source, line haproxy.Line)) {
 	rows := bufio.NewReaderSize(c, 64<<10)
 	for {
 		row, err := rows.ReadString('\n')
@@ -154,32 +170,32 @@ func (r *Recorder) read(c io.Reader, service string, take func(service string, l
 		}
 		line, err := haproxy.ParseLog(row)
 		if err != nil {
-			r.log.Warn("log row of the load balancer is not understood", "lb", service, "err", err)
+			r.log.Warn("log row of the load balancer is not understood", "lb", from.service, "err", err)
 			continue
 		}
-		take(service, line)
+		take(from, line)
 		if rows.Buffered() == 0 {
 			r.flush()
 		}
 	}
 }
 
-func (r *Recorder) take(service string, line haproxy.Line) {
+func (r *Recorder) take(from source, line haproxy.Line) {
 	switch {
 	case line.Conn != nil:
-		r.takeConn(service, line)
+		r.takeConn(from, line)
 	case line.Server != nil:
-		r.server(service, line.Server.Proxy, line.Server.Node, line.Server.Up, monotonic(line.At), line.Text)
+		r.server(server{from, line.Server.Proxy, line.Server.Node}, line.Server.Up, line.At, line.Text)
 	default:
-		r.log.Debug("load balancer says", "lb", service, "text", line.Text)
+		r.log.Debug("load balancer says", "lb", from.service, "text", line.Text)
 	}
 }
 
 // takeConn takes rows of connections only. That is all that datagrams are for:
 // a server's states must come in order, and the stream has that.
-func (r *Recorder) takeConn(service string, line haproxy.Line) {
-	if line.Conn != nil && r.conns != nil && r.news(service, line.Text) {
-		r.conns.Write(connRecord(service, *line.Conn))
+func (r *Recorder) takeConn(from source, line haproxy.Line) {
+	if line.Conn != nil && r.conns != nil && r.news(from.service, line.Text) {
+		r.conns.Write(connRecord(from.service, *line.Conn))
 	}
 }
 
@@ -198,68 +214,92 @@ func connRecord(service string, c haproxy.ConnLine) record.Conn {
 	}
 }
 
-// monotonic moves HAProxy's own stamp (wall clock of the same host) to the
+// monotonic moves HAProxy's or Docker's own stamp (wall clock of the same host) to the
 // clock of records. Unlike the receipt it is right for rows that waited.
 func monotonic(t time.Time) int64 {
 	return record.Now() - max(0, time.Since(t).Nanoseconds())
 }
 
 // server notes the state of one server, if it is news.
-func (r *Recorder) server(service, proxy, node string, up bool, at int64, detail string) {
+func (r *Recorder) server(s server, up bool, at time.Time, detail string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.up[service] == nil {
-		r.up[service] = map[string]bool{}
-	}
-	if last, ok := r.up[service][proxy+"/"+node]; ok && last == up {
+	last, known := r.servers[s]
+	if known && last.up == up {
+		if at.After(last.told) {
+			last.told = at
+			r.servers[s] = last
+		}
 		return
 	}
-	r.up[service][proxy+"/"+node] = up
+	r.change(s, up, at, detail)
+}
+
+// change is called with mu held.
+func (r *Recorder) change(s server, up bool, at time.Time, detail string) {
+	r.servers[s] = upState{up: up, since: at, told: at}
 	state := "DOWN"
 	if up {
 		state = "UP"
 	}
-	r.log.Info("server is "+state, "lb", service, "proxy", proxy, "node", node)
-	r.event(record.Event{At: at, Kind: record.KindServer, State: state, Node: node, LB: service, Detail: proxy + ": " + detail})
+	r.log.Info("server is "+state, "lb", s.service, "proxy", s.proxy, "node", s.node)
+	r.event(record.Event{At: monotonic(at), Kind: record.KindServer, State: state, Node: s.node, LB: s.service, Detail: s.proxy + ": " + detail})
 }
 
-// Seed notes the states of servers that no log row told of yet.
-func (r *Recorder) Seed(service string, servers []haproxy.ServerState) {
-	for _, s := range servers {
+// Seed notes the states of servers of a container that no log row told of yet.
+func (r *Recorder) Seed(name, service string, servers []haproxy.ServerState) {
+	for _, found := range servers {
+		s := server{source{name, service}, found.Proxy, found.Node()}
 		r.mu.Lock()
-		_, known := r.up[service][s.Proxy+"/"+s.Node()]
-		r.mu.Unlock()
-		if !known {
-			r.server(service, s.Proxy, s.Node(), s.Up, record.Now(), "as found")
+		if _, known := r.servers[s]; !known {
+			r.change(s, found.Up, time.Now(), "as found")
 		}
+		r.mu.Unlock()
 	}
 	r.flush()
 }
 
 // LB notes an act on a load balancer.
-func (r *Recorder) LB(service, state, detail string) {
-	r.event(record.Event{At: record.Now(), Kind: record.KindLB, State: state, LB: service, Detail: detail})
+func (r *Recorder) LB(service, state, detail string) { r.lb(service, state, detail, time.Now()) }
+
+func (r *Recorder) lb(service, state, detail string, at time.Time) {
+	r.event(record.Event{At: monotonic(at), Kind: record.KindLB, State: state, LB: service, Detail: detail})
 	r.flush()
 }
 
 // Instance notes that a container started or ended. With it end the states of
-// its servers.
+// its servers. The event may come late, when the container is back already.
 func (r *Recorder) Instance(e instance.Event) {
-	if e.Started {
-		r.LB(e.Service, stateStart, e.Name)
+	if e.Kind == instance.Started {
+		r.lb(e.Service, stateStart, e.Name, e.At)
 		return
 	}
 	r.log.Info("load balancer ended", "lb", e.Service, "detail", e.Detail)
-	r.LB(e.Service, stateExit, e.Detail)
+	r.lb(e.Service, stateExit, e.Detail, e.At)
 	r.mu.Lock()
-	for server, up := range r.up[e.Service] {
-		if proxy, node, _ := strings.Cut(server, "/"); up {
-			r.up[e.Service][server] = false
-			r.event(record.Event{At: record.Now(), Kind: record.KindServer, State: "DOWN", Node: node, LB: e.Service, Detail: proxy + ": HAProxy ended"})
+	for s, last := range r.servers {
+		// UP since then: it is not what ended.
+		if s.container != e.Name || !last.up || last.since.After(e.At) || r.superseded(s, e.At) {
+			continue
+		}
+		r.change(s, false, e.At, "HAProxy ended")
+		if last.told.After(e.At) {
+			r.change(s, true, last.told, "checked again")
 		}
 	}
 	r.mu.Unlock()
 	r.flush()
+}
+
+// superseded says whether the same server of another container of the Service
+// was heard of after at: then that one's state counts. Called with mu held.
+func (r *Recorder) superseded(s server, at time.Time) bool {
+	for o, last := range r.servers {
+		if o.container != s.container && o.service == s.service && o.proxy == s.proxy && o.node == s.node && last.told.After(at) {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *Recorder) event(e record.Event) {

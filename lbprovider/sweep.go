@@ -5,89 +5,77 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
+
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/lbprovider/instance"
 )
 
 // sweep adopts what runs and removes what no Service wants any more.
-func (b *balancer) sweep(ctx context.Context, wanted func(service, uid string) bool) error {
+func (b *balancer) sweep(ctx context.Context, wanted []*v1.Service) error {
 	all, err := b.Instances.List(ctx)
 	if err != nil {
 		return err
 	}
-	kept := map[string]bool{}
+	names := map[string]bool{}
+	for _, svc := range wanted {
+		names[b.name(svc)] = true
+	}
+	var kept []instance.Instance
 	for _, i := range all {
-		if !wanted(i.Service, i.UID) {
+		if !names[i.Name] {
 			b.Log.Info("load balancer of a Service that is gone is removed", "lb", i.Service, "container", i.Name)
 			if err := b.remove(ctx, i.Name); err != nil {
 				return err
 			}
 			continue
 		}
-		kept[i.Name] = true
-		d := b.dir(i.Name)
-		if err := errors.Join(d.make(), b.Recorder.Attach(i.Name, i.Service, d.path)); err != nil {
+		kept = append(kept, i)
+		if err := b.attach(ctx, i); err != nil {
 			return err
 		}
-		if now, err := haproxy.NewClient(d.path).Running(ctx); err == nil {
-			b.Recorder.Seed(i.Service, now.Servers)
-		}
 	}
+	b.reserve(wanted, kept)
 	return b.sweepDirs(kept)
 }
 
-func (b *balancer) sweepDirs(kept map[string]bool) error {
+// attach takes over a load balancer that an earlier process started.
+func (b *balancer) attach(ctx context.Context, i instance.Instance) error {
+	d := b.dir(i.Name)
+	if err := errors.Join(d.make(), b.Recorder.Attach(i.Name, i.Service, d.path)); err != nil {
+		return err
+	}
+	b.note(i.Name, func(m *memory) { m.spec = b.specOf(i) })
+	if now, err := haproxy.NewClient(d.path).Running(ctx); err == nil {
+		b.Recorder.Seed(i.Name, i.Service, now.Servers)
+	}
+	return nil
+}
+
+// specOf is what i was started with.
+func (b *balancer) specOf(i instance.Instance) instance.Spec {
+	d := b.dir(i.Name)
+	return instance.Spec{Name: i.Name, Service: i.Service, UID: i.UID, Dir: d.path, Addrs: i.Addrs, Owner: d.owner()}
+}
+
+// sweepDirs removes the directories of load balancers that are not kept, and
+// nothing that is not ours: the state directory is a flag.
+func (b *balancer) sweepDirs(kept []instance.Instance) error {
 	entries, err := os.ReadDir(b.StateDir)
 	if err != nil {
 		return fmt.Errorf("list the load balancers' directories: %w", err)
 	}
+	keep := map[string]bool{}
+	for _, i := range kept {
+		keep[i.Name] = true
+	}
 	for _, e := range entries {
-		if e.IsDir() && !kept[e.Name()] {
+		if e.IsDir() && isName(e.Name()) && !keep[e.Name()] {
 			if err := b.dir(e.Name()).remove(); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// revive waits for Docker to restart a load balancer that ended (it does after
-// a crash), and starts it anew if Docker leaves it ended (after docker kill).
-func (b *balancer) revive(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, reviveTimeout)
-	defer cancel()
-	tick := time.NewTicker(reviveTimeout / 20)
-	defer tick.Stop()
-	for {
-		// Docker tells of the end before its list of containers shows it.
-		if done, err := b.reviveStopped(ctx, name); done || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
-}
-
-// reviveStopped reports whether nothing is left to be done. The files in the
-// load balancer's directory are still right: all servers begin DOWN.
-func (b *balancer) reviveStopped(ctx context.Context, name string) (bool, error) {
-	defer b.lock(name)()
-	i, ok, err := b.find(ctx, name)
-	if err != nil || !ok {
-		return true, err
-	}
-	if !i.Stopped {
-		return false, nil
-	}
-	d := b.dir(name)
-	b.Log.Info("load balancer was stopped and is started again", "lb", i.Service, "container", name)
-	if err := b.Instances.Stop(ctx, name); err != nil {
-		return false, err
-	}
-	return true, b.Instances.Start(ctx, instance.Spec{Name: name, Service: i.Service, UID: i.UID, Dir: d.path, Addrs: i.Addrs, Owner: d.owner()})
 }

@@ -3,6 +3,7 @@ package healthz
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,6 +11,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,8 +37,9 @@ func TestProxy(t *testing.T) {
 		{"before the first rules", Report{}, 503, 200, time.Time{}},
 		{"busy", Report{Applied: ago(time.Hour), Waiting: ago(59 * time.Second)}, 200, 200, now},
 		{"stuck", Report{Applied: ago(time.Hour), Waiting: ago(61 * time.Second)}, 503, 503, ago(time.Hour)},
+		{"stuck at exactly the limit", Report{Applied: ago(time.Hour), Waiting: ago(60 * time.Second)}, 503, 503, ago(time.Hour)},
 		{"stuck at the first rules", Report{Waiting: ago(61 * time.Second)}, 503, 503, time.Time{}},
-		{"node leaving", Report{Applied: ago(time.Hour), Leaving: true}, 503, 200, ago(time.Hour)},
+		{"node missing or leaving", Report{Applied: ago(time.Hour), Ineligible: true}, 503, 200, ago(time.Hour)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := NewProxy(func() Report { return c.report }, func() time.Time { return now }, logger(t))
@@ -55,7 +59,7 @@ func TestProxy(t *testing.T) {
 				if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 					t.Fatal(err)
 				}
-				if !got.LastUpdated.Equal(c.lastUpdated) || !got.CurrentTime.Equal(now) || got.NodeEligible == c.report.Leaving {
+				if !got.LastUpdated.Equal(c.lastUpdated) || !got.CurrentTime.Equal(now) || got.NodeEligible == c.report.Ineligible {
 					t.Errorf("body %s", w.Body)
 				}
 			}
@@ -63,17 +67,33 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// livez says nothing of the node.
-func TestLivezBody(t *testing.T) {
-	p := NewProxy(func() Report { return Report{Leaving: true} }, time.Now, logger(t))
-	w := httptest.NewRecorder()
-	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/livez", nil))
-	var got map[string]any
-	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-		t.Fatal(err)
+// The bodies are kube-proxy's (pkg/proxy/healthcheck/proxy_health.go), without a
+// newline at the end. livez says nothing of the node.
+func TestProxyBodies(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	fine := Report{Applied: now.Add(-time.Hour)}
+	stuck := Report{Applied: now.Add(-time.Hour), Waiting: now.Add(-time.Hour), Ineligible: true}
+	families := func(healthy bool) string {
+		f := fmt.Sprintf(`{"lastUpdated":"2026-01-01T11:00:00Z","healthy":%t}`, healthy)
+		return `"status":{"IPv4":` + f + `,"IPv6":` + f + `}`
 	}
-	if _, ok := got["nodeEligible"]; ok {
-		t.Errorf("body %s tells of the node", w.Body)
+	for _, c := range []struct {
+		path   string
+		report Report
+		want   string
+	}{
+		{"/healthz", fine, `{"lastUpdated":"2026-01-01T12:00:00Z","currentTime":"2026-01-01T12:00:00Z","nodeEligible":true,"healthy":true,` + families(true) + `}`},
+		{"/livez", fine, `{"lastUpdated":"2026-01-01T12:00:00Z","currentTime":"2026-01-01T12:00:00Z","healthy":true,` + families(true) + `}`},
+		{"/healthz", stuck, `{"lastUpdated":"2026-01-01T11:00:00Z","currentTime":"2026-01-01T12:00:00Z","nodeEligible":false,"healthy":false,` + families(false) + `}`},
+		{"/livez", stuck, `{"lastUpdated":"2026-01-01T11:00:00Z","currentTime":"2026-01-01T12:00:00Z","healthy":false,` + families(false) + `}`},
+		{"/livez", Report{}, `{"lastUpdated":"2026-01-01T12:00:00Z","currentTime":"2026-01-01T12:00:00Z","healthy":true}`},
+	} {
+		p := NewProxy(func() Report { return c.report }, func() time.Time { return now }, logger(t))
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, c.path, nil))
+		if diff := cmp.Diff(c.want, w.Body.String()); diff != "" {
+			t.Errorf("%s of %+v (-want +got):\n%s", c.path, c.report, diff)
+		}
 	}
 }
 
@@ -84,10 +104,10 @@ func TestServiceAnswer(t *testing.T) {
 		code    int
 	}{{2, true, 200}, {1, true, 200}, {0, true, 503}, {1, false, 503}, {0, false, 503}} {
 		s := NewServices(func() bool { return c.healthy }, logger(t))
-		svc := &service{name: objects.Name{Namespace: "ns", Name: "web"}}
-		svc.set(plan.HealthCheck{IPv4: c.n, IPv6: 7})
+		name := objects.Name{Namespace: "ns", Name: "web"}
+		s.Sync(plan.Node{}, map[objects.Name]plan.HealthCheck{name: {IPv4: c.n, IPv6: 7}})
 		w := httptest.NewRecorder()
-		s.handler(svc, false)(w, httptest.NewRequest(http.MethodGet, "/any/path", nil))
+		s.handler(name, false)(w, httptest.NewRequest(http.MethodGet, "/any/path", nil))
 		want := fmt.Sprintf("{\n\t\"service\": {\n\t\t\"namespace\": \"ns\",\n\t\t\"name\": \"web\"\n\t},\n\t\"localEndpoints\": %d,\n\t\"serviceProxyHealthy\": %t\n}", c.n, c.healthy)
 		if diff := cmp.Diff(want, w.Body.String()); diff != "" || w.Code != c.code {
 			t.Errorf("%+v: code %d, body (-want +got):\n%s", c, w.Code, diff)
@@ -100,7 +120,7 @@ func TestServiceAnswer(t *testing.T) {
 			t.Errorf("headers (-want +got):\n%s", diff)
 		}
 		w = httptest.NewRecorder()
-		s.handler(svc, true)(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		s.handler(name, true)(w, httptest.NewRequest(http.MethodGet, "/", nil))
 		if got := w.Header().Get("X-Load-Balancing-Endpoint-Weight"); got != "7" {
 			t.Errorf("IPv6 weight is %s, want its own 7", got)
 		}
@@ -147,6 +167,111 @@ func TestServicesListen(t *testing.T) {
 	}
 }
 
+// serve runs s until the test ends.
+func serve(t *testing.T, s *Services) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func freePort(t *testing.T) uint16 {
+	t.Helper()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return netip.MustParseAddrPort(ln.Addr().String()).Port()
+}
+
+// A check that goes and comes back before a listener could be closed answers
+// with its new count, and goes on doing so.
+func TestServiceComesBack(t *testing.T) {
+	s := NewServices(func() bool { return true }, logger(t))
+	port, name := freePort(t), objects.Name{Namespace: "ns", Name: "web"}
+	n := plan.Node{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
+	with := func(count int) { s.Sync(n, map[objects.Name]plan.HealthCheck{name: {Port: port, IPv4: count}}) }
+	url := fmt.Sprintf("http://127.0.0.1:%d/", port)
+	l := &listeners{open: map[bindAt]*http.Server{}, said: map[bindAt]bool{}, dead: make(chan dead)}
+	with(1)
+	s.adjust(t.Context(), l)
+	defer func() {
+		for _, srv := range l.open {
+			_ = srv.Close()
+		}
+		l.serving.Wait()
+	}()
+	await(t, url, 200)
+	s.Sync(n, nil)
+	with(1)
+	s.adjust(t.Context(), l)
+	for _, c := range []struct{ count, code int }{{0, 503}, {2, 200}, {0, 503}} {
+		with(c.count)
+		if got := get(url); got != c.code {
+			t.Errorf("with %d local endpoints: %d, want %d", c.count, got, c.code)
+		}
+	}
+}
+
+// broken is a listener that ends by itself.
+type broken struct{ net.Listener }
+
+func (broken) Accept() (net.Conn, error) { return nil, errors.New("accept: broken on purpose") }
+
+// A listener that ends by itself is opened again.
+func TestServiceListenerDies(t *testing.T) {
+	s := NewServices(func() bool { return true }, logger(t))
+	opened := 0
+	s.listen = func(ctx context.Context, addr string) (net.Listener, error) {
+		ln, err := listenTCP(ctx, addr)
+		if opened++; opened == 1 && err == nil {
+			return broken{ln}, nil
+		}
+		return ln, err
+	}
+	serve(t, s)
+	port := freePort(t)
+	s.Sync(plan.Node{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}},
+		map[objects.Name]plan.HealthCheck{{Namespace: "ns", Name: "web"}: {Port: port, IPv4: 1}})
+	await(t, fmt.Sprintf("http://127.0.0.1:%d/", port), 200)
+}
+
+// Nobody holds a connection: it ends with its answer, a large header is refused,
+// and so is one that does not come.
+func TestServerLimits(t *testing.T) {
+	srv := newServer(http.NotFoundHandler(), logger(t))
+	if srv.ReadTimeout <= 0 || srv.ReadTimeout > 5*time.Second {
+		t.Errorf("a request may take %v to come in", srv.ReadTimeout)
+	}
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = srv.Serve(ln) }()
+	defer func() { _ = srv.Close(); <-done }()
+	for header, want := range map[string]string{"x": "404 Not Found", strings.Repeat("x", 64<<10): "431 "} {
+		conn, err := net.Dial("tcp4", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(3 * time.Second))
+		_, _ = fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: h\r\nX: %s\r\n\r\n", header)
+		answer, err := io.ReadAll(conn)
+		if errors.Is(err, os.ErrDeadlineExceeded) || !strings.HasPrefix(string(answer), "HTTP/1.1 "+want) {
+			t.Errorf("header of %d bytes: %q, %v; want %s and the end of the connection", len(header), answer, err, want)
+		}
+	}
+}
+
 // get returns 0 for no connection.
 func get(url string) int {
 	c := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -187,5 +312,20 @@ func TestProxyRun(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// Only what may pass is waited for.
+func TestProxyRunFails(t *testing.T) {
+	p := NewProxy(func() Report { return Report{} }, time.Now, logger(t))
+	done := make(chan error, 1)
+	go func() { done <- p.Run(t.Context(), "127.0.0.1:99999") }()
+	select {
+	case err := <-done:
+		if err == nil || !strings.Contains(err.Error(), "99999") {
+			t.Errorf("got %v, want an error that names the address", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("a port that cannot be is tried again and again")
 	}
 }

@@ -16,24 +16,25 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 )
 
 // Report is the state of the proxy as its owner knows it.
 type Report struct {
-	Applied time.Time // of the last complete state in the kernel; zero before the first
-	Waiting time.Time // since when a change waits to be applied; zero if none does
-	Leaving bool      // the node is going away
+	Applied    time.Time // of the last complete state in the kernel; zero before the first
+	Waiting    time.Time // since when a change waits to be applied; zero if none does
+	Ineligible bool      // the own Node is unknown, or going away
 }
 
-// waitAtMost is how long a change may wait before the proxy counts as stuck: two
-// of kube-proxy's sync periods of 30 s.
+// waitAtMost is how long a change waits when the proxy counts as stuck: two of
+// kube-proxy's sync periods of 30 s.
 const waitAtMost = 60 * time.Second
 
 // Alive is /livez: the proxy is not stuck. It says nothing of the node, nor of
 // whether the first rules are in: restarting the agent would cure neither.
 func (r Report) Alive(now time.Time) bool {
-	return r.Waiting.IsZero() || now.Sub(r.Waiting) <= waitAtMost
+	return r.Waiting.IsZero() || now.Sub(r.Waiting) < waitAtMost
 }
 
 // Healthy is what the healthCheckNodePorts report: not stuck, and rules in place.
@@ -57,16 +58,27 @@ type answer struct {
 	CurrentTime  time.Time `json:"currentTime"`
 	NodeEligible *bool     `json:"nodeEligible,omitempty"`
 	Healthy      bool      `json:"healthy"`
+	// Status is empty before the first rules. Both families are applied as one.
+	Status map[string]familyAnswer `json:"status,omitempty"`
+}
+
+type familyAnswer struct {
+	LastUpdated time.Time `json:"lastUpdated"`
+	Healthy     bool      `json:"healthy"`
 }
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r, now := p.report(), p.now()
 	a := answer{LastUpdated: r.Applied, CurrentTime: now}
+	if !r.Applied.IsZero() {
+		f := familyAnswer{LastUpdated: r.Applied, Healthy: r.Alive(now)}
+		a.Status = map[string]familyAnswer{"IPv4": f, "IPv6": f}
+	}
 	ok := false
 	switch req.URL.Path {
 	case "/healthz":
-		eligible := !r.Leaving
+		eligible := !r.Ineligible
 		a.NodeEligible, a.Healthy = &eligible, r.Healthy(now)
 		ok = eligible && a.Healthy
 	case "/livez":
@@ -81,10 +93,15 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		// not there was anything to do lately.
 		a.LastUpdated = now
 	}
+	text, err := json.Marshal(a)
+	if err != nil { // a year beyond 9999
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code(ok))
-	if err := json.NewEncoder(w).Encode(a); err != nil {
+	if _, err := w.Write(text); err != nil {
 		p.log.Debug("answer not delivered", "path", req.URL.Path, "err", err)
 	}
 }
@@ -96,25 +113,29 @@ func code(ok bool) int {
 	return http.StatusServiceUnavailable
 }
 
-// The time limits of a request, generous for probes.
+// The limits of a request, generous for probes. The ports are open to everybody
+// who reaches the node: no connection may be held for longer than one answer.
 const (
-	headerWithin = 5 * time.Second
-	writeWithin  = 5 * time.Second
-	idleAtMost   = 60 * time.Second
+	readWithin  = 5 * time.Second
+	writeWithin = 5 * time.Second
+	headerBytes = 8 << 10
 )
 
 func newServer(h http.Handler, log *slog.Logger) *http.Server {
-	return &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: headerWithin,
-		WriteTimeout:      writeWithin,
-		IdleTimeout:       idleAtMost,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	srv := &http.Server{
+		Handler:        h,
+		ReadTimeout:    readWithin,
+		WriteTimeout:   writeWithin,
+		MaxHeaderBytes: headerBytes,
+		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+	srv.SetKeepAlivesEnabled(false)
+	return srv
 }
 
-// Run serves at addr (host:port) until ctx ends. A port that is taken is tried
-// again and again: a predecessor may just be leaving it.
+// Run serves at addr (host:port) until ctx ends. A port that is taken, or an
+// address that is not there yet, is tried again and again: a predecessor may just
+// be leaving it. Any other error of listening is the end.
 func (p *Proxy) Run(ctx context.Context, addr string) error {
 	ln, err := p.listen(ctx, addr)
 	if ln == nil {
@@ -146,8 +167,12 @@ func (p *Proxy) listen(ctx context.Context, addr string) (net.Listener, error) {
 		if err == nil || ctx.Err() != nil {
 			return ln, nil
 		}
+		if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EADDRNOTAVAIL) {
+			return nil, fmt.Errorf("serve health: %w", err)
+		}
 		if !said {
-			p.log.Warn("health address cannot be bound, will try again", "addr", addr, "err", err)
+			p.log.Warn("nobody is served /healthz and /livez: the address is taken or not there, trying again every second",
+				"addr", addr, "err", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -2,6 +2,7 @@ package healthz
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -23,11 +24,12 @@ import (
 type Services struct {
 	healthy func() bool
 	log     *slog.Logger
+	listen  func(ctx context.Context, addr string) (net.Listener, error) // listenTCP, except in tests
 	wake    chan struct{}
 
 	mu     sync.Mutex
-	want   map[bindAt]*service       // guarded by mu
-	counts map[objects.Name]*service // guarded by mu
+	want   map[bindAt]bool                   // guarded by mu
+	checks map[objects.Name]plan.HealthCheck // guarded by mu
 }
 
 // bindAt is where a listener belongs, and whose it is.
@@ -36,19 +38,11 @@ type bindAt struct {
 	name objects.Name
 }
 
-// service is the answer for one Service; it outlives its listeners.
-type service struct {
-	name objects.Name
-	mu   sync.Mutex
-	ipv4 int // guarded by mu
-	ipv6 int // guarded by mu
-}
-
 // NewServices makes the servers; healthy is called for every request.
 func NewServices(healthy func() bool, log *slog.Logger) *Services {
 	return &Services{
-		healthy: healthy, log: log, wake: make(chan struct{}, 1),
-		want: map[bindAt]*service{}, counts: map[objects.Name]*service{},
+		healthy: healthy, log: log, listen: listenTCP, wake: make(chan struct{}, 1),
+		want: map[bindAt]bool{}, checks: map[objects.Name]plan.HealthCheck{},
 	}
 }
 
@@ -57,21 +51,11 @@ func NewServices(healthy func() bool, log *slog.Logger) *Services {
 func (s *Services) Sync(node plan.Node, checks map[objects.Name]plan.HealthCheck) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.checks = maps.Clone(checks)
 	clear(s.want)
-	for name := range s.counts {
-		if _, ok := checks[name]; !ok {
-			delete(s.counts, name)
-		}
-	}
 	for name, hc := range checks {
-		svc := s.counts[name]
-		if svc == nil {
-			svc = &service{name: name}
-			s.counts[name] = svc
-		}
-		svc.set(hc)
 		for _, a := range node.Addrs {
-			s.want[bindAt{netip.AddrPortFrom(a, hc.Port), name}] = svc
+			s.want[bindAt{netip.AddrPortFrom(a, hc.Port), name}] = true
 		}
 	}
 	select {
@@ -80,28 +64,47 @@ func (s *Services) Sync(node plan.Node, checks map[objects.Name]plan.HealthCheck
 	}
 }
 
+// listeners are what Run has open.
+type listeners struct {
+	open    map[bindAt]*http.Server
+	said    map[bindAt]bool // that it cannot be bound
+	dead    chan dead
+	serving sync.WaitGroup
+}
+
+// dead is a server that stopped without being told to.
+type dead struct {
+	at  bindAt
+	srv *http.Server
+}
+
 // Run opens and closes listeners as Sync asks, until ctx ends.
 func (s *Services) Run(ctx context.Context) error {
-	open := map[bindAt]*http.Server{}
-	var serving sync.WaitGroup
-	defer serving.Wait()
+	l := &listeners{open: map[bindAt]*http.Server{}, said: map[bindAt]bool{}, dead: make(chan dead)}
+	defer l.serving.Wait()
 	defer func() {
-		for _, srv := range open {
+		for _, srv := range l.open {
 			_ = srv.Close()
 		}
 	}()
-	said := map[bindAt]bool{}
+	var retry <-chan time.Time
 	for {
-		again := s.adjust(ctx, open, said, &serving)
-		var retry <-chan time.Time
-		if again {
-			retry = time.After(bindAgain)
-		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.wake:
 		case <-retry:
+		case d := <-l.dead:
+			_ = d.srv.Close()
+			if l.open[d.at] == d.srv {
+				delete(l.open, d.at)
+			}
+			retry = time.After(bindAgain)
+			continue
+		}
+		retry = nil
+		if s.adjust(ctx, l) {
+			retry = time.After(bindAgain)
 		}
 	}
 }
@@ -109,37 +112,47 @@ func (s *Services) Run(ctx context.Context) error {
 // adjust closes what is not wanted and opens what is; it reports whether
 // something could not be bound. Closing comes first: a port may pass from one
 // Service to another.
-func (s *Services) adjust(ctx context.Context, open map[bindAt]*http.Server, said map[bindAt]bool, serving *sync.WaitGroup) (again bool) {
+func (s *Services) adjust(ctx context.Context, l *listeners) (again bool) {
 	s.mu.Lock()
 	want := maps.Clone(s.want)
 	s.mu.Unlock()
-	for at, srv := range open {
-		if want[at] == nil {
+	for at, srv := range l.open {
+		if !want[at] {
 			_ = srv.Close()
-			delete(open, at)
+			delete(l.open, at)
 		}
 	}
-	maps.DeleteFunc(said, func(at bindAt, _ bool) bool { return want[at] == nil })
-	for at, svc := range want {
-		if open[at] != nil {
+	maps.DeleteFunc(l.said, func(at bindAt, _ bool) bool { return !want[at] })
+	for at := range want {
+		if l.open[at] != nil {
 			continue
 		}
-		ln, err := listenTCP(ctx, at.addr.String())
+		ln, err := s.listen(ctx, at.addr.String())
 		if err != nil {
-			if !said[at] && ctx.Err() == nil {
+			if !l.said[at] && ctx.Err() == nil {
 				s.log.Warn("health check node port cannot be bound, will try again", "service", at.name, "err", err)
 			}
-			said[at], again = true, true
+			l.said[at], again = true, true
 			continue
 		}
-		open[at] = s.serve(ln, svc, at.addr.Addr().Is6(), serving)
+		l.open[at] = s.serve(ctx, ln, at, l)
 	}
 	return again
 }
 
-func (s *Services) serve(ln net.Listener, svc *service, v6 bool, serving *sync.WaitGroup) *http.Server {
-	srv := newServer(s.handler(svc, v6), s.log)
-	serving.Go(func() { _ = srv.Serve(ln) }) // ends by Close alone
+func (s *Services) serve(ctx context.Context, ln net.Listener, at bindAt, l *listeners) *http.Server {
+	srv := newServer(s.handler(at.name, at.addr.Addr().Is6()), s.log)
+	l.serving.Go(func() {
+		err := srv.Serve(ln)
+		if errors.Is(err, http.ErrServerClosed) {
+			return
+		}
+		s.log.Warn("health check node port is served no more, will open it again", "service", at.name, "addr", at.addr, "err", err)
+		select {
+		case l.dead <- dead{at, srv}:
+		case <-ctx.Done():
+		}
+	})
 	return srv
 }
 
@@ -155,19 +168,16 @@ func (s *Services) Ports() []string {
 	return out
 }
 
-func (c *service) set(hc plan.HealthCheck) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ipv4, c.ipv6 = hc.IPv4, hc.IPv6
-}
-
-func (c *service) count(v6 bool) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// count is looked up for every request, so that a listener that outlives its
+// Service, or waits for the Service to come back, never tells of an old state.
+func (s *Services) count(name objects.Name, v6 bool) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hc := s.checks[name]
 	if v6 {
-		return c.ipv6
+		return hc.IPv6
 	}
-	return c.ipv4
+	return hc.IPv4
 }
 
 // body is what kube-proxy writes, byte for byte.
@@ -182,14 +192,14 @@ const body = `{
 
 // handler answers any path: 200 with local ready endpoints and a healthy proxy,
 // 503 otherwise.
-func (s *Services) handler(svc *service, v6 bool) http.HandlerFunc {
+func (s *Services) handler(name objects.Name, v6 bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		n, healthy := svc.count(v6), s.healthy()
+		n, healthy := s.count(name, v6), s.healthy()
 		h := w.Header()
 		h.Set("Content-Type", "application/json")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Load-Balancing-Endpoint-Weight", strconv.Itoa(n))
 		w.WriteHeader(code(n > 0 && healthy))
-		fmt.Fprintf(w, body, svc.name.Namespace, svc.name.Name, n, healthy)
+		fmt.Fprintf(w, body, name.Namespace, name.Name, n, healthy)
 	}
 }

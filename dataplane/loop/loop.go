@@ -54,7 +54,11 @@ type Loop struct {
 	dirty   map[objects.Name]bool // guarded by mu; Services not applied yet
 	node    bool                  // guarded by mu; the Node is not applied yet
 	started bool                  // guarded by mu; the first changes are in
-	status  Status                // guarded by mu
+
+	// statusMu is taken for moments only, and after mu where both are: probes
+	// must not wait while a plan of all Services is built.
+	statusMu sync.Mutex
+	status   Status // guarded by statusMu
 
 	// Only Run touches the rest.
 	applied plan.Plan
@@ -69,8 +73,9 @@ type Status struct {
 	// Waiting is when the oldest change that is not applied came in; zero if
 	// there is none.
 	Waiting time.Time
-	// Leaving: the node is going away (KEP-3836).
-	Leaving bool
+	// Ineligible: the own Node is unknown, or going away (KEP-3836). No load
+	// balancer should send here.
+	Ineligible bool
 }
 
 // New makes a Loop that does nothing before Run.
@@ -81,6 +86,7 @@ func New(cfg Config) *Loop {
 		dirty:   map[objects.Name]bool{},
 		applied: plan.Plan{Services: map[objects.Name]plan.Service{}},
 		checks:  map[objects.Name]plan.HealthCheck{},
+		status:  Status{Ineligible: true},
 	}
 }
 
@@ -96,26 +102,34 @@ func (l *Loop) Handle(changes []objects.Change) {
 		}
 		l.node = l.node || node
 	}
-	if l.snap.Node != nil {
-		l.status.Leaving = l.snap.Node.Leaving
-	} else if !l.started {
+	if l.snap.Node == nil && !l.started {
 		l.cfg.Logger.Warn("own node is not known yet; node ports are not served before it is")
 	}
 	l.started = true
-	if l.status.Waiting.IsZero() {
-		l.status.Waiting = time.Now()
-	}
+	ineligible := l.snap.Node == nil || l.snap.Node.Leaving
+	l.tell(func(s *Status) {
+		s.Ineligible = ineligible
+		if s.Waiting.IsZero() {
+			s.Waiting = time.Now()
+		}
+	})
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Status is safe to call at any time.
+// Status is safe to call at any time, and never waits for a plan or the kernel.
 func (l *Loop) Status() Status {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.statusMu.Lock()
+	defer l.statusMu.Unlock()
 	return l.status
+}
+
+func (l *Loop) tell(change func(*Status)) {
+	l.statusMu.Lock()
+	defer l.statusMu.Unlock()
+	change(&l.status)
 }
 
 // The delays between attempts after a failure.
@@ -167,12 +181,14 @@ func (l *Loop) round(ctx context.Context) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.status.Applied = time.Now()
-	if len(l.dirty) == 0 && !l.node {
-		l.status.Waiting = time.Time{}
-	} else {
-		l.status.Waiting = begin // what is left came after this round began
-	}
+	left := len(l.dirty) > 0 || l.node
+	l.tell(func(s *Status) {
+		s.Applied = time.Now()
+		s.Waiting = time.Time{}
+		if left {
+			s.Waiting = begin // what is left came after this round began
+		}
+	})
 	return true
 }
 
@@ -183,7 +199,10 @@ func (l *Loop) collect() (old, new *plan.Plan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.known && len(l.dirty) == 0 && !l.node {
-		return nil, nil // a retry took it along
+		// A retry took it along, or the change was none. Under mu: nothing can
+		// have come since.
+		l.tell(func(s *Status) { s.Waiting = time.Time{} })
+		return nil, nil
 	}
 	node := l.applied.Node
 	if l.node {

@@ -194,13 +194,62 @@ func TestNodeLeaving(t *testing.T) {
 		w.take()
 		l.Handle([]objects.Change{{Gone: &objects.Gone{Kind: objects.KindNode, Name: objects.Name{Name: "here"}}}})
 		want(t, w, "0s change set=0 gone=0 of 0")
-		if !l.Status().Leaving {
+		if !l.Status().Ineligible {
 			t.Error("the status does not say that the node leaves")
 		}
 		l.Handle([]objects.Change{node()})
 		synctest.Wait()
-		if l.Status().Leaving {
+		if l.Status().Ineligible {
 			t.Error("the node is back, and the status says that it leaves")
 		}
 	})
+}
+
+// A node without its Node object is for no load balancer: not before the first
+// objects, and not if they come without it.
+func TestNodeMissing(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		if !l.Status().Ineligible {
+			t.Error("eligible before anything is known")
+		}
+		l.Handle([]objects.Change{svc(1)})
+		want(t, w, "0s complete set=1 gone=0 of 1", "0s checks 0 at 0")
+		if s := l.Status(); !s.Ineligible || s.Applied.IsZero() {
+			t.Errorf("status %+v, want the rules applied and the node ineligible", s)
+		}
+		l.Handle([]objects.Change{node()})
+		synctest.Wait()
+		if l.Status().Ineligible {
+			t.Error("the Node is there, and the status does not say so")
+		}
+	})
+}
+
+// A change that changes nothing, or that an earlier round took along, does not
+// wait for anything.
+func TestNothingWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		l.Handle([]objects.Change{node(), svc(1)})
+		synctest.Wait()
+		w.take()
+		l.Handle([]objects.Change{{}})
+		want(t, w)
+		if s := l.Status(); !s.Waiting.IsZero() {
+			t.Errorf("status %+v waits for nothing", s)
+		}
+	})
+}
+
+// Status answers while a plan is built, which is under the mutex of the objects.
+func TestStatusDoesNotWait(t *testing.T) {
+	l := New(Config{Logger: slog.New(slog.DiscardHandler)})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	got := make(chan Status, 1)
+	go func() { got <- l.Status() }()
+	select {
+	case <-got:
+	case <-time.After(5 * time.Second):
+		t.Error("no status while the objects are locked")
+	}
 }

@@ -28,6 +28,7 @@ type Target struct {
 	netns int          // const after New
 
 	conn *netlink.Conn // nil until needed, and after an error
+	room int           // bytes a batch may have on conn
 	// The rest mirrors the kernel while synced is true.
 	synced   bool
 	node     []Element
@@ -85,11 +86,22 @@ func (t *Target) forget() {
 	_ = t.Close() // a broken connection is not used again
 }
 
-// batchElements is the size at which a large change is split, between two
-// frontends: each of them still changes as a whole.
+// batchElements is the number of elements written (deleted or added) at which a
+// large change is split, between two frontends: each of them still changes as a
+// whole.
 const batchElements = 4000
 
+// full tells whether a change is to be split here. Half of the room is kept for
+// the frontend that was added last.
+func full(b *batch, o *ops, room int) bool {
+	writes, bytes := o.size()
+	return writes >= batchElements || bytes+b.bytes() >= room/2
+}
+
 func (t *Target) change(c plan.Changes) error {
+	if err := t.dial(); err != nil {
+		return err
+	}
 	b, o := &batch{}, newOps()
 	if c.Node != nil {
 		node := nodeElements(*c.Node)
@@ -165,7 +177,7 @@ func (t *Target) needClasses(b *batch, f plan.Frontend) {
 }
 
 func (t *Target) sendIfLarge(b **batch, o **ops) error {
-	if (*o).len() < batchElements {
+	if !full(*b, *o, t.room) {
 		return nil
 	}
 	err := t.send(*b, *o)
@@ -181,6 +193,9 @@ func (t *Target) send(b *batch, o *ops) error {
 	if err := t.dial(); err != nil {
 		return err
 	}
+	if n := b.bytes(); n > t.room {
+		return fmt.Errorf("a batch of %d bytes does not fit the netfilter socket's buffer of %d; raise the sysctl net.core.wmem_max", n, t.room)
+	}
 	return b.send(t.conn)
 }
 
@@ -192,9 +207,33 @@ func (t *Target) dial() error {
 	if err != nil {
 		return err
 	}
-	t.conn = conn
+	room, err := granted(conn)
+	if err != nil {
+		_ = conn.Close()
+		return err
+	}
+	t.conn, t.room = conn, room
 	return nil
 }
+
+// granted is the largest message a socket takes, which may be far less than what
+// it was asked to (net.core.wmem_max).
+func granted(conn *netlink.Conn) (int, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, fmt.Errorf("use netfilter socket: %w", err)
+	}
+	var size int
+	var failed error
+	err = raw.Control(func(fd uintptr) { size, failed = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF) })
+	if err := errors.Join(err, failed); err != nil {
+		return 0, fmt.Errorf("read the netfilter socket's buffer size: %w", err)
+	}
+	return size - sendOverhead, nil
+}
+
+// sendOverhead is what netlink_sendmsg keeps of a buffer for itself.
+const sendOverhead = 32
 
 // socketBuffer has room for the largest batch and for the errors that may answer it.
 const socketBuffer = 8 << 20

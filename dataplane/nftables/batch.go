@@ -24,6 +24,21 @@ type batch struct {
 
 func (b *batch) empty() bool { return len(b.msgs) == 0 }
 
+// The sizes of what send puts around the data.
+const (
+	messageHeader = unix.NLMSG_HDRLEN
+	batchFrame    = 2 * (messageHeader + 4) // begin and end, each with a struct nfgenmsg
+)
+
+// bytes is the size of what send sends.
+func (b *batch) bytes() int {
+	n := batchFrame
+	for _, m := range b.msgs {
+		n += messageHeader + (len(m.Data)+3)&^3
+	}
+	return n
+}
+
 func (b *batch) add(f family, typ uint16, flags netlink.HeaderFlags, attrs []byte) {
 	b.msgs = append(b.msgs, netlink.Message{
 		Header: netlink.Header{

@@ -76,7 +76,10 @@
 //
 // The Target mirrors the kernel's elements in memory and writes differences. At
 // the start, and after any error, it reads the tables back once and writes what
-// differs; it never flushes. Tables of an incompatible version are replaced.
+// differs; it never flushes. If others write to nftables during that dump it is
+// made again. Tables are replaced only if the kernel refuses our constant rules
+// beside them, as those of an incompatible version; after any other error they
+// stay as they are, and the next Apply reads them back again.
 //
 // # Limits
 //
@@ -84,6 +87,15 @@
 // destination after a burst (icmp_ratelimit). UDP connections that conntrack
 // remembers keep their endpoint until they end, also when it is gone: deleting
 // them is not part of this package. The SCTP port of a Service has no rules.
+//
+// A host where other programs change nftables all the time, faster than our
+// tables can be read, delays a start or a repair: the dump is given up after
+// five attempts and left to the next Apply. Replacing the tables of an
+// incompatible version is one transaction only as far as the new content fits
+// one batch: some 4000 elements written, or half of the socket's send buffer,
+// which is 16 MiB with NET_ADMIN in the initial user namespace and otherwise
+// bounded by net.core.wmem_max. A single frontend that does not fit is refused
+// with an error that says so.
 //
 // Needs Linux 5.9 (reject in prerouting; concatenations are older) and
 // NET_ADMIN in the network namespace. Not safe for concurrent use.

@@ -1,6 +1,7 @@
 package nftables
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -17,8 +18,71 @@ type state struct {
 	elements map[elementID]string
 }
 
-// dump reads the tables back. Tables that are not there are an empty state.
+// dumpTries bounds the dumps that are begun anew because somebody wrote to
+// nftables meanwhile. The caller tries again later.
+const dumpTries = 5
+
+// dump reads the tables back. Tables that are not there are an empty state. A
+// dump takes many messages, and a transaction of anybody in between (the kernel
+// marks it NLM_F_DUMP_INTR, which the library does not show) may make it miss
+// elements: the kernel's generation tells, and the dump is made again.
 func dump(netns int) (*state, error) {
+	conn, err := dial(netns)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return steady(func() (uint32, error) { return generation(conn) }, func() (*state, error) { return dumpOnce(netns) })
+}
+
+// steady repeats a dump until no generation began while it was made.
+func steady(generation func() (uint32, error), dump func() (*state, error)) (*state, error) {
+	before, err := generation()
+	if err != nil {
+		return nil, err
+	}
+	for range dumpTries {
+		out, failed := dump()
+		after, err := generation()
+		if err != nil {
+			return nil, err
+		}
+		if after == before {
+			return out, failed
+		}
+		before = after
+	}
+	return nil, fmt.Errorf("nftables changed during each of %d dumps", dumpTries)
+}
+
+// generation counts the transactions of the namespace.
+func generation(conn *netlink.Conn) (uint32, error) {
+	replies, err := conn.Execute(netlink.Message{
+		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETGEN), Flags: netlink.Request},
+		Data:   nfgen(0, 0),
+	})
+	if err != nil {
+		return 0, fmt.Errorf("ask for the generation of nftables: %w", err)
+	}
+	for _, m := range replies {
+		if len(m.Data) < 4 {
+			continue
+		}
+		d, err := netlink.NewAttributeDecoder(m.Data[4:])
+		if err != nil {
+			return 0, fmt.Errorf("read the generation of nftables: %w", err)
+		}
+		d.ByteOrder = binary.BigEndian
+		for d.Next() {
+			if d.Type() == unix.NFTA_GEN_ID {
+				return d.Uint32(), nil
+			}
+		}
+	}
+	return 0, errors.New("ask for the generation of nftables: no answer")
+}
+
+func dumpOnce(netns int) (*state, error) {
 	out := &state{elements: map[elementID]string{}}
 	conn, err := lib.New(lib.WithNetNSFd(netns), lib.WithSockOptions(widen))
 	if err != nil {

@@ -14,6 +14,9 @@ import (
 type ops struct {
 	was map[elementID]*string // before the first change; nil: absent
 	now map[elementID]*string
+
+	writes int // elements deleted and added, at most
+	bytes  int // their size in messages, at most
 }
 
 func newOps() *ops {
@@ -25,6 +28,7 @@ func (o *ops) del(e Element) {
 		o.was[e.id] = &e.val
 	}
 	o.now[e.id] = nil
+	o.count(e)
 }
 
 func (o *ops) add(e Element) {
@@ -32,6 +36,7 @@ func (o *ops) add(e Element) {
 		o.was[e.id] = nil
 	}
 	o.now[e.id] = &e.val
+	o.count(e)
 }
 
 // replace goes from one list of elements to another.
@@ -57,7 +62,24 @@ func (o *ops) replace(old, new []Element) {
 	}
 }
 
-func (o *ops) len() int { return len(o.was) }
+// count adds a deletion or an addition: an element replaced is both. One taken
+// back stays counted, which only splits a batch earlier.
+func (o *ops) count(e Element) {
+	const attr, flags = 4, 8
+	o.writes++
+	o.bytes += attr + flags + 2*attr + (len(e.id.key)+3)&^3
+	if e.val != "" {
+		o.bytes += 2*attr + (len(e.val)+3)&^3
+	}
+}
+
+// size bounds what write will put into a batch: the number of elements and their
+// bytes, with the messages around them.
+func (o *ops) size() (writes, bytes int) {
+	const perList = 128 // of one message: headers, names of table and set
+	lists := min(o.writes, int(setCount)*4+o.writes/perMessage)
+	return o.writes, o.bytes + lists*perList
+}
 
 // lists are the deletions and additions, sorted, so that a batch is the same
 // for the same change.

@@ -1,6 +1,7 @@
 package nftables
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -11,25 +12,53 @@ import (
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
-// takeOver makes the tables those of the plan, whatever they hold. Tables that
-// another version left with sets of other types cannot be taken over; they are
-// replaced.
+// takeOver makes the tables those of the plan, whatever they hold.
 func (t *Target) takeOver(p *plan.Plan) error {
-	defer t.dropUnlessSynced()
 	present, err := dump(t.netns)
 	if err != nil {
 		return fmt.Errorf("read back nftables: %w", err)
 	}
-	err = t.reconcile(p, present, false)
+	return t.takeOverFrom(p, present)
+}
+
+// takeOverFrom starts from what a dump showed. Tables that another version left
+// with sets or chains of other types cannot be taken over; these alone are
+// replaced. After any other error (somebody wrote to the tables since the dump,
+// the kernel is out of memory) the rules in place are good ones: they stay, and
+// the next Apply dumps again.
+func (t *Target) takeOverFrom(p *plan.Plan, present *state) error {
+	defer t.dropUnlessSynced()
+	err := t.reconcile(p, present, false)
 	if err != nil && len(present.tables) > 0 {
-		t.log.Warn("tables cannot be taken over, replacing them", "err", err)
-		_ = t.Close()
-		err = t.reconcile(p, present, true)
+		if refusal := t.refusal(); refusal != nil {
+			t.log.Warn("tables of an incompatible version cannot be taken over, replacing them", "err", refusal)
+			err = t.reconcile(p, present, true)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("set up nftables: %w", err)
 	}
 	t.synced = true
+	return nil
+}
+
+// refusal sends the constant part by itself, which changes nothing in tables that
+// are ours, and returns the kernel's error if it says that what is there is of
+// another kind.
+func (t *Target) refusal() error {
+	_ = t.Close() // errors of the failed batch may still wait there
+	b := &batch{}
+	t.constant(b)
+	err := t.send(b, newOps())
+	if err == nil {
+		return nil
+	}
+	_ = t.Close()
+	for _, kind := range []error{unix.EEXIST, unix.EINVAL, unix.EOPNOTSUPP, unix.EBUSY} {
+		if errors.Is(err, kind) {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -47,6 +76,9 @@ func (t *Target) reconcile(p *plan.Plan, present *state, replace bool) error {
 	t.chains = map[familyClass]bool{}
 	left := maps.Clone(present.elements)
 	b, o := &batch{}, newOps()
+	if err := t.dial(); err != nil {
+		return err
+	}
 	if replace {
 		clear(left)
 		for _, f := range present.tables {

@@ -121,6 +121,9 @@ func FromEndpointSlice(s *discoveryv1.EndpointSlice) (out EndpointSlice, ok bool
 	}
 	var errs []error
 	for _, p := range s.Ports {
+		if p.Port == nil {
+			continue // "not restricted": legal, and nothing a proxy could forward to
+		}
 		port, err := fromSlicePort(p)
 		if err != nil {
 			errs = append(errs, err)
@@ -142,6 +145,7 @@ func FromEndpointSlice(s *discoveryv1.EndpointSlice) (out EndpointSlice, ok bool
 	return out, true, err
 }
 
+// fromSlicePort needs a port with a number.
 func fromSlicePort(p discoveryv1.EndpointPort) (SlicePort, error) {
 	var out SlicePort
 	if p.Name != nil {
@@ -155,8 +159,8 @@ func fromSlicePort(p discoveryv1.EndpointPort) (SlicePort, error) {
 	if out.Protocol, err = fromProtocol(proto); err != nil {
 		return SlicePort{}, fmt.Errorf("port %q: %w", out.Name, err)
 	}
-	if p.Port == nil || *p.Port < 1 || *p.Port > 65535 {
-		return SlicePort{}, fmt.Errorf("port %q: no usable number", out.Name)
+	if *p.Port < 1 || *p.Port > 65535 {
+		return SlicePort{}, fmt.Errorf("port %q: number %d out of range", out.Name, *p.Port)
 	}
 	out.Port = uint16(*p.Port)
 	return out, nil
@@ -179,7 +183,7 @@ func fromEndpoint(e discoveryv1.Endpoint, family discoveryv1.AddressType) (Endpo
 		return Endpoint{}, fmt.Errorf("endpoint %s cannot be forwarded to", addr)
 	}
 	out := Endpoint{Addr: addr, Ready: isTrue(e.Conditions.Ready, true)}
-	out.Serving = isTrue(e.Conditions.Serving, out.Ready)
+	out.Serving = isTrue(e.Conditions.Serving, true)
 	out.Terminating = isTrue(e.Conditions.Terminating, false)
 	if e.NodeName != nil {
 		out.Node = *e.NodeName

@@ -119,8 +119,9 @@ type SlicePort struct {
 	Port     uint16
 }
 
-// Endpoint is one backend. The API's absent conditions are resolved: ready
-// unless said otherwise, serving as ready, not terminating.
+// Endpoint is one backend. The API's absent conditions are resolved: ready and
+// serving unless said otherwise, not terminating (discovery/v1
+// EndpointConditions).
 type Endpoint struct {
 	Addr        netip.Addr
 	Node        string

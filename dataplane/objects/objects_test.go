@@ -50,7 +50,7 @@ func TestFromEndpointSlice(t *testing.T) {
 	label := map[string]string{discoveryv1.LabelServiceName: "svc"}
 	in := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "svc-1", Labels: label}, AddressType: discoveryv1.AddressTypeIPv4,
-		Ports: []discoveryv1.EndpointPort{{Port: ptr(int32(80))}, {Name: ptr("none")}},
+		Ports: []discoveryv1.EndpointPort{{Port: ptr(int32(80))}, {Name: ptr("unrestricted")}, {Name: ptr("zero"), Port: ptr(int32(0))}},
 		Endpoints: []discoveryv1.Endpoint{
 			{Addresses: []string{"10.0.0.1"}},
 			{Addresses: []string{"10.0.0.2"}, NodeName: ptr("n"), Conditions: discoveryv1.EndpointConditions{Ready: ptr(false), Serving: ptr(true), Terminating: ptr(true)}},
@@ -66,13 +66,16 @@ func TestFromEndpointSlice(t *testing.T) {
 		Endpoints: []Endpoint{
 			{Addr: netip.MustParseAddr("10.0.0.1"), Ready: true, Serving: true},
 			{Addr: netip.MustParseAddr("10.0.0.2"), Node: "n", Serving: true, Terminating: true},
-			{Addr: netip.MustParseAddr("10.0.0.3")},
+			{Addr: netip.MustParseAddr("10.0.0.3"), Serving: true},
 		},
 	}
 	if diff := cmp.Diff(want, got, sameNetip()); diff != "" || !ok {
 		t.Errorf("slice (-want +got), ok %t:\n%s", ok, diff)
 	}
-	for _, word := range []string{`"none"`, "fd00::1", "127.0.0.1", "169.254.169.254"} {
+	if err != nil && strings.Contains(err.Error(), "unrestricted") {
+		t.Errorf("error %v complains about a port without a number, which the API allows", err)
+	}
+	for _, word := range []string{`"zero"`, "fd00::1", "127.0.0.1", "169.254.169.254"} {
 		if err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("error %v does not name %s", err, word)
 		}

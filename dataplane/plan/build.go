@@ -68,7 +68,7 @@ func (b *builder) frontends(vip netip.Addr, port objects.ServicePort) []Frontend
 	local := b.usable(onlyLocal(eps, b.node))
 	internal := Frontend{
 		Key:     Key{Kind: ClusterIP, IPv6: vip.Is6(), Addr: vip, Protocol: port.Protocol, Port: port.Port},
-		Outside: b.route(b.svc.Internal, cluster, local),
+		Outside: route(b.svc.Internal, Drop, cluster, local),
 	}
 	internal.Outside.Masquerade = b.offCluster(vip.Is6())
 	out := []Frontend{internal}
@@ -78,10 +78,10 @@ func (b *builder) frontends(vip netip.Addr, port objects.ServicePort) []Frontend
 	}
 	np := Frontend{
 		Key:     Key{Kind: NodePort, IPv6: vip.Is6(), Protocol: port.Protocol, Port: port.NodePort},
-		Outside: b.route(b.svc.External, cluster, local),
+		Outside: route(b.svc.External, b.opt.NoLocal, cluster, local),
 	}
 	if b.svc.External == objects.Local {
-		inside := b.route(objects.Cluster, cluster, local)
+		inside := route(objects.Cluster, b.opt.NoLocal, cluster, local)
 		inside.Masquerade = MasqNode
 		np.Inside = &inside
 	} else {
@@ -99,8 +99,10 @@ func (b *builder) offCluster(v6 bool) Masquerade {
 	return KeepSource
 }
 
-// route applies a traffic policy to the usable endpoints.
-func (b *builder) route(policy objects.Policy, cluster, local []Endpoint) Route {
+// route applies a traffic policy to the usable endpoints. noLocal is for a policy
+// of Local when all are elsewhere; for internal traffic it is Drop, whatever the
+// options say (KEP-2086).
+func route(policy objects.Policy, noLocal Action, cluster, local []Endpoint) Route {
 	use := cluster
 	if policy == objects.Local {
 		use = local
@@ -109,7 +111,7 @@ func (b *builder) route(policy objects.Policy, cluster, local []Endpoint) Route 
 	case len(use) > 0:
 		return Route{Action: Forward, Endpoints: use}
 	case len(cluster) > 0:
-		return Route{Action: b.opt.NoLocal}
+		return Route{Action: noLocal}
 	}
 	return Route{Action: Reject}
 }

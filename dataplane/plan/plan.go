@@ -33,7 +33,9 @@ type Options struct {
 	// Node is the own node's name: an endpoint is local if it names it.
 	Node        string
 	Terminating Terminating
-	NoLocal     Action
+	// NoLocal is what external policy Local does when all endpoints are
+	// elsewhere: Drop or Reject. Internal policy Local always drops (KEP-2086).
+	NoLocal Action
 	// ClusterCIDRs are the pod networks of the whole cluster. A packet to a
 	// ClusterIP from elsewhere is masqueraded, so that its answer comes back
 	// through this node. Without a CIDR of a family, none of that family is.
@@ -55,9 +57,8 @@ const (
 // Action is what happens to a new connection.
 type Action string
 
-// The actions. Drop and Reject are also the two values of Options.NoLocal: what
-// a policy of Local does when all endpoints are elsewhere. kube-proxy drops,
-// Cilium refuses, and a client sees a very different failure.
+// The actions. Drop and Reject are also the two values of Options.NoLocal:
+// kube-proxy drops, Cilium refuses, and a client sees a very different failure.
 const (
 	Forward Action = "forward"
 	Drop    Action = "drop"

@@ -52,10 +52,17 @@ type Watcher struct {
 	mu      sync.Mutex
 	synced  bool             // guarded by mu
 	pending []objects.Change // guarded by mu; what came before synced
+	said    map[about]string // guarded by mu; the last complaint about an object
+}
+
+// about is the object of a complaint.
+type about struct {
+	kind objects.Kind
+	name objects.Name
 }
 
 // New makes a Watcher that does nothing before Run.
-func New(cfg Config) *Watcher { return &Watcher{cfg: cfg} }
+func New(cfg Config) *Watcher { return &Watcher{cfg: cfg, said: map[about]string{}} }
 
 // Run watches until ctx ends.
 func (w *Watcher) Run(ctx context.Context) error {
@@ -122,32 +129,63 @@ func (w *Watcher) note(c ...objects.Change) {
 	w.cfg.Sink(c)
 }
 
-// complain tells about an object that is used only in part. It is an Event, for
-// the object's owner, and a line in the log, for the node's.
-func (w *Watcher) complain(obj runtime.Object, err error) {
+type object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// judge tells about an object that is used only in part, once for as long as the
+// reason stays the same: slices are updated all the time. It is an Event, for the
+// object's owner, and a line in the log, for the node's.
+func (w *Watcher) judge(kind objects.Kind, obj object, err error) {
+	at := aboutOf(kind, obj)
+	if err == nil {
+		w.forget(at)
+		return
+	}
+	text := err.Error()
+	w.mu.Lock()
+	known := w.said[at] == text
+	w.said[at] = text
+	w.mu.Unlock()
+	if known {
+		return
+	}
 	w.cfg.Logger.Warn("object used only in part", "err", err)
-	w.cfg.Events.Event(obj, corev1.EventTypeWarning, "UnusableFields", err.Error())
+	w.cfg.Events.Event(obj, corev1.EventTypeWarning, "UnusableFields", text)
+}
+
+func aboutOf(kind objects.Kind, o metav1.Object) about {
+	return about{kind, objects.Name{Namespace: o.GetNamespace(), Name: o.GetName()}}
+}
+
+func (w *Watcher) forget(at about) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.said, at)
+}
+
+// gone forgets the complaints about an object and notes its end.
+func (w *Watcher) gone(kind objects.Kind, o metav1.Object, service objects.Name) {
+	w.forget(aboutOf(kind, o))
+	w.note(gone(kind, o, service))
 }
 
 func (w *Watcher) services() cache.ResourceEventHandler {
 	set := func(s *corev1.Service) {
 		out, err := objects.FromService(s)
-		if err != nil {
-			w.complain(s, err)
-		}
+		w.judge(objects.KindService, s, err)
 		w.note(objects.Change{Service: &out})
 	}
 	return handler(set, nil, func(s *corev1.Service) {
-		w.note(gone(objects.KindService, s, objects.Name{}))
+		w.gone(objects.KindService, s, objects.Name{})
 	})
 }
 
 func (w *Watcher) slices() cache.ResourceEventHandler {
 	set := func(s *discoveryv1.EndpointSlice) {
 		out, ok, err := objects.FromEndpointSlice(s)
-		if err != nil {
-			w.complain(s, err)
-		}
+		w.judge(objects.KindSlice, s, err)
 		if ok {
 			w.note(objects.Change{Slice: &out})
 		}
@@ -158,7 +196,7 @@ func (w *Watcher) slices() cache.ResourceEventHandler {
 		}
 	}
 	return handler(set, moved, func(s *discoveryv1.EndpointSlice) {
-		w.note(gone(objects.KindSlice, s, serviceOf(s)))
+		w.gone(objects.KindSlice, s, serviceOf(s))
 	})
 }
 
@@ -170,9 +208,7 @@ func (w *Watcher) nodes() cache.ResourceEventHandler {
 	var last *objects.Node // a Node changes every few seconds, in what is not of interest
 	set := func(n *corev1.Node) {
 		out, err := objects.FromNode(n)
-		if err != nil {
-			w.complain(n, err)
-		}
+		w.judge(objects.KindNode, n, err)
 		if last == nil || !last.Equal(out) {
 			last = &out
 			w.note(objects.Change{Node: &out})
@@ -180,7 +216,7 @@ func (w *Watcher) nodes() cache.ResourceEventHandler {
 	}
 	return handler(set, nil, func(n *corev1.Node) {
 		last = nil
-		w.note(gone(objects.KindNode, n, objects.Name{}))
+		w.gone(objects.KindNode, n, objects.Name{})
 	})
 }
 

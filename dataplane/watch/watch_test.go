@@ -196,3 +196,37 @@ func TestUnusableObject(t *testing.T) {
 		t.Error("no event")
 	}
 }
+
+// One Event for as long as the reason stays the same, however often the object
+// is updated; another reason is another Event, and so is the old one come back.
+func TestComplainOnce(t *testing.T) {
+	events := record.NewFakeRecorder(10)
+	bad := func(label string, addrs ...string) *discoveryv1.EndpointSlice {
+		s := slice("a-1", "a")
+		s.Labels["version"] = label
+		for _, a := range addrs {
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}})
+		}
+		return s
+	}
+	client := fake.NewClientset(bad("0", "127.0.0.1"), node("here"))
+	got := run(t, client, events)
+	next(t, got)
+	for i, s := range []*discoveryv1.EndpointSlice{
+		bad("1", "127.0.0.1"), bad("2", "127.0.0.1"), bad("3", "127.0.0.2"), bad("4"), bad("5", "127.0.0.2"),
+	} {
+		if _, err := client.DiscoveryV1().EndpointSlices("ns").Update(t.Context(), s, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(i, err)
+		}
+		next(t, got)
+	}
+	close(events.Events)
+	var told []string
+	for e := range events.Events {
+		_, after, _ := strings.Cut(e, "endpoint 127")
+		told = append(told, "127"+strings.Fields(after)[0])
+	}
+	if text := strings.Join(told, " "); text != "127.0.0.1 127.0.0.2 127.0.0.2" {
+		t.Errorf("events about %s, want one for each new reason: 127.0.0.1 127.0.0.2 127.0.0.2", text)
+	}
+}

@@ -10,12 +10,33 @@ import (
 	"github.com/docker/docker/api/types/filters"
 )
 
-// Event is a load balancer's container that started or ended.
+// Kind is what happened to a container.
+type Kind int
+
+const (
+	Started Kind = iota + 1
+	Ended
+	Removed // it may have been ended for long
+)
+
+// Event is something that happened to a load balancer's container.
 type Event struct {
 	Name    string
 	Service string
-	Started bool   // else it ended
-	Detail  string // exit code
+	Kind    Kind
+	At      time.Time // Docker's stamp: after an interruption events come late
+	Detail  string    // exit code
+}
+
+func kindOf(a events.Action) Kind {
+	switch a {
+	case events.ActionStart:
+		return Started
+	case events.ActionDie:
+		return Ended
+	default:
+		return Removed
+	}
 }
 
 // Watch calls f for each event, in order, until ctx ends. After an
@@ -24,7 +45,7 @@ func (d *Docker) Watch(ctx context.Context, f func(Event)) {
 	since := time.Now()
 	for ctx.Err() == nil {
 		args := d.filter()
-		for _, e := range []events.Action{events.ActionStart, events.ActionDie} {
+		for _, e := range []events.Action{events.ActionStart, events.ActionDie, events.ActionDestroy} {
 			args.Add("event", string(e))
 		}
 		args.Add("type", string(events.ContainerEventType))
@@ -48,7 +69,8 @@ func (d *Docker) follow(ctx context.Context, args filters.Args, since time.Time,
 			f(Event{
 				Name:    m.Actor.Attributes["name"],
 				Service: m.Actor.Attributes[labelService],
-				Started: m.Action == events.ActionStart,
+				Kind:    kindOf(m.Action),
+				At:      time.Unix(0, m.TimeNano),
 				Detail:  exitDetail(m),
 			})
 		case <-errs:

@@ -43,19 +43,29 @@ func (r Row) Judge(s Settings) Word {
 		return Invalid
 	case judged:
 		return Pass
-	case r.Own && r.Mode == Ignore && !s.Nominal && r.blind():
+	case !r.probes(s):
+		return Info
+	case r.Predicted == nil:
+		return Invalid
+	case r.blind():
 		return Blind
 	}
 	return Info
+}
+
+// probes reports whether the row shows that the harness sees losses: it must
+// lose what the model says. Without a prediction it shows nothing.
+func (r Row) probes(s Settings) bool { return r.Own && r.Mode == Ignore && !s.Nominal }
+
+// unpredicted reports rollouts that count, and that no model vouches for.
+func (r Row) unpredicted(s Settings) bool {
+	return r.probes(s) && r.Predicted == nil && len(r.Rollouts) > 0
 }
 
 // blind: fewer losses than any phase of the load balancer's checks explains. A
 // band of another number of rollouts proves nothing and is taken as blindness.
 func (r Row) blind() bool {
 	p := r.Predicted
-	if p == nil {
-		return false
-	}
 	return p.Rollouts != len(r.Rollouts) || float64(r.Lost()) < p.Band999.Low
 }
 

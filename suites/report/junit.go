@@ -31,9 +31,11 @@ type junitProblem struct {
 }
 
 // junit has one case per row: FAIL is a failure, blind and invalid are errors.
+// A run that ended early has one more, an error: rows that were never begun are
+// in no summary, and those that were may all be good.
 func junit(s Summary) ([]byte, error) {
 	suite := junitSuite{
-		Name: "plumbline " + clean(s.Scenario), Tests: len(s.Rows),
+		Name:  "plumbline " + clean(s.Scenario),
 		Time:  fmt.Sprintf("%.3f", s.Finished.Sub(s.Started).Seconds()),
 		Stamp: s.Started.UTC().Format("2006-01-02T15:04:05"),
 	}
@@ -57,11 +59,29 @@ func junit(s Summary) ([]byte, error) {
 		}
 		suite.Cases = append(suite.Cases, c)
 	}
+	if p := runProblem(s); p != "" {
+		suite.Errors++
+		suite.Cases = append(suite.Cases, junitCase{
+			Class: "plumbline." + clean(s.Scenario), Name: "run", Error: &junitProblem{Message: p, Type: string(Invalid)},
+		})
+	}
+	suite.Tests = len(suite.Cases)
 	b, err := xml.MarshalIndent(suite, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("render junit.xml: %w", err)
 	}
 	return append([]byte(xml.Header), append(b, '\n')...), nil
+}
+
+// runProblem is why the run as a whole could not be judged, if so.
+func runProblem(s Summary) string {
+	switch {
+	case s.Error != "":
+		return "the run ended early: " + errorText(s.Error)
+	case len(s.Rows) == 0:
+		return "no row was run"
+	}
+	return ""
 }
 
 func problem(r Row, s Settings) string {
@@ -71,8 +91,11 @@ func problem(r Row, s Settings) string {
 	case Blind:
 		return fmt.Sprintf("lost only %d requests: less than the model's 99.9 %% band allows", r.Lost())
 	}
-	if r.Error != "" {
-		return clean(r.Error)
+	switch {
+	case r.Error != "":
+		return errorText(r.Error)
+	case r.unpredicted(s) && len(r.Rollouts) >= r.Wanted:
+		return noPrediction
 	}
 	return fmt.Sprintf("%d of %s could be judged", len(r.Rollouts), plural(r.Wanted, "rollout"))
 }

@@ -53,12 +53,12 @@ func rollout(number, lost int) verdict.Rollout {
 		Classes: map[verdict.Class]int{verdict.OK: 1999 - lost, verdict.OKSlow: 1},
 		Causes:  map[verdict.Cause]int{},
 		Latency: verdict.Quantiles{N: 2000 - lost, P50: 0.002, P90: 0.003, P99: 0.01, Max: 0.3},
-		Harness: verdict.Harness{Late: verdict.Quantiles{N: 2000, P99: 0.0014}, ControlSent: 400, Joined: 2000},
+		Harness: verdict.Harness{Late: verdict.Quantiles{N: 2000, P99: 0.0014}, ControlSent: 400, Connected: 2000, Joined: 2000},
 		Reconstruction: verdict.Reconstruction{
 			Possible: true, Lost: 0.995 * float64(lost), DeadNode: 0.995 * float64(lost), Residual: 0.005 * float64(lost), Within: true,
 		},
 		Sensitivity: []verdict.AtTimeout{{Timeout: 0.5, Lost: lost + 1}, {Timeout: 10, Lost: lost, Slow: 1, Censored: lost}},
-		Observed:    verdict.Observed{OldNode: "n1", NewNode: "n2", HCNPDown: ptr(0.2), LBDown: ptr(5.2), LBUp: ptr(1.2), Gone: ptr(12)},
+		Observed:    verdict.Observed{OldNode: "n1", NewNode: "n2", HCNPDown: ptr(0.2), LBDown: ptr(5.2), HCNPUp: ptr(0.15), LBUp: ptr(1.2), Gone: ptr(12), Removal: ptr(5), Admission: ptr(1.05)},
 		Series: verdict.Series{From: -5, To: 15, Changes: []verdict.Change{
 			{T: -6, Kind: record.KindPod, State: "ready", Node: "n1", Pod: evil},
 			{T: -6, Kind: record.KindServer, State: "UP", Node: "n1"},
@@ -288,7 +288,11 @@ func TestExitCode(t *testing.T) {
 		{"ignore row loses too little", []Row{own(Fallback, 0), with(own(Ignore, 194), band(1, 195))}, nil, 2, Blind},
 		{"ignore row loses too much", []Row{with(own(Ignore, 999), band(1, 195))}, nil, 0, Info},
 		{"ignore row, band of other rollouts", []Row{with(own(Ignore, 300), band(3, 195))}, nil, 2, Blind},
-		{"ignore row without a model", []Row{own(Ignore, 0)}, nil, 0, Info},
+		{"ignore row without a model", []Row{own(Fallback, 0), own(Ignore, 0)}, nil, 2, Invalid},
+		{"ignore row without a model, not even run", []Row{own(Ignore)}, nil, 2, Invalid},
+		{"anecdote without a model", []Row{own(Ignore, 0)}, func(s *Summary) { s.Settings.Nominal = true }, 0, Info},
+		{"baseline without a model", []Row{own(Fallback, 0), with(own(Ignore, 0), base)}, nil, 0, Info},
+		{"fallback without a model", []Row{own(Fallback, 0)}, nil, 0, Pass},
 		{"anecdote", []Row{with(own(Ignore, 1), band(1, 195))}, func(s *Summary) { s.Settings.Nominal = true }, 0, Info},
 		{"baseline loses", []Row{own(Fallback, 0), with(own(Fallback, 50), base)}, nil, 0, Info},
 		{"baseline below a band", []Row{with(with(own(Ignore, 1), band(1, 195)), base)}, nil, 0, Info},
@@ -314,6 +318,93 @@ func TestExitCode(t *testing.T) {
 				t.Errorf("completed: exit %d, rows %+v; want word %s", done.ExitCode, done.Rows, tc.word)
 			}
 		})
+	}
+}
+
+// TestRunInJUnit: a run that ended early is not green because its rows are.
+func TestRunInJUnit(t *testing.T) {
+	good := func(edit func(*Summary)) Summary {
+		s := sample()
+		s.Rows = s.Rows[:2]
+		edit(&s)
+		return s
+	}
+	for _, tc := range []struct {
+		name                  string
+		s                     Summary
+		tests, fails, errored int
+		message               string // of the case "run"
+	}{
+		{"to its end", good(func(*Summary) {}), 2, 0, 0, ""},
+		{"ended early", good(func(s *Summary) { s.Error = errors.Join(errors.New("remove x"), errors.New("interrupted")).Error() }), 3, 0, 1,
+			"the run ended early: remove x; interrupted"},
+		{"before its first row", good(func(s *Summary) { s.Rows, s.Error = nil, "no cluster" }), 1, 0, 1, "the run ended early: no cluster"},
+		{"no rows and no word why", good(func(s *Summary) { s.Rows = nil }), 1, 0, 1, "no row was run"},
+		{"and a row that lost", good(func(s *Summary) { s.Rows[0].Rollouts[0].Lost, s.Error = 1, "interrupted" }), 3, 1, 1, "the run ended early: interrupted"},
+		{"no prediction", good(func(s *Summary) { s.Rows[1].Predicted = nil }), 2, 0, 1, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b, err := junit(tc.s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got junitSuite
+			if err := xml.Unmarshal(b, &got); err != nil {
+				t.Fatal(err)
+			}
+			if got.Tests != tc.tests || got.Failures != tc.fails || got.Errors != tc.errored || len(got.Cases) != tc.tests {
+				t.Errorf("tests %d (%d cases), failures %d, errors %d; want %d, %d, %d",
+					got.Tests, len(got.Cases), got.Failures, got.Errors, tc.tests, tc.fails, tc.errored)
+			}
+			message := ""
+			for _, c := range got.Cases {
+				if c.Name == "run" && c.Error != nil {
+					message = c.Error.Message
+				}
+			}
+			if message != tc.message {
+				t.Errorf("message %q, want %q", message, tc.message)
+			}
+		})
+	}
+}
+
+// TestErrorsOnOneLine: errors.Join puts each error on a line of its own; a
+// table, a note and an attribute have but one.
+func TestErrorsOnOneLine(t *testing.T) {
+	joined := errors.Join(errors.New("rollout 2: interrupted"), errors.New("remove kube-proxy:\n\n\tstill there\x1b[2J\r"))
+	s := sample()
+	s.Rows[1].Error, s.Error = joined.Error(), joined.Error()
+	const want = "rollout 2: interrupted; remove kube-proxy:; still there [2J"
+	var b bytes.Buffer
+	if err := Table(&b, Complete(s)); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"\n- plumb-nftables ignore+drop: not run to its end: " + want + "\n", "\n- the run ended early: " + want + "\n",
+	} {
+		if !strings.Contains(b.String(), line) {
+			t.Errorf("the table lacks %q:\n%s", line, b.String())
+		}
+	}
+	if got := problem(s.Rows[1], s.Settings); got != want {
+		t.Errorf("junit message %q, want %q", got, want)
+	}
+}
+
+// TestUnpredictedNote: who reads that a row is invalid reads why.
+func TestUnpredictedNote(t *testing.T) {
+	s := sample()
+	s.Rows[1].Predicted = nil
+	var b bytes.Buffer
+	if err := Table(&b, Complete(s)); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "- plumb-nftables ignore+drop: "+noPrediction) || strings.Count(b.String(), noPrediction) != 1 {
+		t.Errorf("no note, or one too many, about the missing prediction:\n%s", b.String())
+	}
+	if got := problem(s.Rows[1], s.Settings); got != noPrediction {
+		t.Errorf("junit message %q", got)
 	}
 }
 

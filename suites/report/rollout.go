@@ -10,7 +10,7 @@ import (
 func rolloutColumns() []string {
 	return []string{
 		"rollout", "sent", "lost", "slow", "window", "outage", "reconstructed", "residual",
-		"503 after", "LB down after", "LB up at", "old pod gone", "latency p50 / p99 / max", "p99 late", "classes", "causes", "note",
+		"503 after", "LB down after", "LB up at", "503 to DOWN", "200 to UP", "old pod gone", "latency p50 / p99 / max", "p99 late", "classes", "causes", "note",
 	}
 }
 
@@ -39,7 +39,7 @@ func rolloutCells(v verdict.Rollout) []string {
 	return []string{
 		fmt.Sprint(v.Number), fmt.Sprint(v.Sent), fmt.Sprint(v.Lost), fmt.Sprint(v.Slow),
 		secs(v.LongestWindow), secs(v.LongestOutage), rec, res,
-		opt(o.HCNPDown), opt(o.LBDown), opt(o.LBUp), opt(o.Gone), latency(v.Latency),
+		opt(o.HCNPDown), opt(o.LBDown), opt(o.LBUp), opt(o.Removal), opt(o.Admission), opt(o.Gone), latency(v.Latency),
 		fmt.Sprintf("%.1f ms", v.Harness.Late.P99*1e3), list(sorted(classes)), list(sorted(causes)), clean(note),
 	}
 }

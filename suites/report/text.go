@@ -198,13 +198,15 @@ func prefixed(prefix, s string) string {
 	return prefix + s
 }
 
+const noPrediction = "the model gave no prediction: whether the harness sees every loss cannot be told"
+
 // notes are what the table has no room for, one line each.
 func notes(s Summary) []string {
 	var out []string
 	for _, r := range s.Rows {
 		name := clean(r.Name)
 		if r.Error != "" {
-			out = append(out, name+": not run to its end: "+clean(r.Error))
+			out = append(out, name+": not run to its end: "+errorText(r.Error))
 		}
 		if c := r.Causes(); len(c) > 0 {
 			out = append(out, name+": causes of the losses: "+list(c))
@@ -221,12 +223,15 @@ func notes(s Summary) []string {
 		if n := len(r.Rollouts); n < r.Wanted {
 			out = append(out, fmt.Sprintf("%s: %d of %s could be judged", name, n, plural(r.Wanted, "rollout")))
 		}
+		if r.unpredicted(s.Settings) {
+			out = append(out, name+": "+noPrediction)
+		}
 		if r.Judge(s.Settings) == Blind {
 			out = append(out, fmt.Sprintf("%s: lost %d, and no phase of the checks loses that few: the harness does not see what it should", name, r.Lost()))
 		}
 	}
-	if s.Error != "" {
-		out = append(out, "the run ended early: "+clean(s.Error))
+	if p := runProblem(s); p != "" {
+		out = append(out, p)
 	}
 	return out
 }
@@ -265,6 +270,18 @@ func clean(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// errorText is clean for an error, which errors.Join spreads over lines: what
+// stood on lines of its own is parted by semicolons.
+func errorText(s string) string {
+	var parts []string
+	for line := range strings.SplitSeq(s, "\n") {
+		if line = strings.TrimSpace(clean(line)); line != "" {
+			parts = append(parts, line)
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // cleanLines is clean, and keeps line ends.

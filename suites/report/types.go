@@ -99,7 +99,7 @@ type Row struct {
 	Rollouts []verdict.Rollout `json:"rollouts"`          // counted
 	Invalid  []verdict.Rollout `json:"invalid,omitempty"` // run, shown, not counted
 
-	Predicted *model.Prediction `json:"predicted,omitempty"` // of len(Rollouts) rollouts together; nil: no model
+	Predicted *model.Prediction `json:"predicted,omitempty"` // of len(Rollouts) rollouts together; nil: no model, and an own ignore row cannot be judged
 	Error     string            `json:"error,omitempty"`     // the row could not be run (to its end)
 	Word      Word              `json:"word"`                // set by Write
 	Sequence  string            `json:"sequence,omitempty"`  // E1-E3: what the client saw, one line per probe
@@ -113,5 +113,5 @@ const (
 	Fail    Word = "FAIL"    // an own fallback row that lost more
 	Info    Word = "info"    // informs only
 	Blind   Word = "blind"   // an own ignore row lost less than the model allows: the harness does not see
-	Invalid Word = "invalid" // not enough rollouts that may be believed
+	Invalid Word = "invalid" // not enough rollouts that may be believed, or none could be held against the model
 )

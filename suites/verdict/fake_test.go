@@ -54,26 +54,36 @@ const (
 	slowBy    = 500 * time.Millisecond
 	missBy    = 1250 * time.Millisecond
 	lbConnect = 2 * time.Second // longer than the client waits
+
+	// patience bounds every connection of the fakes. The script needs a tenth.
+	patience = 30 * time.Second
 )
 
+// Each connection is closed after limit, and all are at the end of the test: a
+// test against the fakes can fail, and never hang.
 type fake struct {
 	t       *testing.T
 	script  func(seq int) act
+	limit   time.Duration
 	lb      *net.TCPListener
 	pods    map[string]*net.TCPListener
 	refused string // an address where nothing listens
 	silent  string // an address that drops SYNs
 	wg      sync.WaitGroup
 
-	mu    sync.Mutex // guards conns
-	conns []record.Conn
+	mu      sync.Mutex // guards the fields below
+	conns   []record.Conn
+	open    map[net.Conn]bool
+	ended   bool // nothing may be opened any more
+	overdue int  // connections that were closed for their age
 }
 
 func nodeOf(seq int) string { return []string{"n1", "n2"}[seq%2] }
 
-func newFake(t *testing.T, script func(int) act) *fake {
+func newFake(t *testing.T, limit time.Duration, script func(int) act) *fake {
 	t.Helper()
-	f := &fake{t: t, script: script, pods: map[string]*net.TCPListener{}}
+	f := &fake{t: t, limit: limit, script: script, pods: map[string]*net.TCPListener{}, open: map[net.Conn]bool{}}
+	t.Cleanup(f.end)
 	for _, node := range []string{"n1", "n2"} {
 		l := listenTCP(t)
 		f.pods[node] = l
@@ -106,21 +116,68 @@ func (f *fake) accept(l *net.TCPListener, handle func(*net.TCPConn)) {
 				return
 			}
 			f.wg.Go(func() {
-				defer c.Close()
+				defer f.hold(c)()
 				handle(c)
 			})
 		}
 	})
 }
 
-// finish ends the fakes and returns the LB's log.
-func (f *fake) finish() []record.Conn {
-	f.lb.Close()
+// hold bounds a connection's life; what it returns ends it.
+func (f *fake) hold(c net.Conn) (release func()) {
+	timer := time.AfterFunc(f.limit, func() {
+		f.mu.Lock()
+		f.overdue++
+		f.mu.Unlock()
+		c.Close()
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open[c] = true
+	if f.ended {
+		c.Close()
+	}
+	return func() {
+		timer.Stop()
+		c.Close()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.open, c)
+	}
+}
+
+// finish waits until the fakes are done and returns the LB's log, or an error
+// if a connection had to be ended for its age.
+func (f *fake) finish() ([]record.Conn, error) {
+	f.stopListening()
+	f.wg.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.overdue > 0 {
+		return nil, fmt.Errorf("%d connections to the fakes were still open after %s", f.overdue, f.limit)
+	}
+	return f.conns, nil
+}
+
+// end closes whatever is open and waits for the rest.
+func (f *fake) end() {
+	f.stopListening()
+	f.mu.Lock()
+	f.ended = true
+	for c := range f.open {
+		c.Close()
+	}
+	f.mu.Unlock()
+	f.wg.Wait()
+}
+
+func (f *fake) stopListening() {
+	if f.lb != nil { // the test may have ended before
+		f.lb.Close()
+	}
 	for _, l := range f.pods {
 		l.Close()
 	}
-	f.wg.Wait()
-	return f.conns
 }
 
 func readSeq(c net.Conn) (int, bool) {
@@ -178,7 +235,7 @@ func (f *fake) balance(c *net.TCPConn) {
 	if err != nil {
 		return
 	}
-	defer up.Close()
+	defer f.hold(up)()
 	log.DialMS, log.Term = 0, "--"
 	f.wg.Go(func() { // a client that gives up ends the connection to the pod
 		io.Copy(io.Discard, c)
@@ -244,8 +301,7 @@ func (f *fake) delivered(c *net.TCPConn) {
 	}
 	for left := 1; left > 0; time.Sleep(50 * time.Millisecond) {
 		if err := raw.Control(func(fd uintptr) { left, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }); err != nil {
-			f.t.Error(err)
-			return
+			return // closed for its age, which finish reports
 		}
 	}
 }
@@ -268,7 +324,7 @@ func silentPeer(t *testing.T) (addr string, wake func()) {
 		t.Fatal(err)
 	}
 	addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(sa.(*unix.SockaddrInet4).Port)).String()
-	blocker, err := net.Dial("tcp", addr) // a backlog of 0 holds one connection
+	blocker, err := net.DialTimeout("tcp", addr, patience) // a backlog of 0 holds one connection
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,6 +343,7 @@ func silentPeer(t *testing.T) (addr string, wake func()) {
 			if err != nil {
 				return
 			}
+			c.SetDeadline(time.Now().Add(patience))
 			if seq, ok := readSeq(c); ok { // the blocker sends nothing
 				answer(t, c, "200 OK", server.Answer{Seq: seq, Node: "n1"})
 			}

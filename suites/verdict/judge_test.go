@@ -394,12 +394,28 @@ func TestSeries(t *testing.T) {
 	in.Settings.Limits = DefaultLimits()
 	in.Settings.Limits.Samples = 100
 	s := Judge(in).Series
-	n := map[bool]int{}
+	lost, sampled, full := 0, map[string]int{}, map[string]int{}
 	for _, p := range s.Points {
-		n[p.Class.Lost()]++
+		if p.Class.Lost() {
+			lost++
+		} else {
+			sampled[p.Node]++
+		}
 	}
-	if n[true] != 300 || n[false] != 100 {
-		t.Errorf("%d losses and %d successes, want 300 and 100", n[true], n[false])
+	in.Settings.Limits.Samples = 1 << 20
+	for _, p := range Judge(in).Series.Points {
+		if !p.Class.Lost() {
+			full[p.Node]++
+		}
+	}
+	if lost != 300 || len(sampled) != len(full) {
+		t.Errorf("%d losses and successes of %v, want 300 and of every node in %v", lost, sampled, full)
+	}
+	step := (full["n1"] + full["n2"] + 99) / 100
+	for node, n := range full { // the same part of each node's, and none lost by parity
+		if want := (n + step - 1) / step; sampled[node] != want {
+			t.Errorf("node %s: %d successes sampled of %d, want %d", node, sampled[node], n, want)
+		}
 	}
 	if s.From != -5 || s.To != 14.99 || len(s.Changes) != len(in.Events) {
 		t.Errorf("from %v to %v, %d changes", s.From, s.To, len(s.Changes))

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/netip"
@@ -56,13 +57,17 @@ func (a act) orServe() act {
 // live is what the probe records against the fakes.
 func live(t *testing.T) Input {
 	t.Helper()
-	f := newFake(t, func(seq int) act { return script(seq).orServe() })
+	f := newFake(t, patience, func(seq int) act { return script(seq).orServe() })
 	cfg := probe.Config{
 		Stream: record.Main, Rate: 100, Seed: 7, Deadline: 1500 * time.Millisecond,
 		Target: f.lb.Addr().(*net.TCPAddr).AddrPort(),
 	}
 	in := Input{Attempts: attempts(t, cfg, liveAttempts)}
-	in.Conns = f.finish()
+	conns, err := f.finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Conns = conns
 	in.Control = []record.Attempt{good(nil)}
 	in.Settings = Settings{
 		Rollout: 1, Rate: 100, Timeout: time.Second, Deadline: cfg.Deadline, Nodes: []string{"n1", "n2"},
@@ -124,6 +129,59 @@ func TestLive(t *testing.T) {
 	if r := Judge(in); !r.Valid || r.Harness.Joined != liveAttempts {
 		t.Errorf("valid %v %v, %d in the LB's log", r.Valid, r.Reasons, r.Harness.Joined)
 	}
+}
+
+// TestFakesEnd: a client that never hangs up holds neither finish nor the end
+// of the test, whether its request stalls or never comes.
+func TestFakesEnd(t *testing.T) {
+	request := "GET /?seq=%d HTTP/1.1\r\n\r\n"
+	dial := func(t *testing.T, f *fake, text string) {
+		c, err := net.Dial("tcp", f.lb.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		io.WriteString(c, text)
+	}
+	within := func(t *testing.T, what string, f func()) {
+		t.Helper()
+		done := make(chan struct{})
+		go func() { defer close(done); f() }()
+		select {
+		case <-done:
+		case <-time.After(patience):
+			t.Fatalf("%s hangs", what)
+		}
+	}
+	for name, text := range map[string]string{"silent": "", "stalled": fmt.Sprintf(request, 0)} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t, 200*time.Millisecond, func(int) act { return stall })
+			dial(t, f, text)
+			within(t, "finish", func() {
+				for !f.busy() {
+					time.Sleep(time.Millisecond)
+				}
+				if _, err := f.finish(); err == nil {
+					t.Error("a connection that outlived its limit went unnoticed")
+				}
+			})
+			f = newFake(t, time.Hour, func(int) act { return stall })
+			dial(t, f, text)
+			within(t, "end", func() {
+				for !f.busy() {
+					time.Sleep(time.Millisecond)
+				}
+				f.end()
+			})
+		})
+	}
+}
+
+// busy reports whether a connection was accepted.
+func (f *fake) busy() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.open)+len(f.conns) > 0
 }
 
 // TestEveryActIsPlayed: the script leaves nothing out.

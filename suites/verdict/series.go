@@ -21,11 +21,13 @@ func series(out []outcome, events []record.Event, samples int, rel func(int64) f
 		}
 	}
 	step := max(1, (n+max(samples, 1)-1)/max(samples, 1))
-	i := 0
+	// Counted per node: round robin alternates, and every k-th of all would show
+	// one node only.
+	seen := map[string]int{}
 	for _, o := range out {
 		if plain(o.class) {
-			i++
-			if (i-1)%step != 0 {
+			seen[o.node]++
+			if (seen[o.node]-1)%step != 0 {
 				continue
 			}
 		}

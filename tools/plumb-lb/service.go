@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/cloud-provider/controllers/service"
 	"k8s.io/cloud-provider/service/helpers"
@@ -132,7 +132,11 @@ func (s *server) run(ctx context.Context) error {
 			return nil
 		}
 	}
-	if err := s.provider.Sweep(ctx, wanted(services)); err != nil {
+	all, err := services.List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("list the Services: %w", err)
+	}
+	if err := s.provider.Sweep(ctx, wanted(all)); err != nil {
 		return fmt.Errorf("look after the load balancers that run: %w", err)
 	}
 	s.log.Info("serving", "cluster", s.opts.cluster, "network", s.opts.network, "ranges", s.opts.ranges, "profile", s.opts.profile.String())
@@ -140,18 +144,17 @@ func (s *server) run(ctx context.Context) error {
 	return nil
 }
 
-// wanted says whether the service controller still has something to do for a
-// load balancer: serve its Service or clean up after it (the finalizer).
-func wanted(services corelisters.ServiceLister) func(service, uid string) bool {
-	return func(key, uid string) bool {
-		namespace, name, _ := strings.Cut(key, "/")
-		svc, err := services.Services(namespace).Get(name)
-		if err != nil || string(svc.UID) != uid {
-			return false
-		}
+// wanted are the Services that the service controller still has something to
+// do for: to serve them or to clean up after them (the finalizer).
+func wanted(all []*v1.Service) []*v1.Service {
+	var out []*v1.Service
+	for _, svc := range all {
 		wants := svc.Spec.Type == v1.ServiceTypeLoadBalancer && svc.Spec.LoadBalancerClass == nil
-		return wants || helpers.HasLBFinalizer(svc)
+		if wants || helpers.HasLBFinalizer(svc) {
+			out = append(out, svc)
+		}
 	}
+	return out
 }
 
 // clearStatus takes the address off a Service that is refused.

@@ -3,7 +3,9 @@
 // in the node's network namespace, and get, list and watch of those objects.
 //
 // The rules stay when it exits; --cleanup removes them. --init-only does what
-// needs more than NET_ADMIN (sysctls) and exits: it is for an init container.
+// needs more than NET_ADMIN (sysctls, and loading conntrack if they are not there
+// before) and exits: it is for an init container. Give it the agent's
+// --cluster-cidr too: IPv6 forwarding is switched on only for IPv6 pods.
 package main
 
 import (
@@ -12,11 +14,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"k8s.io/klog/v2"
+
+	"github.com/plumbline/plumbline/dataplane/nftables"
 )
 
 // version is set by the linker.
@@ -63,7 +69,8 @@ func act(ctx context.Context, opt options, log *slog.Logger) error {
 	case opt.cleanup:
 		return b.clean()
 	case opt.initOnly:
-		return writeSysctls("/proc/sys", log)
+		v6 := slices.ContainsFunc(opt.plan.ClusterCIDRs, func(p netip.Prefix) bool { return p.Addr().Is6() })
+		return writeSysctls("/proc/sys", v6, func() error { return nftables.LoadConntrack(0) }, log)
 	}
 	client, err := newClient(opt.kubeconfig)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -39,7 +40,11 @@ func TestCommandLine(t *testing.T) {
 		{"--node-name n --terminating-endpoints maybe", 2, `--terminating-endpoints "maybe": give fallback or ignore`},
 		{"--node-name n --no-local-endpoints forward", 2, `--no-local-endpoints "forward": give drop or reject`},
 		{"--node-name n --cluster-cidr 10.244.0.0/16,10.245.0.0", 2, `--cluster-cidr "10.245.0.0": not a network`},
-		{"--node-name n --healthz-bind-address 10256", 2, `--healthz-bind-address "10256": not an address`},
+		{"--node-name n --healthz-bind-address 10256", 2, `--healthz-bind-address "10256": not an IP address`},
+		{"--node-name n --healthz-bind-address 127.0.0.1:99999", 2, `"127.0.0.1:99999": not an IP address and a port from 1 to 65535`},
+		{"--node-name n --healthz-bind-address 127.0.0.1:0", 2, `a port from 1 to 65535`},
+		{"--node-name n --healthz-bind-address 127.0.0.1:http", 2, `a port from 1 to 65535`},
+		{"--node-name n --healthz-bind-address localhost:10256", 2, `not an IP address`},
 		{"--init-only --cleanup", 2, "contradict each other"},
 		{"--node-name n extra", 2, `unexpected argument "extra"`},
 		{"--nodename n", 2, "-nodename; see --help"},
@@ -89,18 +94,40 @@ func TestSysctls(t *testing.T) {
 		}
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	if err := writeSysctls(root, log); err == nil || !strings.Contains(err.Error(), "nf_conntrack_tcp_be_liberal") {
-		t.Errorf("without conntrack: %v, want the sysctl named", err)
+	const liberal, forwarding = "net/netfilter/nf_conntrack_tcp_be_liberal", "net/ipv6/conf/all/forwarding"
+	is := func(path, want string) {
+		t.Helper()
+		got, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil || strings.TrimSpace(string(got)) != want {
+			t.Errorf("%s is %q, %v; want %s", path, got, err, want)
+		}
 	}
-	write("net/netfilter/nf_conntrack_tcp_be_liberal", "0")
+	nothing := func() error { return nil }
+	refused := errors.New("operation not permitted")
+	for _, load := range []func() error{nothing, func() error { return refused }} {
+		err := writeSysctls(root, false, load, log)
+		if err == nil || !strings.Contains(err.Error(), "nf_conntrack_tcp_be_liberal is not there") || !strings.Contains(err.Error(), "module nf_conntrack") {
+			t.Errorf("without conntrack: %v, want the sysctl and the module named", err)
+		}
+		if load() != nil && !errors.Is(err, refused) {
+			t.Errorf("got %v, want the reason %v in it", err, refused)
+		}
+	}
 	write("net/ipv4/ip_forward", "1")
-	if err := writeSysctls(root, log); err != nil {
-		t.Errorf("without IPv6: %v", err)
+	if err := writeSysctls(root, true, func() error { write(liberal, "0"); return nil }, log); err != nil {
+		t.Errorf("without IPv6, and with conntrack loaded on demand: %v", err)
 	}
-	got, err := os.ReadFile(filepath.Join(root, "net/netfilter/nf_conntrack_tcp_be_liberal"))
-	if err != nil || string(got) != "1" {
-		t.Errorf("be_liberal is %q, %v", got, err)
+	is(liberal, "1")
+	write(forwarding, "0")
+	again := func() error { t.Error("conntrack is loaded though it is there"); return nil }
+	if err := writeSysctls(root, false, again, log); err != nil {
+		t.Error(err)
 	}
+	is(forwarding, "0")
+	if err := writeSysctls(root, true, again, log); err != nil {
+		t.Error(err)
+	}
+	is(forwarding, "1")
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/plumbline/plumbline/dataplane/plan"
@@ -45,10 +46,10 @@ func parse(args []string, env func(string) string) (options, error) {
 	fs.StringVar(&o.backend, "backend", "nftables", "dataplane: "+strings.Join(backendNames(), ", "))
 	fs.StringVar(&cidrs, "cluster-cidr", "", "pod networks of the whole cluster, `list` separated by commas; packets to a ClusterIP from elsewhere are masqueraded")
 	fs.StringVar(&terminating, "terminating-endpoints", string(plan.Fallback), "without a ready endpoint: fallback (use serving, terminating ones, KEP-1669) or ignore (as before Kubernetes 1.26)")
-	fs.StringVar(&noLocal, "no-local-endpoints", string(plan.Drop), "under traffic policy Local, when all endpoints are elsewhere: drop or reject")
+	fs.StringVar(&noLocal, "no-local-endpoints", string(plan.Drop), "under external traffic policy Local, when all endpoints are elsewhere: drop or reject")
 	fs.StringVar(&o.healthz, "healthz-bind-address", "[::]:10256", "`address` of /healthz and /livez; [::] serves IPv4 too, empty: none")
 	fs.TextVar(&o.level, "log-level", slog.LevelInfo, "debug, info, warn or error")
-	fs.BoolVar(&o.initOnly, "init-only", false, "write the sysctls that the agent itself has no right to, and exit")
+	fs.BoolVar(&o.initOnly, "init-only", false, "write the sysctls that the agent itself has no right to (for IPv6 only with an IPv6 --cluster-cidr), and exit")
 	fs.BoolVar(&o.cleanup, "cleanup", false, "remove everything this backend put into the kernel, and exit")
 	fs.BoolVar(&o.version, "version", false, "print the version and exit")
 	if err := fs.Parse(args); err != nil {
@@ -94,14 +95,31 @@ func (o *options) check(cidrs, terminating, noLocal string) error {
 		o.plan.ClusterCIDRs = append(o.plan.ClusterCIDRs, p.Masked())
 	}
 	if o.healthz != "" {
-		if _, _, err := net.SplitHostPort(o.healthz); err != nil {
-			return fmt.Errorf("--healthz-bind-address %q: not an address such as [::]:10256", o.healthz)
+		if !bindAddress(o.healthz) {
+			return fmt.Errorf("--healthz-bind-address %q: not an IP address and a port from 1 to 65535, such as [::]:10256", o.healthz)
 		}
 	}
 	if o.node == "" && !o.initOnly && !o.cleanup {
 		return errors.New("--node-name is not given and $NODE_NAME is empty; name the Node this runs on")
 	}
 	return nil
+}
+
+// bindAddress tells whether a text is an IP address, or nothing for all of them,
+// and the number of a port.
+func bindAddress(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return false
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return false
+	}
+	if host == "" {
+		return true
+	}
+	_, err = netip.ParseAddr(host)
+	return err == nil
 }
 
 func backendNames() []string { return slices.Sorted(maps.Keys(backends())) }

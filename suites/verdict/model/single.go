@@ -29,9 +29,9 @@ import (
 // duration of its own check. What counts is the offset of the checks less the
 // time between the two changes they detect, modulo I, and over a short series
 // it hardly moves, however much the restarts are spread over the interval.
-// The mean of D and its bounds do not depend on it where both windows are fully
-// exposed (F >= 2, R = 1); the deviation does. Of one rollout at lambda = 100,
-// I = 2 s:
+// Min and Max hold for every offset, and where both windows are fully exposed
+// (F >= 2, R = 1) the mean is the same for all; the deviation is not. Of one
+// rollout under Ignore at lambda = 100, I = 2 s:
 //
 //	offset I/2     sqrt(1/2) of the independent one   28.9
 //	independent    (lambda/2) I sqrt(1/12 + 1/12)     40.8

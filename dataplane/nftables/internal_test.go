@@ -1,0 +1,231 @@
+package nftables
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	lib "github.com/google/nftables"
+	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
+	"github.com/plumbline/plumbline/fixtures/netns"
+)
+
+// some is a plan of n ClusterIPs with k endpoints each; base tells the endpoints
+// of one plan from those of another.
+func some(n, k int, base byte) *plan.Plan {
+	p := &plan.Plan{Services: map[objects.Name]plan.Service{}}
+	for i := range n {
+		f := plan.Frontend{
+			Key:     plan.Key{Kind: plan.ClusterIP, Addr: netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)}), Protocol: objects.TCP, Port: 80},
+			Outside: plan.Route{Action: plan.Forward},
+		}
+		for j := range k {
+			f.Outside.Endpoints = append(f.Outside.Endpoints, plan.Endpoint{Addr: netip.AddrFrom4([4]byte{10, base, byte(i >> 8), byte(i)}), Port: uint16(8000 + j)})
+		}
+		p.Services[objects.Name{Namespace: "ns", Name: fmt.Sprint(i)}] = plan.Service{Frontends: []plan.Frontend{f}}
+	}
+	return p
+}
+
+func newTest(t *testing.T, ns *netns.NS) *Target {
+	target := New(Config{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), NetNS: ns.FD()})
+	t.Cleanup(func() { _ = target.Close() })
+	return target
+}
+
+// write sends a batch that is not the Target's.
+func write(t *testing.T, ns *netns.NS, fill func(*batch)) {
+	t.Helper()
+	conn, err := dial(ns.FD())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	b := &batch{}
+	fill(b)
+	if err := b.send(conn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func chains(t *testing.T, ns *netns.NS) string {
+	t.Helper()
+	conn, err := lib.New(lib.WithNetNSFd(ns.FD()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := conn.ListChainsOfTableFamily(lib.TableFamilyIPv4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, c := range all {
+		out = append(out, c.Name)
+	}
+	return strings.Join(out, " ")
+}
+
+// Somebody else deletes an element between the dump and the batch: an error, and
+// the tables stand. The next Apply repairs.
+func TestForeignDeleteDoesNotReplace(t *testing.T) {
+	ns := netns.ForTest(t, "meddle")
+	before, after := some(3, 2, 1), some(2, 2, 1)
+	if err := newTest(t, ns).takeOver(before); err != nil {
+		t.Fatal(err)
+	}
+	present, err := dump(ns.FD())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := plan.Key{Kind: plan.ClusterIP, Addr: netip.MustParseAddr("10.96.0.2"), Protocol: objects.TCP, Port: 80}
+	id := elementID{set: setServices, key: frontendKey(gone)}
+	val, ok := present.elements[id]
+	if !ok {
+		t.Fatalf("%v is not in the kernel", gone)
+	}
+	write(t, ns, func(b *batch) {
+		b.elements(ipv4(), setServices, unix.NFT_MSG_DELSETELEM, []Element{{id, val}})
+		b.chain(ipv4(), chain{name: "witness", hook: noHook}) // goes if the table is replaced
+	})
+	target := newTest(t, ns)
+	if err := target.takeOverFrom(after, present); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("taking over from an old dump: %v, want ENOENT", err)
+	}
+	if got := chains(t, ns); !strings.Contains(got, "witness") {
+		t.Errorf("the table was replaced; chains: %s", got)
+	}
+	if out, err := Dump(ns.FD()); err != nil || strings.Count(out, "ip services ") != 2 {
+		t.Errorf("kernel after the error, %v:\n%s", err, out)
+	}
+	if err := target.takeOver(after); err != nil {
+		t.Fatal(err)
+	}
+	out, err := Dump(ns.FD())
+	if diff := cmp.Diff(Render(after), out); diff != "" || err != nil {
+		t.Errorf("kernel after the repair (-want +got), %v:\n%s", err, diff)
+	}
+}
+
+// A dump that others wrote into is made again, and given up in the end.
+func TestDumpInterrupted(t *testing.T) {
+	for _, c := range []struct {
+		generations []uint32 // before the first dump and after each; the last repeats
+		dumps       int
+		fails       bool
+	}{
+		{[]uint32{7}, 1, false},
+		{[]uint32{7, 8}, 2, false},
+		{[]uint32{7, 8, 9, 7}, 4, false},
+		{[]uint32{1, 2, 3, 4, 5, 6}, dumpTries, true},
+	} {
+		asked, dumps := 0, 0
+		_, err := steady(func() (uint32, error) {
+			g := c.generations[min(asked, len(c.generations)-1)]
+			asked++
+			return g, nil
+		}, func() (*state, error) { dumps++; return &state{}, nil })
+		if dumps != c.dumps || (err != nil) != c.fails {
+			t.Errorf("generations %v: %d dumps, %v; want %d", c.generations, dumps, err, c.dumps)
+		}
+	}
+	ns := netns.ForTest(t, "gen")
+	conn, err := dial(ns.FD())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	before, err := generation(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, ns, func(b *batch) { b.table(ipv4(), unix.NFT_MSG_NEWTABLE) })
+	if after, err := generation(conn); err != nil || after == before {
+		t.Errorf("generation is %d before a transaction and %d after, %v", before, after, err)
+	}
+}
+
+// An element replaced is a deletion and an addition: both count, in number and
+// in bytes, and the count is no less than what is sent.
+func TestBatchSize(t *testing.T) {
+	for _, n := range []int{1, 100, 5000} {
+		o := newOps()
+		var old, new []Element
+		for i := range n {
+			key := slotKey(frontendKey(plan.Key{Addr: netip.MustParseAddr("fd00::1"), Protocol: objects.TCP, Port: 80}), i)
+			id := elementID{v6: true, set: setServiceSlots, key: key}
+			old = append(old, Element{id, endpointBytes(plan.Endpoint{Addr: netip.MustParseAddr("fd00::2"), Port: 80})})
+			new = append(new, Element{id, endpointBytes(plan.Endpoint{Addr: netip.MustParseAddr("fd00::3"), Port: 80})})
+		}
+		o.replace(old, new)
+		writes, bytes := o.size()
+		b := &batch{}
+		o.write(b)
+		if writes != 2*n {
+			t.Errorf("%d elements replaced count as %d writes, want %d", n, writes, 2*n)
+		}
+		if bytes < b.bytes()-batchFrame || n >= 100 && bytes > 2*b.bytes() {
+			t.Errorf("%d elements replaced: %d bytes expected, %d sent", n, bytes, b.bytes())
+		}
+		if got, want := full(&batch{}, o, 1<<30), 2*n >= batchElements; got != want {
+			t.Errorf("%d elements replaced in a large buffer: split %t, want %t", n, got, want)
+		}
+		if !full(&batch{}, o, b.bytes()) {
+			t.Errorf("%d elements replaced in a buffer of their size: not split", n)
+		}
+	}
+}
+
+// A socket that is granted little takes a large plan nevertheless.
+func TestSmallBuffer(t *testing.T) {
+	ns := netns.ForTest(t, "small")
+	target := newTest(t, ns)
+	narrow := func() {
+		t.Helper()
+		if err := errors.Join(target.dial(), target.conn.SetWriteBuffer(48<<10)); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if target.room, err = granted(target.conn); err != nil || target.room > 100<<10 {
+			t.Fatalf("%d bytes are granted, %v", target.room, err)
+		}
+	}
+	narrow()
+	a, b := some(1500, 3, 1), some(1500, 3, 2)
+	if err := target.Apply(t.Context(), nil, a); err != nil {
+		t.Fatal(err)
+	}
+	narrow()
+	if err := target.Apply(t.Context(), a, b); err != nil { // every slot replaced
+		t.Fatal(err)
+	}
+	out, err := Dump(ns.FD())
+	if diff := cmp.Diff(Render(b), out); diff != "" || err != nil {
+		t.Errorf("kernel (-want +got), %v:\n%s", err, diff)
+	}
+}
+
+// Loading conntrack leaves nothing, and other tables alone.
+func TestLoadConntrack(t *testing.T) {
+	ns := netns.ForTest(t, "load")
+	write(t, ns, func(b *batch) { b.table(ipv4(), unix.NFT_MSG_NEWTABLE) })
+	for range 2 {
+		if err := LoadConntrack(ns.FD()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn, err := lib.New(lib.WithNetNSFd(ns.FD()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := conn.ListTables()
+	if err != nil || len(tables) != 1 || tables[0].Name != TableName {
+		t.Errorf("tables %v, %v; want the one from before alone", tables, err)
+	}
+}

@@ -1,0 +1,83 @@
+package lbprovider
+
+import (
+	"encoding/hex"
+	"errors"
+	"net/netip"
+	"strings"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/lbprovider/instance"
+	"github.com/plumbline/plumbline/lbprovider/lbplan"
+)
+
+// Why there is no load balancer, besides a refusal.
+var (
+	errDeleted = errors.New("its load balancer was deleted")
+	errNone    = errors.New("it has no load balancer")
+)
+
+// memory is what this process knows of one load balancer. It outlives the
+// load balancer: an update that comes late must not bring it back. A process
+// that starts finds the same in Docker and in the API (see sweep).
+type memory struct {
+	op sync.Mutex // held by the one operation that works on the load balancer
+
+	// Guarded by balancer.mu.
+	addrs    []netip.Addr  // reserved; kept until the load balancer is taken down
+	spec     instance.Spec // to start it again; no name: not known
+	goal     lbplan.LB     // what it was last brought to
+	ended    error         // why it must not exist: errDeleted or a refusal; nil: it may
+	reviving bool          // see revive
+	looks    int           // that revive has left
+}
+
+// remembered returns the memory of name; called with mu held.
+func (b *balancer) remembered(name string) *memory {
+	m, ok := b.known[name]
+	if !ok {
+		m = &memory{}
+		b.known[name] = m
+	}
+	return m
+}
+
+// note changes the memory of name.
+func (b *balancer) note(name string, change func(*memory)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change(b.remembered(name))
+}
+
+func (b *balancer) lock(name string) (unlock func()) {
+	b.mu.Lock()
+	m := b.remembered(name)
+	b.mu.Unlock()
+	m.op.Lock()
+	return m.op.Unlock
+}
+
+// due returns the addresses that the load balancer of svc should be at while
+// no container tells; none if it should not exist. svc may be older than what
+// is remembered: the service controller keeps the object of its last sync.
+func (b *balancer) due(svc *v1.Service) (addrs []netip.Addr, ended error) {
+	b.note(b.name(svc), func(m *memory) { addrs, ended = m.addrs, m.ended })
+	if len(addrs) == 0 && ended == nil {
+		addrs = published(svc)
+	}
+	return addrs, ended
+}
+
+const (
+	namePrefix = "plumbline-lb-"
+	nameBytes  = 6 // of the hash
+)
+
+// isName says whether name is one that balancer.name makes.
+func isName(name string) bool {
+	h, ok := strings.CutPrefix(name, namePrefix)
+	raw, err := hex.DecodeString(h)
+	return ok && err == nil && len(raw) == nameBytes && hex.EncodeToString(raw) == h
+}
