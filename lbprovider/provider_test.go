@@ -388,19 +388,6 @@ func TestProviderRestartAdopts(t *testing.T) {
 	}
 }
 
-func dirNames(t *testing.T, dir string) []string {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []string
-	for _, e := range entries {
-		out = append(out, e.Name())
-	}
-	return out
-}
-
 func TestSweepRemovesWhatNobodyWants(t *testing.T) {
 	r := newRig(t)
 	a := newBackend(t, "node-a", "127.78.8.1", true, true)
@@ -514,14 +501,5 @@ func TestLostDirectoryIsMadeAnew(t *testing.T) {
 	}
 	if _, _, err := ask(t.Context(), "", ip, 18188); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestStatus(t *testing.T) {
-	svc := testService()
-	got := status(svc, []netip.Addr{netip.MustParseAddr("127.77.0.9"), netip.MustParseAddr("fd00::9")})
-	if len(got.Ingress) != 2 || got.Ingress[1].IP != "fd00::9" || *got.Ingress[0].IPMode != v1.LoadBalancerIPModeProxy ||
-		len(got.Ingress[0].Ports) != 1 || got.Ingress[0].Ports[0].Port != 18188 || got.Ingress[0].Ports[0].Protocol != v1.ProtocolTCP {
-		t.Errorf("status %+v", got)
 	}
 }

@@ -292,10 +292,11 @@ func (r *Recorder) Instance(e instance.Event) {
 }
 
 // superseded says whether the same server of another container of the Service
-// was heard of after at: then that one's state counts. Called with mu held.
+// is UP or was heard of after at: then that one's state counts. Called with mu
+// held.
 func (r *Recorder) superseded(s server, at time.Time) bool {
 	for o, last := range r.servers {
-		if o.container != s.container && o.service == s.service && o.proxy == s.proxy && o.node == s.node && last.told.After(at) {
+		if o.container != s.container && o.service == s.service && o.proxy == s.proxy && o.node == s.node && (last.up || last.told.After(at)) {
 			return true
 		}
 	}

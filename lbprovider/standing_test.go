@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -216,4 +217,26 @@ func TestNodesChangeDuringFirstRound(t *testing.T) {
 	if err := <-ensured; err != nil {
 		t.Errorf("ensure: %v", err)
 	}
+}
+
+func TestStatus(t *testing.T) {
+	svc := testService()
+	got := status(svc, []netip.Addr{netip.MustParseAddr("127.77.0.9"), netip.MustParseAddr("fd00::9")})
+	if len(got.Ingress) != 2 || got.Ingress[1].IP != "fd00::9" || *got.Ingress[0].IPMode != v1.LoadBalancerIPModeProxy ||
+		len(got.Ingress[0].Ports) != 1 || got.Ingress[0].Ports[0].Port != 18188 || got.Ingress[0].Ports[0].Protocol != v1.ProtocolTCP {
+		t.Errorf("status %+v", got)
+	}
+}
+
+func dirNames(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
 }

@@ -244,7 +244,7 @@ func TestServiceListenerDies(t *testing.T) {
 }
 
 // Nobody holds a connection: it ends with its answer, a large header is refused,
-// and so is one that does not come.
+// and a request has only so long to come in.
 func TestServerLimits(t *testing.T) {
 	srv := newServer(http.NotFoundHandler(), logger(t))
 	if srv.ReadTimeout <= 0 || srv.ReadTimeout > 5*time.Second {

@@ -84,11 +84,6 @@ func measure(ctx context.Context, s scenario.Scenario, o runOptions) error {
 	if len(sum.Rows) == 0 {
 		return err
 	}
-	for _, row := range sum.Rows {
-		if row.Sequence != "" {
-			fmt.Printf("\n%s: what one client saw, in seconds after the deletion of the old pod\n%s", row.Name, row.Sequence)
-		}
-	}
 	fmt.Println()
 	tableErr := report.Table(os.Stdout, sum)
 	fmt.Printf("\nreport: %s\n", filepath.Join(dir, "report.html"))
