@@ -36,6 +36,7 @@ func TestEndOfContainer(t *testing.T) {
 		{"exit of the former container", []step{{old, 1, "UP"}, {next, 4, "UP"}, {old, 2, "exit"}}, []string{"1 UP", "4 UP", "2 exit"}},
 		{"former container ends later", []step{{old, 1, "UP"}, {next, 4, "DOWN"}, {old, 5, "exit"}}, []string{"1 UP", "4 DOWN", "5 exit", "5 DOWN"}},
 		{"former container ends beside the next", []step{{old, 1, "UP"}, {next, 4, "UP"}, {old, 5, "exit"}}, []string{"1 UP", "4 UP", "5 exit"}},
+		{"former container, long out of use, ends", []step{{old, 1, "UP"}, {old, 2, "DOWN"}, {next, 4, "UP"}, {old, 5, "exit"}}, []string{"1 UP", "2 DOWN", "4 UP", "5 exit"}},
 		{"down anyway", []step{{old, 1, "DOWN"}, {old, 2, "exit"}}, []string{"1 DOWN", "2 exit"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -240,3 +240,20 @@ func dirNames(t *testing.T, dir string) []string {
 	}
 	return out
 }
+
+func TestDeleted(t *testing.T) {
+	r := newRig(t)
+	svc := testService()
+	r.ensure(svc, newBackend(t, "node-a", "127.78.10.1", true, true))
+	for range 2 { // the second time there is nothing
+		if err := r.EnsureLoadBalancerDeleted(t.Context(), "test", svc); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names := r.ps.names(); len(names) != 0 {
+		t.Errorf("left %v", names)
+	}
+	if dirs, err := os.ReadDir(r.stateDir); err != nil || len(dirs) != 0 {
+		t.Errorf("left %v, %v", dirs, err)
+	}
+}
