@@ -41,8 +41,8 @@ func run(args []string, getenv func(string) string, stdout, stderr io.Writer) in
 	defer stop()
 	l, err := net.Listen("tcp", fmt.Sprintf(":%d", *port))
 	if err != nil {
-		fmt.Fprintln(stderr, "plumb-echo:", err)
-		return 1
+		fmt.Fprintln(stderr, "plumb-echo:", err) // names the port and why: in use, not allowed
+		return 2
 	}
 	s := server.New(server.Config{
 		Pod: getenv("POD_NAME"), UID: getenv("POD_UID"), Node: getenv("NODE_NAME"),
