@@ -97,6 +97,10 @@
 // bounded by net.core.wmem_max. A single frontend that does not fit is refused
 // with an error that says so.
 //
+// A packet looks up its class and then its endpoint; a change between the two is
+// harmless (slot 0 is the second try), but beyond some ten thousand changes a
+// second several fall between them, and a first SYN may be lost.
+//
 // Needs Linux 5.9 (reject in prerouting; concatenations are older) and
 // NET_ADMIN in the network namespace. Not safe for concurrent use.
 package nftables

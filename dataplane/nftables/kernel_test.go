@@ -342,7 +342,7 @@ func TestNoConnectionLostWhileChanging(t *testing.T) {
 	for _, a := range []string{"10.244.1.2:80", "10.244.1.6:80", "10.244.2.2:80", "10.244.2.3:80"} {
 		serve(t, n, netip.MustParseAddrPort(a))
 	}
-	const clients, connections = 4, 800
+	const clients, connections = 4, 3000
 	var wg sync.WaitGroup
 	for range clients {
 		wg.Go(func() {
