@@ -14,8 +14,8 @@ E2E ?=
 
 build:
 	@mkdir -p bin
-	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./tools/...
-	go test -trimpath -ldflags '$(LDFLAGS)' -c -o bin/disruption.test ./suites/disruption
+	go build -ldflags '$(LDFLAGS)' -o bin/ ./tools/...
+	go test -ldflags '$(LDFLAGS)' -c -o bin/disruption.test ./suites/disruption
 
 host:
 	ci/host/prepare.sh
