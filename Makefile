@@ -32,7 +32,6 @@ e2e: host build
 bench:
 	go test -run '^$$' -bench . -benchmem ./dataplane/... ./suites/...
 
-
 lint:
 	gofmt -l . | (! grep .)
 	go vet ./...
