@@ -170,7 +170,7 @@ func (k *Kind) removeLeftovers(ctx context.Context, cfg kind.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := k.removeContainers(ctx, "io.plumbline.cluster="+cfg.Name); err != nil {
+	if err := k.removeBalancers(ctx); err != nil {
 		return err
 	}
 	for _, other := range names {
@@ -200,9 +200,7 @@ func (k *Kind) openControl(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k.onClose(func(ctx context.Context) error {
-		return k.removeContainers(ctx, "io.plumbline.cluster="+k.opts.Name)
-	})
+	k.onClose(k.removeBalancers)
 	if err := cli.ContainerStart(ctx, made.ID, container.StartOptions{}); err != nil {
 		return err
 	}
@@ -249,13 +247,29 @@ func (k *Kind) openProvider(ctx context.Context) error {
 		Args: []string{
 			"--kubeconfig=" + k.cluster.Config().Kubeconfig(), "--cluster-name=" + k.opts.Name, "--network=" + net.Name,
 			"--lb-range-v4=" + net.V4.LB.String(), "--lb-range-v6=" + net.V6.LB.String(),
-			"--image=" + haproxyImage, "--profile=" + k.opts.Profile, "--state-dir=" + filepath.Join(StateDir, "lb"),
+			"--image=" + haproxyImage, "--profile=" + k.opts.Profile, "--state-dir=" + lbDir,
 		},
 	})
 	if err != nil {
 		return err
 	}
 	k.onClose(func(context.Context) error { return k.provider.Stop() })
+	return nil
+}
+
+// lbDir is where the provider of all clusters keeps its load balancers' files.
+var lbDir = filepath.Join(StateDir, "lb")
+
+// removeBalancers removes the containers beside the cluster (load balancers,
+// control server) and the load balancers' files.
+func (k *Kind) removeBalancers(ctx context.Context) error {
+	if err := k.removeContainers(ctx, "io.plumbline.cluster="+k.opts.Name); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(filepath.Join(lbDir, k.opts.Name)); err != nil {
+		return fmt.Errorf("remove the load balancers' files: %w", err)
+	}
+	_ = os.Remove(lbDir) // unless another cluster's are in it
 	return nil
 }
 
