@@ -98,8 +98,9 @@
 // with an error that says so.
 //
 // A packet looks up its class and then its endpoint; a change between the two is
-// harmless (slot 0 is the second try), but beyond some ten thousand changes a
-// second several fall between them, and a first SYN may be lost.
+// harmless (slot 0 is the second try). At a thousand changes a second no
+// connection of 12 000 was lost; at 26 000 a second several fall between the two
+// lookups, and the first SYN of 4 in 3 200 was.
 //
 // Needs Linux 5.9 (reject in prerouting; concatenations are older) and
 // NET_ADMIN in the network namespace. Not safe for concurrent use.
