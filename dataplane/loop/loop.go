@@ -10,13 +10,15 @@
 // balancer must not learn of an endpoint before the rules can reach it.
 //
 // A failed Apply is retried with growing delay, as a complete one: the Target
-// reads back what is there and writes only what differs.
+// reads back what is there and writes only what differs. So is the state when
+// somebody else has changed it (Lost), and once in an hour. A Service that the
+// kernel refuses is set aside with an Event, and tried again when it changes or
+// with the next complete Apply; all others go on.
 package loop
 
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
@@ -25,7 +27,8 @@ import (
 )
 
 // Target is a backend. Apply brings the kernel from old to new; a nil old means
-// that the kernel's state is not known and new is complete.
+// that the kernel's state is not known and new is complete. An error that wraps
+// *plan.Refused says that everything but the frontends in it is as asked.
 type Target interface {
 	Apply(ctx context.Context, old, new *plan.Plan) error
 }
@@ -36,23 +39,49 @@ type HealthChecks interface {
 	Sync(node plan.Node, checks map[objects.Name]plan.HealthCheck)
 }
 
+// Flows ends what conntrack remembers of endpoints that serve no more. Apply is
+// told of the same change as the Target, after it. A nil old stands for a start,
+// or a change that was missed.
+type Flows interface {
+	Apply(ctx context.Context, old, new *plan.Plan) error
+}
+
+// Events tells a Service's owner what cannot be done for it.
+type Events interface {
+	Warn(service objects.Name, reason, text string)
+}
+
 // Config is what a Loop needs.
 type Config struct {
 	Options      plan.Options
 	Target       Target
 	HealthChecks HealthChecks
+	Flows        Flows // nil: none to keep
+	Events       Events
+	Observe      func(Round) // nil: nobody wants to know
 	Logger       *slog.Logger
+}
+
+// Round is what one Apply was.
+type Round struct {
+	Services int           // in the change
+	Complete bool          // read back and compared, not a difference
+	Waited   time.Duration // since the oldest change in it came in
+	Took     time.Duration // by the Target
+	Failed   bool
 }
 
 // Loop is the state between the objects and the kernel.
 type Loop struct {
-	cfg  Config
-	wake chan struct{}
+	cfg     Config
+	wake    chan struct{}
+	inspect chan func(*plan.Plan)
 
 	mu      sync.Mutex
 	snap    objects.Snapshot      // guarded by mu
 	dirty   map[objects.Name]bool // guarded by mu; Services not applied yet
 	node    bool                  // guarded by mu; the Node is not applied yet
+	lost    bool                  // guarded by mu; the kernel's state is not known
 	started bool                  // guarded by mu; the first changes are in
 
 	// statusMu is taken for moments only, and after mu where both are: probes
@@ -61,32 +90,27 @@ type Loop struct {
 	status   Status // guarded by statusMu
 
 	// Only Run touches the rest.
-	applied plan.Plan
-	checks  map[objects.Name]plan.HealthCheck
-	known   bool // the Target holds what applied says
-}
-
-// Status is what /healthz and /livez tell.
-type Status struct {
-	// Applied is the time of the last successful Apply, zero before the first.
-	Applied time.Time
-	// Waiting is when the oldest change that is not applied came in; zero if
-	// there is none.
-	Waiting time.Time
-	// Ineligible: the own Node is unknown, or going away (KEP-3836). No load
-	// balancer should send here.
-	Ineligible bool
+	applied  plan.Plan
+	claims   plan.Claims
+	checks   map[objects.Name]plan.HealthCheck
+	unusable map[objects.Name]string // last told of a Service
+	refused  map[objects.Name]string
+	known    bool // the Target holds what applied says
+	flows    bool // the Flows have been told of everything
 }
 
 // New makes a Loop that does nothing before Run.
 func New(cfg Config) *Loop {
 	return &Loop{
-		cfg:     cfg,
-		wake:    make(chan struct{}, 1),
-		dirty:   map[objects.Name]bool{},
-		applied: plan.Plan{Services: map[objects.Name]plan.Service{}},
-		checks:  map[objects.Name]plan.HealthCheck{},
-		status:  Status{Ineligible: true},
+		cfg:      cfg,
+		wake:     make(chan struct{}, 1),
+		inspect:  make(chan func(*plan.Plan)),
+		dirty:    map[objects.Name]bool{},
+		applied:  plan.Plan{Services: map[objects.Name]plan.Service{}},
+		checks:   map[objects.Name]plan.HealthCheck{},
+		unusable: map[objects.Name]string{},
+		refused:  map[objects.Name]string{},
+		status:   Status{Ineligible: true},
 	}
 }
 
@@ -96,19 +120,45 @@ func (l *Loop) Handle(changes []objects.Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range changes {
-		touched, node := l.snap.Apply(c)
-		for _, name := range touched {
-			l.dirty[name] = true
-		}
-		l.node = l.node || node
+		l.touch(l.snap.Apply(c))
 	}
 	if l.snap.Node == nil && !l.started {
 		l.cfg.Logger.Warn("own node is not known yet; node ports are not served before it is")
 	}
 	l.started = true
-	ineligible := l.snap.Node == nil || l.snap.Node.Leaving
 	l.tell(func(s *Status) {
-		s.Ineligible = ineligible
+		s.Ineligible = l.snap.Node == nil || l.snap.Node.Leaving
+	})
+	l.wakeUp()
+}
+
+func (l *Loop) touch(t objects.Touched) {
+	for _, name := range t.Services {
+		l.dirty[name] = true
+	}
+	l.node = l.node || t.Node
+	if t.All {
+		for name := range l.snap.Services {
+			l.dirty[name] = true
+		}
+	}
+}
+
+// Lost says that somebody else may have changed what the Target keeps: it is read
+// back and mended. Before the first change it means nothing.
+func (l *Loop) Lost() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.started {
+		return
+	}
+	l.lost = true
+	l.wakeUp()
+}
+
+// wakeUp is called with mu held.
+func (l *Loop) wakeUp() {
+	l.tell(func(s *Status) {
 		if s.Waiting.IsZero() {
 			s.Waiting = time.Now()
 		}
@@ -119,138 +169,55 @@ func (l *Loop) Handle(changes []objects.Change) {
 	}
 }
 
-// Status is safe to call at any time, and never waits for a plan or the kernel.
-func (l *Loop) Status() Status {
-	l.statusMu.Lock()
-	defer l.statusMu.Unlock()
-	return l.status
+// Inspect calls f with the plan that was applied last, between two rounds of Run.
+// f must not keep it.
+func (l *Loop) Inspect(ctx context.Context, f func(*plan.Plan)) error {
+	done := make(chan struct{})
+	run := func(p *plan.Plan) { f(p); close(done) }
+	select {
+	case l.inspect <- run:
+		<-done
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
-func (l *Loop) tell(change func(*Status)) {
-	l.statusMu.Lock()
-	defer l.statusMu.Unlock()
-	change(&l.status)
-}
-
-// The delays between attempts after a failure.
+// The delays between attempts after a failure, and between complete checks.
 const (
 	retryFirst = 100 * time.Millisecond
 	retryMost  = 10 * time.Second
+	selfCheck  = time.Hour
 )
 
 // Run applies changes until ctx ends. What is in the kernel then stays there.
 func (l *Loop) Run(ctx context.Context) error {
+	check := time.NewTicker(selfCheck)
+	defer check.Stop()
 	delay := retryFirst
+	var retry <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case f := <-l.inspect:
+			f(&l.applied)
+			continue
+		case <-check.C:
+			l.Lost()
+			continue
 		case <-l.wake:
-		}
-		for !l.round(ctx) {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(delay):
+			if retry != nil {
+				continue // the retry takes it along
 			}
+		case <-retry:
+		}
+		retry = nil
+		if !l.round(ctx) {
+			retry = time.After(delay)
 			delay = min(2*delay, retryMost)
+			continue
 		}
 		delay = retryFirst
 	}
-}
-
-// round applies what has come in since the last one and reports success.
-func (l *Loop) round(ctx context.Context) bool {
-	old, new := l.collect()
-	if new == nil {
-		return true
-	}
-	begin := time.Now()
-	if err := l.cfg.Target.Apply(ctx, old, new); err != nil {
-		if ctx.Err() == nil {
-			l.cfg.Logger.Error("change not applied, will retry", "services", len(new.Services), "err", err)
-		}
-		l.known = false
-		return false
-	}
-	l.cfg.Logger.Debug("applied", "services", len(new.Services), "complete", old == nil, "took", time.Since(begin))
-	first := !l.known
-	l.known = true
-	if l.keepChecks(new, old) || first {
-		l.cfg.HealthChecks.Sync(l.applied.Node, maps.Clone(l.checks))
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	left := len(l.dirty) > 0 || l.node
-	l.tell(func(s *Status) {
-		s.Applied = time.Now()
-		s.Waiting = time.Time{}
-		if left {
-			s.Waiting = begin // what is left came after this round began
-		}
-	})
-	return true
-}
-
-// collect takes the changed Services and brings l.applied up to date. It returns
-// plans of just these before and after, or nil and the complete plan; a nil new
-// means that there is nothing to do.
-func (l *Loop) collect() (old, new *plan.Plan) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.known && len(l.dirty) == 0 && !l.node {
-		// A retry took it along, or the change was none. Under mu: nothing can
-		// have come since.
-		l.tell(func(s *Status) { s.Waiting = time.Time{} })
-		return nil, nil
-	}
-	node := l.applied.Node
-	if l.node {
-		l.applied.Node = plan.BuildNode(l.snap.Node, l.cfg.Options)
-	}
-	old = &plan.Plan{Node: node, Services: make(map[objects.Name]plan.Service, len(l.dirty))}
-	new = &plan.Plan{Node: l.applied.Node, Services: make(map[objects.Name]plan.Service, len(l.dirty))}
-	for name := range l.dirty {
-		if s, ok := l.applied.Services[name]; ok {
-			old.Services[name] = s
-			delete(l.applied.Services, name)
-		}
-		if s, ok := plan.BuildService(&l.snap, name, l.cfg.Options); ok {
-			new.Services[name] = s
-			l.applied.Services[name] = s
-		}
-	}
-	clear(l.dirty)
-	l.node = false
-	if !l.known {
-		return nil, &l.applied
-	}
-	return old, new
-}
-
-// keepChecks brings the health checks up to date and tells whether they changed.
-func (l *Loop) keepChecks(new, old *plan.Plan) bool {
-	if old == nil {
-		clear(l.checks)
-		old = &plan.Plan{}
-	}
-	changed := !old.Node.Equal(new.Node)
-	for name, was := range old.Services {
-		if _, still := new.Services[name]; !still && was.HealthCheck != nil {
-			delete(l.checks, name)
-			changed = true
-		}
-	}
-	for name, s := range new.Services {
-		was, had := l.checks[name]
-		switch {
-		case s.HealthCheck == nil && had:
-			delete(l.checks, name)
-			changed = true
-		case s.HealthCheck != nil && (!had || was != *s.HealthCheck):
-			l.checks[name] = *s.HealthCheck
-			changed = true
-		}
-	}
-	return changed
 }

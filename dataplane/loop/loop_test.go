@@ -23,6 +23,7 @@ type world struct {
 	log   []string
 	took  time.Duration // of an Apply
 	fail  int           // the next so many fail
+	no    map[plan.Key]error
 }
 
 func (w *world) Apply(_ context.Context, old, new *plan.Plan) error {
@@ -37,11 +38,24 @@ func (w *world) Apply(_ context.Context, old, new *plan.Plan) error {
 		w.fail--
 		return errors.New("kernel says no")
 	}
+	refused := &plan.Refused{Frontends: map[plan.Key]error{}}
+	for _, f := range c.Set {
+		if err := w.no[f.Key]; err != nil {
+			refused.Frontends[f.Key] = err
+		}
+	}
+	if len(refused.Frontends) > 0 {
+		return fmt.Errorf("apply: %w", refused)
+	}
 	return nil
 }
 
 func (w *world) Sync(n plan.Node, checks map[objects.Name]plan.HealthCheck) {
 	w.note("checks %d at %d", len(checks), len(n.Addrs))
+}
+
+func (w *world) Warn(service objects.Name, reason, text string) {
+	w.note("warn %s %s: %s", service, reason, text)
 }
 
 func (w *world) note(format string, args ...any) {
@@ -81,7 +95,7 @@ func inBubble(t *testing.T, f func(*testing.T, *Loop, *world)) {
 		w := &world{start: time.Now()}
 		l := New(Config{
 			Options: plan.Options{Node: "here", Terminating: plan.Fallback, NoLocal: plan.Drop},
-			Target:  w, HealthChecks: w, Logger: slog.New(slog.DiscardHandler),
+			Target:  w, HealthChecks: w, Events: w, Logger: slog.New(slog.DiscardHandler),
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -110,11 +124,11 @@ func TestAtOnce(t *testing.T) {
 			t.Errorf("something was done before the first objects: %v", w.log)
 		}
 		l.Handle([]objects.Change{node(), svc(1), svc(2), svc(3)})
-		want(t, w, "0s complete set=3 gone=0 of 3", "0s checks 0 at 1")
+		want(t, w, "0s complete set=6 gone=0 of 3", "0s checks 0 at 1")
 		l.Handle([]objects.Change{slice(2, true)})
 		want(t, w, "0s change set=1 gone=0 of 1")
 		l.Handle([]objects.Change{{Gone: &objects.Gone{Kind: objects.KindService, Name: objects.Name{Namespace: "ns", Name: "3"}}}})
-		want(t, w, "0s change set=0 gone=1 of 0")
+		want(t, w, "0s change set=0 gone=2 of 0")
 	})
 }
 
@@ -159,7 +173,7 @@ func TestRetry(t *testing.T) {
 			t.Errorf("status %+v, want applied and waiting since %v", s, since)
 		}
 		time.Sleep(time.Second)
-		want(t, w, "0s change set=1 gone=0 of 1", "100ms complete set=2 gone=0 of 2", "300ms complete set=2 gone=0 of 2", "700ms complete set=2 gone=0 of 2", "700ms checks 0 at 1")
+		want(t, w, "0s change set=1 gone=0 of 1", "100ms complete set=4 gone=0 of 2", "300ms complete set=4 gone=0 of 2", "700ms complete set=4 gone=0 of 2", "700ms checks 0 at 1")
 		l.Handle([]objects.Change{slice(2, false)})
 		want(t, w, "0s change set=1 gone=0 of 1") // and no complete one again
 	})
@@ -173,7 +187,7 @@ func TestHealthChecks(t *testing.T) {
 		w.took = time.Millisecond
 		l.Handle([]objects.Change{node(), lb, svc(2)})
 		time.Sleep(time.Second)
-		want(t, w, "0s complete set=2 gone=0 of 2", "1ms checks 1 at 1")
+		want(t, w, "0s complete set=4 gone=0 of 2", "1ms checks 1 at 1")
 		l.Handle([]objects.Change{slice(2, true)})
 		time.Sleep(time.Second)
 		want(t, w, "0s change set=1 gone=0 of 1")
@@ -182,7 +196,7 @@ func TestHealthChecks(t *testing.T) {
 		want(t, w, "0s change set=1 gone=0 of 1", "1ms checks 1 at 1")
 		l.Handle([]objects.Change{{Gone: &objects.Gone{Kind: objects.KindService, Name: lb.Service.Name}}})
 		time.Sleep(time.Second)
-		want(t, w, "0s change set=0 gone=1 of 0", "1ms checks 0 at 1")
+		want(t, w, "0s change set=0 gone=2 of 0", "1ms checks 0 at 1")
 	})
 }
 
@@ -213,7 +227,7 @@ func TestNodeMissing(t *testing.T) {
 			t.Error("eligible before anything is known")
 		}
 		l.Handle([]objects.Change{svc(1)})
-		want(t, w, "0s complete set=1 gone=0 of 1", "0s checks 0 at 0")
+		want(t, w, "0s complete set=2 gone=0 of 1", "0s checks 0 at 0")
 		if s := l.Status(); !s.Ineligible || s.Applied.IsZero() {
 			t.Errorf("status %+v, want the rules applied and the node ineligible", s)
 		}
@@ -237,6 +251,66 @@ func TestNothingWaits(t *testing.T) {
 		if s := l.Status(); !s.Waiting.IsZero() {
 			t.Errorf("status %+v waits for nothing", s)
 		}
+	})
+}
+
+// A Service that the kernel refuses is told of once, and the others go on; when it
+// is taken again, a new refusal is told again.
+func TestRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		bad := plan.Key{Addr: netip.MustParseAddr("10.96.0.2"), Protocol: objects.TCP, Port: 80}
+		w.no = map[plan.Key]error{bad: errors.New("too long")}
+		said := "0s warn ns/2 RefusedByKernel: tcp 10.96.0.2:80: too long"
+		l.Handle([]objects.Change{node(), svc(1), svc(2)})
+		want(t, w, "0s complete set=4 gone=0 of 2", said, "0s checks 0 at 1")
+		if s := l.Status(); s.Services != 2 || s.Refused != 1 || !s.Waiting.IsZero() {
+			t.Errorf("status %+v, want one of two Services refused and nothing waiting", s)
+		}
+		l.Handle([]objects.Change{slice(2, true)})
+		want(t, w, "0s change set=1 gone=0 of 1")
+		w.no = nil
+		l.Handle([]objects.Change{slice(2, false)})
+		want(t, w, "0s change set=1 gone=0 of 1")
+		if s := l.Status(); s.Refused != 0 {
+			t.Errorf("status %+v, want nothing refused", s)
+		}
+		w.no = map[plan.Key]error{bad: errors.New("too long")}
+		l.Handle([]objects.Change{slice(2, true)})
+		want(t, w, "0s change set=1 gone=0 of 1", said)
+	})
+}
+
+// What somebody else changed is read back and mended, and so is everything once
+// in an hour.
+func TestLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		l.Lost()
+		want(t, w) // nothing is known yet
+		l.Handle([]objects.Change{node(), svc(1)})
+		synctest.Wait()
+		w.take()
+		l.Lost()
+		want(t, w, "0s complete set=2 gone=0 of 1", "0s checks 0 at 1")
+		begin := time.Now()
+		time.Sleep(time.Hour + time.Second - time.Since(begin))
+		want(t, w, "1h0m0s complete set=2 gone=0 of 1", "1h0m0s checks 0 at 1")
+	})
+}
+
+// Who has a frontend that two Services claim does not depend on which of them
+// changed last.
+func TestRivals(t *testing.T) {
+	one, two := svc(1), svc(2)
+	one.Service.ExternalIPs = []netip.Addr{netip.MustParseAddr("198.51.100.1")}
+	two.Service.ExternalIPs = one.Service.ExternalIPs
+	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		l.Handle([]objects.Change{node(), one, two})
+		synctest.Wait()
+		w.take()
+		l.Handle([]objects.Change{slice(2, true)})
+		want(t, w, "0s change set=1 gone=0 of 2") // its ClusterIP only
+		l.Handle([]objects.Change{{Gone: &objects.Gone{Kind: objects.KindService, Name: one.Service.Name}}})
+		want(t, w, "0s change set=1 gone=2 of 1") // the address passes on
 	})
 }
 

@@ -164,7 +164,7 @@ func (t *Target) countHairpins(o *ops, old, new []netip.Addr) {
 // never removed while the tables stand: there is one for each number of
 // endpoints ever seen, whatever the number of Services.
 func (t *Target) needClasses(b *batch, f plan.Frontend) {
-	need := []class{classOf(outsideView(f.Key.Kind), f.Outside)}
+	need := []class{classOf(outsideView(f.Key), f.Outside)}
 	if f.Inside != nil {
 		need = append(need, classOf(viewInside, *f.Inside))
 	}

@@ -163,7 +163,7 @@ func (s *state) read(conn *lib.Conn, f family, table *lib.Table) error {
 // slots is concerned.
 func (s *state) frontend(f plan.Frontend, elements map[elementID]string) plan.Frontend {
 	out := plan.Frontend{Key: f.Key}
-	out.Outside.Endpoints = slotsOf(f.Key, outsideView(f.Key.Kind), elements)
+	out.Outside.Endpoints = slotsOf(f.Key, outsideView(f.Key), elements)
 	if f.Inside != nil {
 		out.Inside = &plan.Route{Endpoints: slotsOf(f.Key, viewInside, elements)}
 	}

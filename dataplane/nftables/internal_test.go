@@ -23,7 +23,7 @@ func some(n, k int, base byte) *plan.Plan {
 	p := &plan.Plan{Services: map[objects.Name]plan.Service{}}
 	for i := range n {
 		f := plan.Frontend{
-			Key:     plan.Key{Kind: plan.ClusterIP, Addr: netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)}), Protocol: objects.TCP, Port: 80},
+			Key:     plan.Key{Addr: netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)}), Protocol: objects.TCP, Port: 80},
 			Outside: plan.Route{Action: plan.Forward},
 		}
 		for j := range k {
@@ -84,7 +84,7 @@ func TestForeignDeleteDoesNotReplace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone := plan.Key{Kind: plan.ClusterIP, Addr: netip.MustParseAddr("10.96.0.2"), Protocol: objects.TCP, Port: 80}
+	gone := plan.Key{Addr: netip.MustParseAddr("10.96.0.2"), Protocol: objects.TCP, Port: 80}
 	id := elementID{set: setServices, key: frontendKey(gone)}
 	val, ok := present.elements[id]
 	if !ok {

@@ -88,7 +88,7 @@ func name(i int) objects.Name { return objects.Name{Namespace: "bench", Name: fm
 
 func service(i, k int) plan.Service {
 	f := plan.Frontend{
-		Key:     plan.Key{Kind: plan.ClusterIP, Addr: netip.AddrFrom4([4]byte{10, 96 + byte(i>>16), byte(i >> 8), byte(i)}), Protocol: objects.TCP, Port: 80},
+		Key:     plan.Key{Addr: netip.AddrFrom4([4]byte{10, 96 + byte(i>>16), byte(i >> 8), byte(i)}), Protocol: objects.TCP, Port: 80},
 		Outside: plan.Route{Action: plan.Forward},
 	}
 	for j := range k {
@@ -330,7 +330,7 @@ func TestNoConnectionLostWhileChanging(t *testing.T) {
 			ap := netip.MustParseAddrPort(e)
 			r.Endpoints = append(r.Endpoints, plan.Endpoint{Addr: ap.Addr(), Port: ap.Port()})
 		}
-		f := plan.Frontend{Key: plan.Key{Kind: plan.ClusterIP, Addr: addr("10.96.0.10"), Protocol: objects.TCP, Port: 80}, Outside: r}
+		f := plan.Frontend{Key: plan.Key{Addr: addr("10.96.0.10"), Protocol: objects.TCP, Port: 80}, Outside: r}
 		return &plan.Plan{Services: map[objects.Name]plan.Service{name(0): {Frontends: []plan.Frontend{f}}}}
 	}
 	states := []*plan.Plan{

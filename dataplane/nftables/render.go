@@ -74,7 +74,7 @@ func pastEnd(p netip.Prefix) (netip.Addr, bool) {
 func frontendElements(f plan.Frontend) []Element {
 	key := frontendKey(f.Key)
 	v6 := f.Key.IPv6
-	out := routeElements(v6, outsideView(f.Key.Kind), key, f.Outside)
+	out := routeElements(v6, outsideView(f.Key), key, f.Outside)
 	if f.Inside != nil {
 		out = append(out, routeElements(v6, viewInside, key, *f.Inside)...)
 	}
@@ -84,8 +84,8 @@ func frontendElements(f plan.Frontend) []Element {
 	return out
 }
 
-func outsideView(k plan.Kind) view {
-	if k == plan.NodePort {
+func outsideView(k plan.Key) view {
+	if k.IsNodePort() {
 		return viewNodePorts
 	}
 	return viewServices
@@ -137,7 +137,7 @@ func classOf(v view, r plan.Route) class {
 // the size of a register.
 func frontendKey(k plan.Key) string {
 	var b []byte
-	if k.Kind != plan.NodePort {
+	if !k.IsNodePort() {
 		b = append(b, k.Addr.AsSlice()...)
 	}
 	b = append(b, byte(k.Protocol), 0, 0, 0)

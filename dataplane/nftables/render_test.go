@@ -128,7 +128,7 @@ func TestEndpointBytes(t *testing.T) {
 // An old state with a gap in its slots (a write that another program made) must
 // not confuse the order.
 func TestSlotsWithGap(t *testing.T) {
-	k := plan.Key{Kind: plan.ClusterIP, Addr: netip.MustParseAddr("10.96.0.1"), Protocol: 6, Port: 80}
+	k := plan.Key{Addr: netip.MustParseAddr("10.96.0.1"), Protocol: 6, Port: 80}
 	elements := map[elementID]string{}
 	for i, e := range eps("abcd") {
 		if i != 2 {

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 )
 
 // ToBeDeletedTaint is put on a node by the cluster autoscaler before it removes
@@ -39,30 +42,50 @@ func FromService(s *corev1.Service) (Service, error) {
 	if s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
 		out.External = Local
 	}
-	var errs []error
-	for _, text := range clusterIPs(s) {
-		addr, err := parseAddr(text)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("cluster IP: %w", err))
-			continue
-		}
-		out.ClusterIPs = append(out.ClusterIPs, addr)
-	}
+	c := &complaints{}
+	out.ClusterIPs = c.addrs("cluster IP", clusterIPs(s))
+	out.ExternalIPs = c.addrs("external IP", s.Spec.ExternalIPs)
+	out.LoadBalancerIPs = c.addrs("load balancer ingress", ingressIPs(s))
+	out.SourceRanges = c.prefixes("load balancer source range", s.Spec.LoadBalancerSourceRanges)
+	out.BadRanges = len(out.SourceRanges) < len(s.Spec.LoadBalancerSourceRanges)
+	out.Affinity = affinity(s)
 	for _, p := range s.Spec.Ports {
 		port, err := fromServicePort(p)
-		if err != nil {
-			errs = append(errs, err)
-			continue
+		if c.note("", err) {
+			out.Ports = append(out.Ports, port)
 		}
-		out.Ports = append(out.Ports, port)
 	}
 	if hc := s.Spec.HealthCheckNodePort; hc > 0 && hc <= 65535 {
 		out.HealthCheckNodePort = uint16(hc)
 	}
-	if len(errs) > 0 {
-		return out, fmt.Errorf("service %s: %w", out.Name, errors.Join(errs...))
+	return out, c.of("service", out.Name.String())
+}
+
+// affinity is the timeout of ClientIP affinity; an absent one is three hours
+// (v1.DefaultClientIPServiceAffinitySeconds).
+func affinity(s *corev1.Service) time.Duration {
+	if s.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
+		return 0
 	}
-	return out, nil
+	seconds := int64(corev1.DefaultClientIPServiceAffinitySeconds)
+	if c := s.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
+		seconds = int64(*c.ClientIP.TimeoutSeconds)
+	}
+	return time.Duration(max(seconds, 1)) * time.Second
+}
+
+// ingressIPs are the load balancer's addresses that a dataplane answers for.
+func ingressIPs(s *corev1.Service) []string {
+	var out []string
+	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		return nil
+	}
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		if in.IP != "" && (in.IPMode == nil || *in.IPMode == corev1.LoadBalancerIPModeVIP) {
+			out = append(out, in.IP)
+		}
+	}
+	return out
 }
 
 // clusterIPs are the virtual addresses, none for headless or ExternalName.
@@ -119,30 +142,21 @@ func FromEndpointSlice(s *discoveryv1.EndpointSlice) (out EndpointSlice, ok bool
 		Headless:  headless,
 		ProxyName: s.Labels[LabelProxyName],
 	}
-	var errs []error
+	c := &complaints{}
 	for _, p := range s.Ports {
 		if p.Port == nil {
 			continue // "not restricted": legal, and nothing a proxy could forward to
 		}
-		port, err := fromSlicePort(p)
-		if err != nil {
-			errs = append(errs, err)
-			continue
+		if port, err := fromSlicePort(p); c.note("", err) {
+			out.Ports = append(out.Ports, port)
 		}
-		out.Ports = append(out.Ports, port)
 	}
 	for _, e := range s.Endpoints {
-		ep, err := fromEndpoint(e, s.AddressType)
-		if err != nil {
-			errs = append(errs, err)
-			continue
+		if ep, err := fromEndpoint(e, s.AddressType); c.note("", err) {
+			out.Endpoints = append(out.Endpoints, ep)
 		}
-		out.Endpoints = append(out.Endpoints, ep)
 	}
-	if len(errs) > 0 {
-		err = fmt.Errorf("endpoint slice %s: %w", out.Name, errors.Join(errs...))
-	}
-	return out, true, err
+	return out, true, c.of("endpoint slice", out.Name.String())
 }
 
 // fromSlicePort needs a port with a number.
@@ -172,15 +186,12 @@ func fromEndpoint(e discoveryv1.Endpoint, family discoveryv1.AddressType) (Endpo
 	if len(e.Addresses) == 0 {
 		return Endpoint{}, errors.New("endpoint without address")
 	}
-	addr, err := parseAddr(e.Addresses[0])
+	addr, err := parseUnicast(e.Addresses[0])
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("endpoint: %w", err)
 	}
 	if addr.Is4() != (family == discoveryv1.AddressTypeIPv4) {
 		return Endpoint{}, fmt.Errorf("endpoint %s is not of the slice's family %s", addr, family)
-	}
-	if addr.IsLoopback() || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() {
-		return Endpoint{}, fmt.Errorf("endpoint %s cannot be forwarded to", addr)
 	}
 	out := Endpoint{Addr: addr, Ready: isTrue(e.Conditions.Ready, true)}
 	out.Serving = isTrue(e.Conditions.Serving, true)
@@ -188,7 +199,22 @@ func fromEndpoint(e discoveryv1.Endpoint, family discoveryv1.AddressType) (Endpo
 	if e.NodeName != nil {
 		out.Node = *e.NodeName
 	}
+	out.Hints = hints(e.Hints)
 	return out, nil
+}
+
+func hints(h *discoveryv1.EndpointHints) *Hints {
+	if h == nil || len(h.ForZones)+len(h.ForNodes) == 0 {
+		return nil
+	}
+	out := &Hints{}
+	for _, z := range h.ForZones {
+		out.Zones = append(out.Zones, z.Name)
+	}
+	for _, n := range h.ForNodes {
+		out.Nodes = append(out.Nodes, n.Name)
+	}
+	return out
 }
 
 func isTrue(p *bool, absent bool) bool {
@@ -198,44 +224,94 @@ func isTrue(p *bool, absent bool) bool {
 	return *p
 }
 
-// FromNode converts a Node. The addresses a Service can be reached at are the
-// InternalIPs (node port addresses "primary", the default of kube-proxy's
-// nftables mode, KEP-3866).
+// FromNode converts a Node. Its ExternalIPs stand in for InternalIPs where it
+// has none of the latter, as kube-proxy takes them.
 func FromNode(n *corev1.Node) (Node, error) {
-	out := Node{Name: n.Name, Leaving: n.DeletionTimestamp != nil}
-	var errs []error
-	for _, a := range n.Status.Addresses {
-		if a.Type != corev1.NodeInternalIP {
-			continue
-		}
-		addr, err := parseAddr(a.Address)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("internal IP: %w", err))
-			continue
-		}
-		out.InternalIPs = append(out.InternalIPs, addr)
+	out := Node{Name: n.Name, Leaving: n.DeletionTimestamp != nil, Zone: n.Labels[corev1.LabelTopologyZone]}
+	c := &complaints{}
+	out.InternalIPs = c.addrs("internal IP", nodeAddrs(n, corev1.NodeInternalIP))
+	if len(out.InternalIPs) == 0 {
+		out.InternalIPs = c.addrs("external IP", nodeAddrs(n, corev1.NodeExternalIP))
 	}
 	cidrs := n.Spec.PodCIDRs
 	if len(cidrs) == 0 && n.Spec.PodCIDR != "" {
 		cidrs = []string{n.Spec.PodCIDR}
 	}
-	for _, text := range cidrs {
-		p, err := netip.ParsePrefix(text)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("pod CIDR: %w", err))
-			continue
-		}
-		out.PodCIDRs = append(out.PodCIDRs, p.Masked())
-	}
+	out.PodCIDRs = c.prefixes("pod CIDR", cidrs)
 	for _, t := range n.Spec.Taints {
 		if t.Key == ToBeDeletedTaint {
 			out.Leaving = true
 		}
 	}
-	if len(errs) > 0 {
-		return out, fmt.Errorf("node %s: %w", n.Name, errors.Join(errs...))
+	return out, c.of("node", n.Name)
+}
+
+func nodeAddrs(n *corev1.Node, kind corev1.NodeAddressType) []string {
+	var out []string
+	for _, a := range n.Status.Addresses {
+		if a.Type == kind {
+			out = append(out, a.Address)
+		}
 	}
-	return out, nil
+	return out
+}
+
+// FromServiceCIDR converts a ServiceCIDR.
+func FromServiceCIDR(s *networkingv1.ServiceCIDR) (ServiceCIDR, error) {
+	c := &complaints{}
+	return ServiceCIDR{Name: s.Name, Prefixes: c.prefixes("CIDR", s.Spec.CIDRs)}, c.of("service CIDR", s.Name)
+}
+
+// complaints gathers what cannot be used of an object.
+type complaints struct{ errs []error }
+
+// note keeps an error and tells whether there was none.
+func (c *complaints) note(what string, err error) bool {
+	if err != nil && what != "" {
+		err = fmt.Errorf("%s: %w", what, err)
+	}
+	if err != nil {
+		c.errs = append(c.errs, err)
+	}
+	return err == nil
+}
+
+func (c *complaints) addrs(what string, texts []string) []netip.Addr {
+	var out []netip.Addr
+	for _, text := range texts {
+		if a, err := parseUnicast(text); c.note(what, err) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// prefixes reads networks; the API lets source ranges have spaces around them.
+func (c *complaints) prefixes(what string, texts []string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, text := range texts {
+		if p, err := netip.ParsePrefix(strings.TrimSpace(text)); c.note(what, err) {
+			out = append(out, p.Masked())
+		}
+	}
+	return out
+}
+
+// of is the error of all complaints about one object, nil without any.
+func (c *complaints) of(kind, name string) error {
+	if len(c.errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s %s: %w", kind, name, errors.Join(c.errs...))
+}
+
+// parseUnicast reads an address that packets of others can be sent to.
+func parseUnicast(text string) (netip.Addr, error) {
+	a, err := parseAddr(text)
+	if err == nil && (a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255})) {
+		err = fmt.Errorf("address %s cannot be forwarded to or from", a)
+	}
+	return a, err
 }
 
 // parseAddr refuses zones and unwraps IPv4-mapped IPv6, which would otherwise

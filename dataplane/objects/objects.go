@@ -10,6 +10,7 @@ package objects
 import (
 	"net/netip"
 	"slices"
+	"time"
 )
 
 // Name names a namespaced object.
@@ -38,8 +39,7 @@ func (n Name) Compare(o Name) int {
 // Protocol is an IP protocol number; only those of Service ports occur.
 type Protocol uint8
 
-// The protocols of Service ports. SCTP is known so that it can be told apart,
-// but no backend serves it yet.
+// The protocols of Service ports.
 const (
 	TCP  Protocol = 6
 	UDP  Protocol = 17
@@ -87,6 +87,18 @@ type Service struct {
 	Ports      []ServicePort
 	Internal   Policy
 	External   Policy
+	// ExternalIPs are addresses that somebody else routes to the nodes.
+	ExternalIPs []netip.Addr
+	// LoadBalancerIPs are the ingress addresses of ipMode VIP (KEP-1860). Those
+	// of ipMode Proxy are not a dataplane's business and not here.
+	LoadBalancerIPs []netip.Addr
+	// SourceRanges limit who may use LoadBalancerIPs, each family for itself:
+	// without a range of a family, everybody may. BadRanges says that one could
+	// not be read: then a family without ranges is closed, not open.
+	SourceRanges []netip.Prefix
+	BadRanges    bool
+	// Affinity is the timeout of session affinity ClientIP, 0 for None.
+	Affinity time.Duration
 	// HealthCheckNodePort is set for type LoadBalancer with External Local.
 	HealthCheckNodePort uint16
 	// ProxyName is the label service.kubernetes.io/service-proxy-name: set, the
@@ -128,13 +140,19 @@ type Endpoint struct {
 	Ready       bool
 	Serving     bool
 	Terminating bool
+	Hints       *Hints // nil: none
 }
+
+// Hints say whose clients the control plane wants an endpoint to serve
+// (KEP-2433 for zones, KEP-3015 for nodes).
+type Hints struct{ Zones, Nodes []string }
 
 // Node is the part of the own Node that a dataplane acts on.
 type Node struct {
 	Name        string
-	InternalIPs []netip.Addr
+	InternalIPs []netip.Addr // in the API's order: the first of a family is primary
 	PodCIDRs    []netip.Prefix
+	Zone        string // label topology.kubernetes.io/zone
 	// Leaving: being deleted, or tainted ToBeDeletedByClusterAutoscaler
 	// (KEP-3836). It turns /healthz, and nothing else.
 	Leaving bool
@@ -142,18 +160,31 @@ type Node struct {
 
 // Equal tells whether two nodes are the same to a dataplane.
 func (n Node) Equal(o Node) bool {
-	return n.Name == o.Name && n.Leaving == o.Leaving &&
+	return n.Name == o.Name && n.Leaving == o.Leaving && n.Zone == o.Zone &&
 		slices.Equal(n.InternalIPs, o.InternalIPs) && slices.Equal(n.PodCIDRs, o.PodCIDRs)
 }
 
 // Change is one object's new state, or its end. Exactly one of the pointers is
 // set, except for an end, where Gone tells which object and the pointers are nil.
 type Change struct {
-	Service *Service
-	Slice   *EndpointSlice
-	Node    *Node
-	Gone    *Gone
+	Service     *Service
+	Slice       *EndpointSlice
+	Node        *Node
+	ServiceCIDR *ServiceCIDR
+	Local       *LocalAddrs
+	Gone        *Gone
 }
+
+// ServiceCIDR is an object that names the ranges ClusterIPs are allocated from
+// (KEP-1880).
+type ServiceCIDR struct {
+	Name     string
+	Prefixes []netip.Prefix
+}
+
+// LocalAddrs are the addresses of the node's interfaces, loopback and link-local
+// ones left out. They come from the kernel, not from the API.
+type LocalAddrs []netip.Addr
 
 // Kind tells the kinds of objects apart in a Gone.
 type Kind uint8
@@ -163,6 +194,7 @@ const (
 	KindService Kind = iota + 1
 	KindSlice
 	KindNode
+	KindServiceCIDR
 )
 
 // Gone names a deleted object. Service is set for a slice.
@@ -170,71 +202,4 @@ type Gone struct {
 	Kind    Kind
 	Name    Name
 	Service Name
-}
-
-// Snapshot is the last known state of every object. The zero value is empty
-// and ready to use. It is not safe for concurrent use.
-type Snapshot struct {
-	Node     *Node // nil while unknown
-	Services map[Name]Service
-	Slices   map[Name]map[Name]EndpointSlice // by Service, then by slice
-}
-
-// Apply takes a change in and names the Services whose forwarding it may alter;
-// node is true when the own Node changed. A slice that moves to another Service
-// is a Gone for the old place followed by the slice itself.
-func (s *Snapshot) Apply(c Change) (touched []Name, node bool) {
-	switch {
-	case c.Service != nil:
-		if s.Services == nil {
-			s.Services = map[Name]Service{}
-		}
-		s.Services[c.Service.Name] = *c.Service
-		return []Name{c.Service.Name}, false
-	case c.Slice != nil:
-		return s.setSlice(*c.Slice), false
-	case c.Node != nil:
-		s.Node = c.Node
-		return nil, true
-	case c.Gone != nil:
-		return s.gone(*c.Gone)
-	}
-	return nil, false
-}
-
-func (s *Snapshot) setSlice(sl EndpointSlice) []Name {
-	if s.Slices == nil {
-		s.Slices = map[Name]map[Name]EndpointSlice{}
-	}
-	if s.Slices[sl.Service] == nil {
-		s.Slices[sl.Service] = map[Name]EndpointSlice{}
-	}
-	s.Slices[sl.Service][sl.Name] = sl
-	return []Name{sl.Service}
-}
-
-func (s *Snapshot) removeSlice(svc, name Name) {
-	delete(s.Slices[svc], name)
-	if len(s.Slices[svc]) == 0 {
-		delete(s.Slices, svc)
-	}
-}
-
-func (s *Snapshot) gone(g Gone) (touched []Name, node bool) {
-	switch g.Kind {
-	case KindService:
-		delete(s.Services, g.Name)
-		return []Name{g.Name}, false
-	case KindSlice:
-		s.removeSlice(g.Service, g.Name)
-		return []Name{g.Service}, false
-	case KindNode:
-		if s.Node != nil {
-			n := *s.Node
-			n.Leaving = true // its addresses stay valid until this process ends
-			s.Node = &n
-		}
-		return nil, true
-	}
-	return nil, false
 }

@@ -108,8 +108,8 @@ func TestSnapshot(t *testing.T) {
 	var s Snapshot
 	svc := Name{"ns", "svc"}
 	s.Apply(Change{Service: &Service{Name: svc}})
-	touched, _ := s.Apply(Change{Slice: &EndpointSlice{Name: Name{"ns", "a"}, Service: svc}})
-	if diff := cmp.Diff([]Name{svc}, touched); diff != "" {
+	touched := s.Apply(Change{Slice: &EndpointSlice{Name: Name{"ns", "a"}, Service: svc}})
+	if diff := cmp.Diff(Touched{Services: []Name{svc}}, touched); diff != "" {
 		t.Errorf("touched (-want +got):\n%s", diff)
 	}
 	s.Apply(Change{Gone: &Gone{Kind: KindSlice, Name: Name{"ns", "a"}, Service: svc}})
@@ -119,7 +119,7 @@ func TestSnapshot(t *testing.T) {
 	}
 	n := Node{Name: "n", InternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
 	s.Apply(Change{Node: &n})
-	if _, node := s.Apply(Change{Gone: &Gone{Kind: KindNode}}); !node || !s.Node.Leaving || len(s.Node.InternalIPs) != 1 || n.Leaving {
+	if touched := s.Apply(Change{Gone: &Gone{Kind: KindNode}}); !touched.Node || touched.All || !s.Node.Leaving || len(s.Node.InternalIPs) != 1 || n.Leaving {
 		t.Errorf("a deleted node is %+v; want it leaving, with its addresses, and the caller's untouched", s.Node)
 	}
 }

@@ -6,10 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/yaml"
 )
 
-// Decode reads Services, EndpointSlices and one Node from a stream of YAML
+// Decode reads Services, EndpointSlices, ServiceCIDRs and one Node from a stream of YAML
 // documents, strictly: an unknown field is an error. It is for tests and tools.
 func Decode(text []byte) (*Snapshot, error) {
 	snap := &Snapshot{}
@@ -58,6 +59,13 @@ func decodeOne(doc []byte) (Change, error) {
 		}
 		out, err := FromNode(&in)
 		return Change{Node: &out}, err
+	case "ServiceCIDR":
+		var in networkingv1.ServiceCIDR
+		if err := yaml.UnmarshalStrict(doc, &in); err != nil {
+			return Change{}, err
+		}
+		out, err := FromServiceCIDR(&in)
+		return Change{ServiceCIDR: &out}, err
 	}
 	return Change{}, fmt.Errorf("unknown kind %q", meta.Kind)
 }

@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -10,7 +13,7 @@ import (
 // Build makes the plan of all Services. A snapshot without its Node gives a
 // node without addresses: no node ports.
 func Build(snap *objects.Snapshot, opt Options) *Plan {
-	p := &Plan{Node: BuildNode(snap.Node, opt), Services: make(map[objects.Name]Service, len(snap.Services))}
+	p := &Plan{Node: BuildNode(snap, opt), Services: make(map[objects.Name]Service, len(snap.Services))}
 	for name := range snap.Services {
 		if s, ok := BuildService(snap, name, opt); ok {
 			p.Services[name] = s
@@ -20,16 +23,38 @@ func Build(snap *objects.Snapshot, opt Options) *Plan {
 }
 
 // BuildNode makes the part that all Services share.
-func BuildNode(n *objects.Node, opt Options) Node {
+func BuildNode(snap *objects.Snapshot, opt Options) Node {
 	out := Node{ClusterCIDRs: sortedPrefixes(opt.ClusterCIDRs)}
-	if n == nil {
-		return out
+	for _, c := range snap.ServiceCIDRs {
+		out.ServiceCIDRs = append(out.ServiceCIDRs, c.Prefixes...)
 	}
-	out.Addrs = slices.Clone(n.InternalIPs)
-	slices.SortFunc(out.Addrs, netip.Addr.Compare)
-	out.Addrs = slices.Compact(out.Addrs)
-	out.PodCIDRs = sortedPrefixes(n.PodCIDRs)
+	out.ServiceCIDRs = sortedPrefixes(out.ServiceCIDRs)
+	if n := snap.Node; n != nil {
+		out.Addrs = nodePortAddrs(n.InternalIPs, snap.Local, opt.NodePorts)
+		out.PodCIDRs = sortedPrefixes(n.PodCIDRs)
+	}
 	return out
+}
+
+// nodePortAddrs are the addresses that node ports are served at: the Node's first
+// of each family, or all of the node's inside the networks given.
+func nodePortAddrs(node []netip.Addr, local objects.LocalAddrs, at NodePortAddresses) []netip.Addr {
+	var out []netip.Addr
+	if len(at.Within) == 0 {
+		for _, a := range node {
+			if !slices.ContainsFunc(out, func(o netip.Addr) bool { return o.Is6() == a.Is6() }) {
+				out = append(out, a)
+			}
+		}
+	} else {
+		for _, a := range slices.Concat(node, local) {
+			if contains(at.Within, a) {
+				out = append(out, a)
+			}
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return slices.Compact(out)
 }
 
 // BuildService makes the plan of one Service; ok is false when this proxy has
@@ -39,55 +64,125 @@ func BuildService(snap *objects.Snapshot, name objects.Name, opt Options) (out S
 	if !known || svc.ProxyName != "" || svc.Type == objects.ExternalName || len(svc.ClusterIPs) == 0 {
 		return Service{}, false
 	}
-	b := builder{opt: opt, node: opt.Node, svc: svc, slices: snap.Slices[name]}
+	b := newBuilder(snap, svc, opt)
 	for _, vip := range svc.ClusterIPs {
+		out.Frontends = append(out.Frontends, Frontend{
+			Key: Key{IPv6: vip.Is6(), Addr: vip}, Kind: ClusterIP, Outside: Route{Action: Reject},
+		})
 		for _, port := range svc.Ports {
-			if port.Protocol == objects.SCTP {
-				continue
+			if port.Protocol != objects.SCTP || opt.SCTP {
+				out.Frontends = append(out.Frontends, b.frontends(vip, port)...)
 			}
-			out.Frontends = append(out.Frontends, b.frontends(vip, port)...)
 		}
 	}
-	slices.SortFunc(out.Frontends, func(a, b Frontend) int { return a.Key.Compare(b.Key) })
+	out.Frontends = distinct(out.Frontends)
 	out.HealthCheck = b.healthCheck()
+	out.Unusable = slices.Sorted(maps.Keys(b.unusable))
 	return out, true
 }
 
-type builder struct {
-	opt    Options
-	node   string
-	svc    objects.Service
-	slices map[objects.Name]objects.EndpointSlice
+// distinct sorts frontends and keeps the first of each key: an address that is
+// both the load balancer's and an external IP is one frontend.
+func distinct(in []Frontend) []Frontend {
+	slices.SortFunc(in, func(a, b Frontend) int { return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(a.Kind, b.Kind)) })
+	return slices.CompactFunc(in, func(a, b Frontend) bool { return a.Key == b.Key })
 }
 
-// frontends are those of one port in one family: the ClusterIP and, for types
-// NodePort and LoadBalancer, the node port.
+type builder struct {
+	opt      Options
+	node     string
+	zone     string
+	snap     *objects.Snapshot
+	svc      objects.Service
+	slices   map[objects.Name]objects.EndpointSlice
+	unusable map[string]bool
+}
+
+func newBuilder(snap *objects.Snapshot, svc objects.Service, opt Options) *builder {
+	b := &builder{opt: opt, node: opt.Node, snap: snap, svc: svc, slices: snap.Slices[svc.Name], unusable: map[string]bool{}}
+	if snap.Node != nil {
+		b.zone = snap.Node.Zone
+	}
+	return b
+}
+
+// frontends are those of one port in one family: the ClusterIP, the addresses
+// from outside, and for types NodePort and LoadBalancer the node port.
 func (b *builder) frontends(vip netip.Addr, port objects.ServicePort) []Frontend {
+	group := Key{IPv6: vip.Is6(), Addr: vip, Protocol: port.Protocol, Port: port.Port}
 	eps := b.endpoints(port, vip.Is6())
-	cluster := b.usable(eps)
-	local := b.usable(onlyLocal(eps, b.node))
-	internal := Frontend{
-		Key:     Key{Kind: ClusterIP, IPv6: vip.Is6(), Addr: vip, Protocol: port.Protocol, Port: port.Port},
-		Outside: route(b.svc.Internal, Drop, cluster, local),
+	c := chosen{cluster: b.usable(b.hinted(eps)), local: b.usable(onlyLocal(eps, b.node))}
+	c.anywhere = len(b.usable(eps)) > 0
+
+	internal := c.route(b.svc.Internal, Drop)
+	internal.Masquerade = b.offCluster(vip.Is6())
+	out := []Frontend{{Key: group, Kind: ClusterIP, Outside: internal}}
+	outside, inside := b.external(c)
+	add := func(kind Kind, addr netip.Addr, port uint16) {
+		f := Frontend{Key: group, Kind: kind, Outside: outside, Inside: inside}
+		f.Key.Addr, f.Key.Port = addr, port
+		if kind == LoadBalancer {
+			f.Restricted, f.Sources = b.sources(vip.Is6())
+		}
+		out = append(out, f)
 	}
-	internal.Outside.Masquerade = b.offCluster(vip.Is6())
-	out := []Frontend{internal}
-	external := b.svc.Type == objects.NodePort || b.svc.Type == objects.LoadBalancer
-	if !external || port.NodePort == 0 {
-		return out
+	for _, a := range ofFamily(b.svc.LoadBalancerIPs, vip.Is6()) {
+		add(LoadBalancer, a, port.Port)
 	}
-	np := Frontend{
-		Key:     Key{Kind: NodePort, IPv6: vip.Is6(), Protocol: port.Protocol, Port: port.NodePort},
-		Outside: route(b.svc.External, b.opt.NoLocal, cluster, local),
+	for _, a := range ofFamily(b.svc.ExternalIPs, vip.Is6()) {
+		add(ExternalIP, a, port.Port)
 	}
-	if b.svc.External == objects.Local {
-		inside := route(objects.Cluster, b.opt.NoLocal, cluster, local)
-		inside.Masquerade = MasqNode
-		np.Inside = &inside
-	} else {
-		np.Outside.Masquerade = MasqAlways
+	if port.NodePort != 0 && (b.svc.Type == objects.NodePort || b.svc.Type == objects.LoadBalancer) {
+		add(NodePort, netip.Addr{}, port.NodePort)
 	}
-	return append(out, np)
+	for i := range out {
+		out[i].Group, out[i].Affinity = group, b.svc.Affinity
+		out[i].Draining = draining(eps, out[i])
+	}
+	return out
+}
+
+// external are the routes of an address from outside. Under policy Local the
+// node's own connections and those of its pods go to the Cluster endpoints, as
+// if they had gone up to the load balancer and come back.
+func (b *builder) external(c chosen) (outside Route, inside *Route) {
+	outside = c.route(b.svc.External, b.opt.NoLocal)
+	if b.svc.External != objects.Local {
+		outside.Masquerade = MasqAlways
+		return outside, nil
+	}
+	short := c.route(objects.Cluster, b.opt.NoLocal)
+	short.Masquerade = MasqNode
+	return outside, &short
+}
+
+// sources are the source ranges of a family. A range of /0 lets everybody in.
+// Where a range holds an address of the node, the load balancer's addresses are
+// sources too: the node's own connection to such an address, if that is on one
+// of its interfaces, comes from there.
+func (b *builder) sources(v6 bool) (restricted bool, out []netip.Prefix) {
+	for _, p := range b.svc.SourceRanges {
+		if p.Addr().Is6() != v6 {
+			continue
+		}
+		if p.Bits() == 0 {
+			return false, nil
+		}
+		out = append(out, p)
+	}
+	if len(out) == 0 {
+		return b.svc.BadRanges, nil
+	}
+	if n := b.snap.Node; n != nil && slices.ContainsFunc(n.InternalIPs, func(a netip.Addr) bool { return contains(out, a) }) {
+		for _, a := range ofFamily(b.svc.LoadBalancerIPs, v6) {
+			out = append(out, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	return true, sortedPrefixes(out)
+}
+
+func ofFamily(in []netip.Addr, v6 bool) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(in), func(a netip.Addr) bool { return a.Is6() != v6 })
 }
 
 func (b *builder) offCluster(v6 bool) Masquerade {
@@ -99,18 +194,24 @@ func (b *builder) offCluster(v6 bool) Masquerade {
 	return KeepSource
 }
 
-// route applies a traffic policy to the usable endpoints. noLocal is for a policy
-// of Local when all are elsewhere; for internal traffic it is Drop, whatever the
-// options say (KEP-2086).
-func route(policy objects.Policy, noLocal Action, cluster, local []Endpoint) Route {
-	use := cluster
+// chosen are the endpoints that each traffic policy would use.
+type chosen struct {
+	cluster  []Endpoint
+	local    []Endpoint
+	anywhere bool // some endpoint is usable somewhere
+}
+
+// route applies a traffic policy. noLocal is for policy Local when all are
+// elsewhere; for internal traffic it is Drop, whatever the options say (KEP-2086).
+func (c chosen) route(policy objects.Policy, noLocal Action) Route {
+	use := c.cluster
 	if policy == objects.Local {
-		use = local
+		use = c.local
 	}
 	switch {
 	case len(use) > 0:
 		return Route{Action: Forward, Endpoints: use}
-	case len(cluster) > 0:
+	case c.anywhere:
 		return Route{Action: noLocal}
 	}
 	return Route{Action: Reject}
@@ -149,6 +250,10 @@ func (b *builder) endpoints(port objects.ServicePort, v6 bool) []candidate {
 func (b *builder) gather(found map[netip.AddrPort]candidate, eps []objects.Endpoint, port uint16, v6 bool) {
 	for _, e := range eps {
 		if e.Addr.Is6() != v6 {
+			continue
+		}
+		if b.snap.IsClusterIP(e.Addr) {
+			b.unusable[fmt.Sprintf("endpoint %s is the ClusterIP of a Service", e.Addr)] = true
 			continue
 		}
 		c := candidate{
@@ -203,6 +308,52 @@ func (b *builder) usable(eps []candidate) []Endpoint {
 		return ready
 	}
 	return terminating
+}
+
+// hinted are the endpoints meant for this node's clients, policy Cluster only. The
+// ready ones decide: if all have a hint for nodes and one names this node, or
+// else all have one for zones and one names this zone, the others are left out.
+// A hint that is missing anywhere, or a node without a zone, means all of them
+// (KEP-2433, KEP-3015; without a ready endpoint there is nothing to choose from).
+func (b *builder) hinted(eps []candidate) []candidate {
+	byNode := func(h *objects.Hints) []string { return h.Nodes }
+	byZone := func(h *objects.Hints) []string { return h.Zones }
+	if out := meantFor(eps, b.node, byNode); out != nil {
+		return out
+	}
+	if out := meantFor(eps, b.zone, byZone); out != nil {
+		return out
+	}
+	return eps
+}
+
+// meantFor is nil if the hints of a kind do not decide.
+func meantFor(eps []candidate, place string, hints func(*objects.Hints) []string) []candidate {
+	var out []candidate
+	for _, c := range eps {
+		if !c.state.Ready {
+			continue
+		}
+		if c.state.Hints == nil || len(hints(c.state.Hints)) == 0 {
+			return nil
+		}
+		if slices.Contains(hints(c.state.Hints), place) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// draining are the serving endpoints that no route of a frontend uses.
+func draining(eps []candidate, f Frontend) []Endpoint {
+	var out []Endpoint
+	for _, c := range eps {
+		used := slices.Contains(f.Outside.Endpoints, c.Endpoint) || f.Inside != nil && slices.Contains(f.Inside.Endpoints, c.Endpoint)
+		if !used && (c.state.Serving || c.state.Ready) {
+			out = append(out, c.Endpoint)
+		}
+	}
+	return out
 }
 
 func onlyLocal(eps []candidate, node string) []candidate {

@@ -47,14 +47,13 @@ func Diff(old, new *Plan) Changes {
 	return c
 }
 
-// Index maps the plan's frontends by key. Where two Services claim the same one
-// (the API server prevents it for ClusterIPs and node ports) the first by
-// namespace and name has it.
+// Index maps the plan's frontends by key. Where several Services claim one, the
+// first by kind, then by namespace and name, has it.
 func Index(p *Plan) map[Key]Frontend {
 	out := make(map[Key]Frontend, 2*len(p.Services))
 	for _, name := range slices.SortedFunc(maps.Keys(p.Services), objects.Name.Compare) {
 		for _, f := range p.Services[name].Frontends {
-			if _, taken := out[f.Key]; !taken {
+			if had, taken := out[f.Key]; !taken || f.Kind < had.Kind {
 				out[f.Key] = f
 			}
 		}
@@ -66,7 +65,9 @@ func (f Frontend) equal(o Frontend) bool {
 	if (f.Inside == nil) != (o.Inside == nil) {
 		return false
 	}
-	return f.Key == o.Key && f.Outside.equal(o.Outside) && (f.Inside == nil || f.Inside.equal(*o.Inside))
+	return f.Key == o.Key && f.Kind == o.Kind && f.Group == o.Group && f.Affinity == o.Affinity &&
+		f.Restricted == o.Restricted && slices.Equal(f.Sources, o.Sources) && slices.Equal(f.Draining, o.Draining) &&
+		f.Outside.equal(o.Outside) && (f.Inside == nil || f.Inside.equal(*o.Inside))
 }
 
 func (r Route) equal(o Route) bool {

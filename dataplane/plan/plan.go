@@ -10,13 +10,10 @@
 //
 // Sources: KEP-1669 and KEP-1672 (terminating endpoints), KEP-2086 (internal
 // traffic policy), KEP-2447 (service-proxy-name), KEP-563 (dual stack),
-// KEP-3866 (node port addresses "primary"), KEP-1860 (ipMode), the "Virtual IPs
-// and Service Proxies" reference, and pkg/proxy of Kubernetes v1.36.3.
-//
-// Not here yet: load-balancer VIPs, externalIPs, source ranges, session
-// affinity, topology hints, SCTP. Each gets its own frontend kind or field; an
-// SCTP port has no frontend at all until a backend can serve it. ipMode Proxy
-// needs nothing: such an address never is a frontend.
+// KEP-3866 (node port addresses, reject and drop of ClusterIPs), KEP-1860
+// (ipMode), KEP-1880 (ServiceCIDRs), KEP-2433, KEP-3015 and KEP-4444 (hints),
+// the "Virtual IPs and Service Proxies" reference, and pkg/proxy of Kubernetes
+// v1.36.3.
 package plan
 
 import (
@@ -24,6 +21,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
 )
@@ -40,6 +38,19 @@ type Options struct {
 	// ClusterIP from elsewhere is masqueraded, so that its answer comes back
 	// through this node. Without a CIDR of a family, none of that family is.
 	ClusterCIDRs []netip.Prefix
+	NodePorts    NodePortAddresses
+	// SCTP says that the backend on this kernel can serve SCTP ports. Without,
+	// they have no frontends.
+	SCTP bool
+}
+
+// NodePortAddresses says at which addresses node ports are served. The zero
+// value is "primary": the Node's first address of each family, the default of
+// kube-proxy's nftables mode (KEP-3866).
+type NodePortAddresses struct {
+	// Within: the node's addresses inside these networks instead; 0.0.0.0/0
+	// and ::/0 are all of them.
+	Within []netip.Prefix
 }
 
 // Terminating says what terminating endpoints are used for.
@@ -77,71 +88,108 @@ type Node struct {
 	Addrs        []netip.Addr   // where node ports are served, sorted
 	PodCIDRs     []netip.Prefix // of pods on this node, sorted
 	ClusterCIDRs []netip.Prefix // of all pods, sorted
+	ServiceCIDRs []netip.Prefix // ClusterIPs are allocated from these, sorted; an address no Service has is silent
 }
 
 // Equal tells whether two nodes are the same.
 func (n Node) Equal(o Node) bool {
 	return slices.Equal(n.Addrs, o.Addrs) && slices.Equal(n.PodCIDRs, o.PodCIDRs) &&
-		slices.Equal(n.ClusterCIDRs, o.ClusterCIDRs)
+		slices.Equal(n.ClusterCIDRs, o.ClusterCIDRs) && slices.Equal(n.ServiceCIDRs, o.ServiceCIDRs)
 }
 
 // Service is what one Service asks of the node.
 type Service struct {
 	Frontends   []Frontend   // sorted by key
 	HealthCheck *HealthCheck // nil unless it has a healthCheckNodePort
+	// Unusable names what was left out of the plan and why, a line each.
+	Unusable []string
 }
 
 // Kind is the kind of address a frontend has.
 type Kind uint8
 
-// The kinds of frontends.
+// The kinds of frontends. Where two claim one key, the first in this order has
+// it: nobody takes a ClusterIP away by an external IP (CVE-2020-8554).
 const (
-	ClusterIP Kind = iota + 1
-	NodePort       // every address in Node.Addrs of the key's family
+	ClusterIP    Kind = iota + 1
+	LoadBalancer      // an ingress address of ipMode VIP
+	ExternalIP
+	NodePort // every address in Node.Addrs of the key's family
 )
 
-// Key identifies a frontend: no two of a plan have the same.
+// String is the kind in lower case, as dumps show it.
+func (k Kind) String() string {
+	return [...]string{"none", "clusterip", "loadbalancer", "externalip", "nodeport"}[k]
+}
+
+// Key identifies a frontend by what a packet shows of it: no two of a plan have
+// the same. Without protocol and port it is a wildcard: everything to that
+// address which no other frontend claims. Every ClusterIP has one, and it
+// refuses (KEP-3866).
 type Key struct {
-	Kind     Kind
 	IPv6     bool
-	Addr     netip.Addr // invalid for NodePort
+	Addr     netip.Addr // invalid for a node port: all of Node.Addrs
 	Protocol objects.Protocol
 	Port     uint16
 }
 
-// String is the key as dumps show it.
+// IsNodePort tells whether the key stands for all the node's addresses.
+func (k Key) IsNodePort() bool { return !k.Addr.IsValid() }
+
+// IsWildcard tells whether the key stands for the rest of an address.
+func (k Key) IsWildcard() bool { return k.Protocol == 0 }
+
+// String is the key as dumps show it, such as tcp 10.96.0.1:443, any 10.96.0.1
+// or tcp node:30080 (ip6).
 func (k Key) String() string {
-	if k.Kind == NodePort {
-		family := "ip"
-		if k.IPv6 {
-			family = "ip6"
-		}
-		return fmt.Sprintf("nodeport %s %s %d", family, k.Protocol, k.Port)
+	if k.IsWildcard() {
+		return fmt.Sprintf("any %s", k.Addr)
 	}
-	return fmt.Sprintf("clusterip %s %s %d", k.Addr, k.Protocol, k.Port)
+	if !k.IsNodePort() {
+		return fmt.Sprintf("%s %s", k.Protocol, netip.AddrPortFrom(k.Addr, k.Port))
+	}
+	if k.IPv6 {
+		return fmt.Sprintf("%s node:%d (ip6)", k.Protocol, k.Port)
+	}
+	return fmt.Sprintf("%s node:%d", k.Protocol, k.Port)
 }
 
-// Compare orders keys.
+// Compare orders keys: node ports last.
 func (k Key) Compare(o Key) int {
-	v6 := func(b bool) int {
+	num := func(b bool) int {
 		if b {
 			return 1
 		}
 		return 0
 	}
-	return cmp.Or(cmp.Compare(k.Kind, o.Kind), cmp.Compare(v6(k.IPv6), v6(o.IPv6)), k.Addr.Compare(o.Addr),
-		cmp.Compare(k.Protocol, o.Protocol), cmp.Compare(k.Port, o.Port))
+	return cmp.Or(cmp.Compare(num(k.IsNodePort()), num(o.IsNodePort())), cmp.Compare(num(k.IPv6), num(o.IPv6)),
+		k.Addr.Compare(o.Addr), cmp.Compare(k.Protocol, o.Protocol), cmp.Compare(k.Port, o.Port))
 }
 
 // Frontend is an address that clients connect to.
 type Frontend struct {
-	Key Key
+	Key  Key
+	Kind Kind
+	// Restricted: only sources in Sources may use it, packets of others are
+	// dropped (loadBalancerSourceRanges). Never set but for LoadBalancer.
+	Restricted bool
+	Sources    []netip.Prefix // sorted, of the key's family
 	// Outside holds for every packet, unless Inside is set: then Inside holds
 	// for packets from the node itself and from its own pods. That is the short
 	// circuit of an external address under policy Local (semantics of
 	// kube-proxy's external chain): a local client gets the Cluster endpoints.
 	Outside Route
 	Inside  *Route
+	// Affinity, if not zero, keeps a client address at the endpoint it had last,
+	// while that is among the route's endpoints and was used within this time.
+	// The memory is one for all frontends with the same Group.
+	Affinity time.Duration
+	// Group is the key of the ClusterIP frontend of the same Service port: what
+	// all frontends of that port and family have in common.
+	Group Key
+	// Draining are endpoints that still serve but get no new connections from
+	// any route: what conntrack remembers of them stays valid. Sorted.
+	Draining []Endpoint
 }
 
 // Route is where new connections go.

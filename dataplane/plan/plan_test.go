@@ -14,7 +14,7 @@ import (
 // The behaviours are in dataplane/testdata; here is what is true of all plans.
 
 func key(port uint16) Key {
-	return Key{Kind: ClusterIP, Addr: netip.MustParseAddr("10.96.0.1"), Protocol: objects.TCP, Port: port}
+	return Key{Addr: netip.MustParseAddr("10.96.0.1"), Protocol: objects.TCP, Port: port}
 }
 
 func with(n string, f ...Frontend) *Plan {

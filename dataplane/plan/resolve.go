@@ -2,6 +2,7 @@ package plan
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
 )
@@ -18,62 +19,106 @@ type Packet struct {
 
 // Outcome is what may happen to a packet.
 type Outcome struct {
-	// Known is false when no frontend claims the packet: it passes unchanged.
+	// Known is false when nothing claims the packet: it passes unchanged.
 	Known  bool
 	Action Action
-	// To are the destinations of Forward; each may be chosen.
+	// To are the destinations of Forward, each as likely as any other.
 	To []Destination
+	// Affinity: a source that was sent to one of To for the same Group within
+	// this time goes there again, with certainty. 0: no memory.
+	Affinity time.Duration
+	Group    Key
 }
 
-// Destination is a possible destination and whether the source address is
-// replaced on the way there.
+// Destination is a possible destination of a new connection.
 type Destination struct {
-	Endpoint   Endpoint
+	Endpoint    Endpoint
+	Probability float64
+	// Masquerade: the source address is replaced by one of the node's.
 	Masquerade bool
 }
 
 // Resolve says what happens to a packet. It is total: any packet and any plan
-// have an outcome, and the same one each time.
-func Resolve(p *Plan, pkt Packet) Outcome {
-	f, ok := find(p, pkt)
+// have an outcome, and the same one each time. It asks a plan's Index again for
+// every packet; Resolver is for many.
+func Resolve(p *Plan, pkt Packet) Outcome { return NewResolver(p).Resolve(pkt) }
+
+// Resolver answers for one plan. It is safe for concurrent use.
+type Resolver struct {
+	node  Node
+	index map[Key]Frontend
+}
+
+// NewResolver indexes a plan.
+func NewResolver(p *Plan) *Resolver { return &Resolver{node: p.Node, index: Index(p)} }
+
+// Resolve says what happens to a packet, in this order:
+//
+//  1. An address and port that a frontend claims is that frontend's, a node port
+//     at one of the node's addresses comes second ("Virtual IPs and Service
+//     Proxies"; an external address may be one of the node's).
+//  2. Any other port of a ClusterIP is refused; an address that ClusterIPs are
+//     allocated from and that no Service has is dropped (KEP-3866, KEP-1880).
+//     All else is none of a proxy's business.
+//  3. A source outside of a load balancer's source ranges is dropped, wherever
+//     it is (Service API, loadBalancerSourceRanges).
+//  4. Where the frontend has an inside, connections of the node and of its own
+//     pods take that route (KEP-2450 and kubernetes issue 123714).
+//  5. A route forwards to one of its endpoints, drops or refuses (KEP-1669,
+//     KEP-2086, KEP-2433 and KEP-3015 are in the choice of endpoints: Build).
+//  6. A source is replaced if the route says so, and always when an endpoint
+//     would be its own client.
+func (r *Resolver) Resolve(pkt Packet) Outcome {
+	f, ok := r.find(pkt)
 	if !ok {
+		if contains(r.node.ServiceCIDRs, pkt.Dst) {
+			return Outcome{Known: true, Action: Drop}
+		}
 		return Outcome{}
 	}
+	if f.Restricted && !contains(f.Sources, pkt.Src) {
+		return Outcome{Known: true, Action: Drop}
+	}
 	route := f.Outside
-	if f.Inside != nil && (pkt.FromNode || contains(p.Node.PodCIDRs, pkt.Src)) {
+	if f.Inside != nil && (pkt.FromNode || contains(r.node.PodCIDRs, pkt.Src)) {
 		route = *f.Inside
 	}
 	out := Outcome{Known: true, Action: route.Action}
-	masq := masquerades(p, route.Masquerade, pkt)
+	if route.Action == Forward {
+		out.Affinity, out.Group = f.Affinity, f.Group
+	}
+	masq := r.masquerades(route.Masquerade, pkt)
 	for _, e := range route.Endpoints {
 		hairpin := e.Local && e.Addr == pkt.Src
-		out.To = append(out.To, Destination{Endpoint: e, Masquerade: masq || hairpin})
+		out.To = append(out.To, Destination{Endpoint: e, Probability: 1 / float64(len(route.Endpoints)), Masquerade: masq || hairpin})
 	}
 	return out
 }
 
-// find prefers the exact address over the node port, like any backend must: a
-// ClusterIP is never a node's address, but an external address may be.
-func find(p *Plan, pkt Packet) (Frontend, bool) {
-	index := Index(p)
-	key := Key{Kind: ClusterIP, IPv6: pkt.Dst.Is6(), Addr: pkt.Dst, Protocol: pkt.Protocol, Port: pkt.Port}
-	if f, ok := index[key]; ok {
+// find prefers the exact address over the node port, and that over the rest of
+// a ClusterIP.
+func (r *Resolver) find(pkt Packet) (Frontend, bool) {
+	key := Key{IPv6: pkt.Dst.Is6(), Addr: pkt.Dst, Protocol: pkt.Protocol, Port: pkt.Port}
+	if f, ok := r.index[key]; ok {
 		return f, true
 	}
-	for _, a := range p.Node.Addrs {
+	for _, a := range r.node.Addrs {
 		if a == pkt.Dst {
-			key.Kind, key.Addr = NodePort, netip.Addr{}
-			f, ok := index[key]
-			return f, ok
+			nodePort := key
+			nodePort.Addr = netip.Addr{}
+			if f, ok := r.index[nodePort]; ok {
+				return f, true
+			}
 		}
 	}
-	return Frontend{}, false
+	f, ok := r.index[Key{IPv6: key.IPv6, Addr: key.Addr}]
+	return f, ok
 }
 
-func masquerades(p *Plan, m Masquerade, pkt Packet) bool {
+func (r *Resolver) masquerades(m Masquerade, pkt Packet) bool {
 	switch m {
 	case MasqOffCluster:
-		return !contains(p.Node.ClusterCIDRs, pkt.Src)
+		return !contains(r.node.ClusterCIDRs, pkt.Src)
 	case MasqAlways:
 		return true
 	case MasqNode:

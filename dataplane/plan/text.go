@@ -13,23 +13,43 @@ import (
 // form golden files and dumps show.
 func (p *Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "node addrs=%v pods=%v cluster=%v\n", p.Node.Addrs, p.Node.PodCIDRs, p.Node.ClusterCIDRs)
+	fmt.Fprintf(&b, "node addrs=%v pods=%v cluster=%v services=%v\n", p.Node.Addrs, p.Node.PodCIDRs, p.Node.ClusterCIDRs, p.Node.ServiceCIDRs)
 	for _, name := range slices.SortedFunc(maps.Keys(p.Services), objects.Name.Compare) {
 		s := p.Services[name]
 		fmt.Fprintf(&b, "service %s\n", name)
 		for _, f := range s.Frontends {
-			fmt.Fprintf(&b, "  %s\n", f.Key)
-			if f.Inside != nil {
-				fmt.Fprintf(&b, "    outside %s\n    inside  %s\n", f.Outside, f.Inside)
-			} else {
-				fmt.Fprintf(&b, "    %s\n", f.Outside)
-			}
+			f.write(&b)
 		}
 		if hc := s.HealthCheck; hc != nil {
 			fmt.Fprintf(&b, "  healthcheck %d ip=%d ip6=%d\n", hc.Port, hc.IPv4, hc.IPv6)
 		}
+		for _, why := range s.Unusable {
+			fmt.Fprintf(&b, "  unusable %s\n", why)
+		}
 	}
 	return b.String()
+}
+
+func (f Frontend) write(b *strings.Builder) {
+	if f.Key.IsWildcard() {
+		fmt.Fprintf(b, "  %s %s\n", f.Key, f.Outside)
+		return
+	}
+	fmt.Fprintf(b, "  %s %s\n", f.Kind, f.Key)
+	if f.Restricted {
+		fmt.Fprintf(b, "    only from %v\n", f.Sources)
+	}
+	if f.Affinity > 0 {
+		fmt.Fprintf(b, "    affinity %s of %s\n", f.Affinity, f.Group)
+	}
+	if f.Inside != nil {
+		fmt.Fprintf(b, "    outside %s\n    inside  %s\n", f.Outside, f.Inside)
+	} else {
+		fmt.Fprintf(b, "    %s\n", f.Outside)
+	}
+	for _, e := range f.Draining {
+		fmt.Fprintf(b, "    draining %s\n", e)
+	}
 }
 
 // String is the route on one line.

@@ -19,6 +19,7 @@ import (
 	"github.com/plumbline/plumbline/dataplane/healthz"
 	"github.com/plumbline/plumbline/dataplane/loop"
 	"github.com/plumbline/plumbline/dataplane/nftables"
+	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/watch"
 )
 
@@ -45,12 +46,16 @@ func agent(ctx context.Context, opt options, client kubernetes.Interface, target
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
 
 	var l *loop.Loop
-	report := func() healthz.Report { return healthz.Report(l.Status()) }
+	report := func() healthz.Report {
+		s := l.Status()
+		return healthz.Report{Applied: s.Applied, Waiting: s.Waiting, Ineligible: s.Ineligible}
+	}
 	checks := healthz.NewServices(func() bool { return report().Healthy(time.Now()) }, log)
-	l = loop.New(loop.Config{Options: opt.plan, Target: target, HealthChecks: checks, Logger: log})
+	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "plumb-proxy", Host: opt.node})
+	l = loop.New(loop.Config{Options: opt.plan, Target: target, HealthChecks: checks, Events: serviceEvents{recorder}, Logger: log})
 	w := watch.New(watch.Config{
 		Client: client, Node: opt.node, Sink: l.Handle, Logger: log,
-		Events: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "plumb-proxy", Host: opt.node}),
+		Events: recorder,
 	})
 	log.Info("starting", "version", version, "node", opt.node, "backend", opt.backend,
 		"terminating", opt.plan.Terminating, "no-local", opt.plan.NoLocal, "cluster-cidrs", opt.plan.ClusterCIDRs)
@@ -67,6 +72,14 @@ func agent(ctx context.Context, opt options, client kubernetes.Interface, target
 	}
 	log.Info("stopped, the rules stay")
 	return nil
+}
+
+// serviceEvents writes Events about Services.
+type serviceEvents struct{ record.EventRecorder }
+
+func (e serviceEvents) Warn(service objects.Name, reason, text string) {
+	about := &corev1.ObjectReference{Kind: "Service", APIVersion: "v1", Namespace: service.Namespace, Name: service.Name}
+	e.Event(about, corev1.EventTypeWarning, reason, text)
 }
 
 // bindable turns [::] into 0.0.0.0 on a host without IPv6. Both mean everything.

@@ -1,0 +1,160 @@
+package objects
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// Snapshot is the last known state of every object. The zero value is empty
+// and ready to use. It is not safe for concurrent use. Its maps are to be read,
+// and changed only by Apply.
+type Snapshot struct {
+	Node         *Node // nil while unknown
+	Local        LocalAddrs
+	ServiceCIDRs map[string]ServiceCIDR
+	Services     map[Name]Service
+	Slices       map[Name]map[Name]EndpointSlice // by Service, then by slice
+
+	vips  map[netip.Addr]int // Services with this ClusterIP
+	addrs map[netip.Addr]int // endpoints with this address
+}
+
+// IsClusterIP tells whether some Service has this ClusterIP. Such an address is
+// no place to forward to: it exists only through a dataplane.
+func (s *Snapshot) IsClusterIP(a netip.Addr) bool { return s.vips[a] > 0 }
+
+// Touched is what a change may alter.
+type Touched struct {
+	Services []Name // whose forwarding may differ
+	Node     bool   // what all Services share
+	All      bool   // every Service (the node's zone decides about hints)
+}
+
+// Apply takes a change in and says what it may alter. A slice that moves to
+// another Service is a Gone for the old place followed by the slice itself.
+func (s *Snapshot) Apply(c Change) Touched {
+	s.make()
+	switch {
+	case c.Service != nil:
+		return Touched{Services: s.setService(c.Service.Name, c.Service)}
+	case c.Slice != nil:
+		s.setSlice(c.Slice.Service, c.Slice.Name, c.Slice)
+		return Touched{Services: []Name{c.Slice.Service}}
+	case c.Node != nil:
+		zone := s.Node == nil || s.Node.Zone != c.Node.Zone
+		s.Node = c.Node
+		return Touched{Node: true, All: zone}
+	case c.ServiceCIDR != nil:
+		s.ServiceCIDRs[c.ServiceCIDR.Name] = *c.ServiceCIDR
+		return Touched{Node: true}
+	case c.Local != nil:
+		s.Local = *c.Local
+		return Touched{Node: true}
+	case c.Gone != nil:
+		return s.gone(*c.Gone)
+	}
+	return Touched{}
+}
+
+func (s *Snapshot) make() {
+	if s.Services != nil {
+		return
+	}
+	s.ServiceCIDRs = map[string]ServiceCIDR{}
+	s.Services, s.Slices = map[Name]Service{}, map[Name]map[Name]EndpointSlice{}
+	s.vips, s.addrs = map[netip.Addr]int{}, map[netip.Addr]int{}
+}
+
+func (s *Snapshot) gone(g Gone) Touched {
+	switch g.Kind {
+	case KindService:
+		return Touched{Services: s.setService(g.Name, nil)}
+	case KindSlice:
+		s.setSlice(g.Service, g.Name, nil)
+		return Touched{Services: []Name{g.Service}}
+	case KindNode:
+		if s.Node != nil {
+			n := *s.Node
+			n.Leaving = true // its addresses stay valid until this process ends
+			s.Node = &n
+		}
+		return Touched{Node: true}
+	case KindServiceCIDR:
+		delete(s.ServiceCIDRs, g.Name.Name)
+		return Touched{Node: true}
+	}
+	return Touched{}
+}
+
+// setService replaces a Service, nil for none. Others are touched when an
+// address becomes a ClusterIP, or is one no more, while they have an endpoint
+// there. That is somebody's mistake and rare, so these are searched for.
+func (s *Snapshot) setService(name Name, svc *Service) []Name {
+	old := s.Services[name].ClusterIPs
+	var new []netip.Addr
+	if svc != nil {
+		new = svc.ClusterIPs
+		s.Services[name] = *svc
+	} else {
+		delete(s.Services, name)
+	}
+	touched := []Name{name}
+	turned := append(count(s.vips, new, 1), count(s.vips, old, -1)...)
+	for _, a := range turned {
+		if s.addrs[a] > 0 {
+			touched = append(touched, s.endpointsAt(a)...)
+		}
+	}
+	return touched
+}
+
+// count adds to the addresses' numbers and returns those that came to be or
+// ceased.
+func count(in map[netip.Addr]int, addrs []netip.Addr, by int) (turned []netip.Addr) {
+	for _, a := range addrs {
+		was := in[a]
+		in[a] = was + by
+		if in[a] == 0 {
+			delete(in, a)
+		}
+		if was == 0 || was+by == 0 {
+			turned = append(turned, a)
+		}
+	}
+	return turned
+}
+
+// endpointsAt are the Services with an endpoint at an address.
+func (s *Snapshot) endpointsAt(a netip.Addr) []Name {
+	var out []Name
+	for svc, all := range s.Slices {
+		for _, sl := range all {
+			if slices.ContainsFunc(sl.Endpoints, func(e Endpoint) bool { return e.Addr == a }) {
+				out = append(out, svc)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// setSlice replaces a slice, nil for none.
+func (s *Snapshot) setSlice(svc, name Name, sl *EndpointSlice) {
+	for _, e := range s.Slices[svc][name].Endpoints {
+		count(s.addrs, []netip.Addr{e.Addr}, -1)
+	}
+	if sl == nil {
+		delete(s.Slices[svc], name)
+		if len(s.Slices[svc]) == 0 {
+			delete(s.Slices, svc)
+		}
+		return
+	}
+	for _, e := range sl.Endpoints {
+		count(s.addrs, []netip.Addr{e.Addr}, 1)
+	}
+	if s.Slices[svc] == nil {
+		s.Slices[svc] = map[Name]EndpointSlice{}
+	}
+	s.Slices[svc][name] = *sl
+}
