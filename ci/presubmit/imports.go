@@ -7,7 +7,7 @@ import (
 )
 
 // The leaves: anyone may import them, they import only each other.
-var leaves = []string{"fixtures/netns", "fixtures/record", "fixtures/need"}
+var leaves = []string{"fixtures/netns", "fixtures/record", "fixtures/need", "fixtures/api"}
 
 // Siblings that turn a plan into kernel state, each alone.
 var backends = []string{"dataplane/nftables", "dataplane/iptables", "dataplane/ebpf", "dataplane/userspace"}

@@ -15,7 +15,7 @@ func rows() map[string]Row {
 		"kube-proxy:nftables": {Dataplane: "kube-proxy", Mode: "nftables"},
 		"kube-proxy:iptables": {Dataplane: "kube-proxy", Mode: "iptables"},
 	}
-	for _, backend := range []string{"nftables"} {
+	for _, backend := range []string{"nftables", "iptables", "userspace"} {
 		name := "plumb-" + backend
 		out[name+":fallback"] = Row{name, backend, "fallback", "drop"}
 		out[name+":ignore+drop"] = Row{name, backend, "ignore", "drop"}
@@ -25,7 +25,7 @@ func rows() map[string]Row {
 }
 
 // DefaultRows is the default matrix, in the order it runs.
-const DefaultRows = "plumb-nftables:fallback,plumb-nftables:ignore+drop,plumb-nftables:ignore+reject,kube-proxy:nftables,kube-proxy:iptables"
+const DefaultRows = "plumb-nftables:fallback,plumb-nftables:ignore+drop,plumb-nftables:ignore+reject,plumb-iptables:fallback,plumb-userspace:fallback,kube-proxy:nftables,kube-proxy:iptables"
 
 // ParseRows reads a comma-separated list of row names.
 func ParseRows(list string) ([]Row, error) {

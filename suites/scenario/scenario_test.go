@@ -43,7 +43,7 @@ func TestParseRows(t *testing.T) {
 		}
 	}
 	def, err := ParseRows(DefaultRows)
-	if err != nil || len(def) != 5 || def[0].String() != "plumb-nftables fallback" || def[3].Own() {
+	if err != nil || len(def) != 7 || def[0].String() != "plumb-nftables fallback" || def[5].Own() {
 		t.Errorf("default rows %v, %v", def, err)
 	}
 }

@@ -19,7 +19,7 @@ func (k *Kind) Install(ctx context.Context, r scenario.Row) (string, func(contex
 	var err error
 	if d.Own {
 		d.Version = Version()
-		d.Image, err = k.images.Proxy(ctx)
+		d.Image, err = k.images.Proxy(ctx, d.Backend)
 	} else {
 		d.Version = k.images.Kubernetes()
 		d.Image, err = k.images.KubeProxy(ctx)

@@ -148,7 +148,7 @@ func (k *Kind) makeImages(ctx context.Context) (node string, err error) {
 	makers := []func(context.Context) (string, error){k.images.Node, k.images.Echo, k.images.HAProxy}
 	for _, r := range k.opts.Rows {
 		if r.Own() {
-			makers = append(makers, k.images.Proxy)
+			makers = append(makers, func(ctx context.Context) (string, error) { return k.images.Proxy(ctx, r.Mode) })
 		} else {
 			makers = append(makers, k.images.KubeProxy)
 		}

@@ -85,16 +85,21 @@ func (i *Images) KubeProxy(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return i.fromDebian(ctx, "kube-proxy", image.Files{"kube-proxy": binary})
+	return i.withTools(ctx, "kube-proxy", image.Files{"kube-proxy": binary})
 }
 
 // HAProxy is the load balancer's image.
 func (i *Images) HAProxy(ctx context.Context) (string, error) {
-	return i.fromDebian(ctx, "haproxy", nil)
+	return i.fromDebian(ctx, "haproxy")
 }
 
-// Proxy is the own node agent's image.
-func (i *Images) Proxy(ctx context.Context) (string, error) { return i.own(ctx, "plumb-proxy") }
+// Proxy is the own node agent's image, with what its backend calls.
+func (i *Images) Proxy(ctx context.Context, backend string) (string, error) {
+	if backend == "iptables" {
+		return i.withTools(ctx, "plumb-proxy", image.Files{"plumb-proxy": i.Program("plumb-proxy")})
+	}
+	return i.own(ctx, "plumb-proxy")
+}
 
 // Echo is the workload's image.
 func (i *Images) Echo(ctx context.Context) (string, error) { return i.own(ctx, "plumb-echo") }
@@ -109,7 +114,16 @@ func (i *Images) own(ctx context.Context, name string) (string, error) {
 	return i.engine.Ensure(ctx, image.Recipe{Name: name, Files: image.Files{name: i.Program(name)}})
 }
 
-func (i *Images) fromDebian(ctx context.Context, name string, files image.Files) (string, error) {
+// withTools is an image on top of what a proxy calls.
+func (i *Images) withTools(ctx context.Context, name string, files image.Files) (string, error) {
+	base, err := i.fromDebian(ctx, "nat-tools")
+	if err != nil {
+		return "", err
+	}
+	return i.engine.Ensure(ctx, image.Recipe{Name: name, Base: base, Files: files})
+}
+
+func (i *Images) fromDebian(ctx context.Context, name string) (string, error) {
 	base := i.pins.DebianImage
 	var err error
 	if i.pull {
@@ -120,7 +134,7 @@ func (i *Images) fromDebian(ctx context.Context, name string, files image.Files)
 	if err != nil {
 		return "", err
 	}
-	return i.engine.Ensure(ctx, image.Recipe{Name: name, Base: base, Files: files})
+	return i.engine.Ensure(ctx, image.Recipe{Name: name, Base: base})
 }
 
 // SourceRoot finds the source tree from which images and programs are built:
