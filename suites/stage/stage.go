@@ -50,16 +50,38 @@ func NewImages(ctx context.Context, progress io.Writer, log *slog.Logger) (*Imag
 		return nil, err
 	}
 	i := &Images{engine: engine, pins: pins, pull: host.RegistryReachable(ctx), bin: filepath.Join(root, "bin"), log: log}
-	i.node = &nodeimage.Builder{
-		Engine: engine, Root: root, CacheDir: filepath.Join(cache, "plumbline"),
-		Kubernetes: pins.Kubernetes, Suite: pins.DebianSuite, Log: log,
-	}
+	i.node = builder(root, cache, pins, log)
+	i.node.Engine = engine
 	if i.pull {
 		log.Info("an image registry answers: node, Debian and kube-proxy images are pulled")
 	} else {
 		log.Info("no image registry answers: all images are built here")
 	}
 	return i, nil
+}
+
+func builder(root, cache string, pins ci.Versions, log *slog.Logger) *nodeimage.Builder {
+	return &nodeimage.Builder{
+		Root: root, CacheDir: filepath.Join(cache, "plumbline"), Kubernetes: pins.Kubernetes, Suite: pins.DebianSuite, Log: log,
+	}
+}
+
+// KubernetesBinary is one of upstream's programs, built from the module unless
+// it is in the cache. It needs no Docker.
+func KubernetesBinary(ctx context.Context, name string, log *slog.Logger) (string, error) {
+	root, err := SourceRoot()
+	if err != nil {
+		return "", err
+	}
+	pins, err := ci.Pins()
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the cache directory: %w", err)
+	}
+	return builder(root, cache, pins, log).Binary(ctx, name)
 }
 
 // Engine is the Docker engine that holds the images.

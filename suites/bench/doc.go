@@ -1,0 +1,39 @@
+// Package bench measures what a Service costs a node: own dataplanes and upstream
+// kube-proxy, each as its own process, on one feed, one kernel and one network.
+//
+//	Run: world (namespaces, an API) -> for each size: objects
+//	  -> for each row: cold start, first packets, changes, switches, warm restart
+//	  -> Results -> Markdown table, benchstat lines
+//
+// The network is a node between a client and the pods:
+//
+//	client 192.0.2.100… --- node 192.0.2.1 | 198.18.0.1 --- pods 198.18.0.2
+//	                                          10.128.0.0/9 all lives there
+//
+// What is measured, and how:
+//
+//	cold start     start of the process on a kernel without rules -> a sample of
+//	               Services answers, the last one among them. For own dataplanes
+//	               also the first Apply alone, which begins when the lists are there.
+//	first packet   TCP handshake to random Services and, alternating, straight to
+//	               their endpoints, a new port each
+//	change         one endpoint of a Service replaced, one at a time: from the write
+//	               at the API to the last notification of the kernel (nftables
+//	               events) that answers it, the number of those (kernel
+//	               operations), the CPU of the process and its children
+//	switch         a Service's only endpoint replaced: from the write at the API to
+//	               the first packet that reaches the new one
+//	warm restart   SIGKILL, a switch meanwhile, and a start: from the start of the
+//	               process to the first packet that follows the switch. Connections
+//	               are opened from several addresses all along, some of them not
+//	               through the dataplane (the control), and long ones stay open.
+//
+// Any step may take Config.Limit; what has not finished then is ended and said so.
+// Absolute times depend on the machine; rows of one run are what may be compared.
+// The API and the load share the machine's cores with the proxy.
+//
+// An nftables event is counted for every rule, set and element that changes,
+// whoever writes it; iptables with the nft back end shows there too. A dataplane
+// that changes no rule for a changed endpoint (userspace) shows none: its time to
+// the kernel is left empty.
+package bench

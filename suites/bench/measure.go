@@ -1,0 +1,277 @@
+//go:build linux
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/plumbline/plumbline/fixtures/agent"
+)
+
+// subject is one row at one size, at work.
+type subject struct {
+	w       *world
+	cfg     Config
+	row     Row
+	n       int // Services
+	spec    agent.Spec
+	agent   *agent.Agent
+	monitor *monitor
+	out     *Result
+}
+
+// errLimit: a step did not finish within the limit.
+var errLimit = errors.New("not finished within the limit")
+
+// measure runs all steps of one row at one size. What the row cannot finish is in
+// the result; an error is the harness's own.
+func (w *world) measure(ctx context.Context, cfg Config, row Row, n int) (Result, error) {
+	out := Result{Row: row.Name, Services: n}
+	s := &subject{w: w, cfg: cfg, row: row, n: n, out: &out}
+	var err error
+	if s.spec, err = row.spec(cfg, w.place()); err != nil {
+		return out, err
+	}
+	if s.monitor, err = newMonitor(w.node); err != nil {
+		return out, err
+	}
+	defer s.monitor.Close()
+	for _, step := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"cold start", s.coldStart}, {"first packets", s.firstPackets}, {"changes", s.changes},
+		{"switches", s.switches}, {"warm restart", s.warmRestart},
+	} {
+		w.log.Info("measuring", "row", row.Name, "services", n, "step", step.name)
+		err = step.run(ctx)
+		if errors.Is(err, errLimit) {
+			out.Ended = fmt.Sprintf("%s not finished after %v", step.name, cfg.Limit)
+			err = nil
+			break
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", step.name, err)
+			break
+		}
+	}
+	return out, errors.Join(err, s.end(ctx))
+}
+
+func (s *subject) start() error {
+	a, err := agent.Start(s.w.node, s.w.dir, s.spec)
+	s.agent = a
+	return err
+}
+
+// end stops the process and removes its rules.
+func (s *subject) end(ctx context.Context) error {
+	if s.agent == nil {
+		return nil
+	}
+	return errors.Join(s.agent.Kill(), s.w.cleanUp(ctx, s.cfg, s.row))
+}
+
+// await polls until a condition holds, or the limit or the process is over.
+func (s *subject) await(ctx context.Context, begin time.Time, cond func() (bool, error)) error {
+	for {
+		ok, err := cond()
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-s.agent.Done():
+			return fmt.Errorf("%s ended by itself: %w; see %s", s.row.Name, s.agent.Err(), s.agent.Log())
+		case <-ctx.Done():
+			return ctx.Err()
+		default:
+		}
+		if time.Since(begin) > s.cfg.Limit {
+			return errLimit
+		}
+	}
+}
+
+// sample of Services that must answer for a start to be over, besides the last.
+const sample = 50
+
+// coldStart times a start on a kernel without rules.
+func (s *subject) coldStart(ctx context.Context) error {
+	if err := s.start(); err != nil {
+		return err
+	}
+	begin := s.agent.Started()
+	r := rand.New(rand.NewPCG(1, uint64(s.n)))
+	left := []int{s.n - 1}
+	for range sample {
+		left = append(left, r.IntN(s.n))
+	}
+	err := s.await(ctx, begin, func() (bool, error) {
+		return len(left) == 0, s.w.client.Do(func() error {
+			for len(left) > 0 {
+				if _, _, err := knock(source(0), netip.AddrPortFrom(vip(left[0]), servicePort)); err != nil {
+					return nil //nolint:nilerr // not there yet
+				}
+				left = left[1:]
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	s.out.Cold = time.Since(begin)
+	use, err := s.agent.Usage()
+	s.out.ColdCPU = use.CPU
+	s.out.ColdApply = s.firstApply(ctx)
+	return err
+}
+
+// packets that firstPackets sends to Services, and as many past them.
+const packets = 2000
+
+func (s *subject) firstPackets(context.Context) error {
+	var through, direct []time.Duration
+	r := rand.New(rand.NewPCG(2, uint64(s.n)))
+	err := s.w.client.Do(func() error {
+		for k := range packets {
+			i := 1 + r.IntN(s.n-1)
+			_, took, err := knock(source(k), netip.AddrPortFrom(vip(i), servicePort))
+			if err != nil {
+				return fmt.Errorf("service %d: %w", i, err)
+			}
+			through = append(through, took)
+			if _, took, err = knock(source(k), netip.AddrPortFrom(pod(i, 1, 0), podPort)); err != nil {
+				return fmt.Errorf("direct: %w", err)
+			}
+			direct = append(direct, took)
+		}
+		return nil
+	})
+	s.out.FirstPacket, s.out.Direct = spread(through), spread(direct)
+	return err
+}
+
+// changes replaces one endpoint of one Service after another.
+func (s *subject) changes(ctx context.Context) error {
+	var took []time.Duration
+	var ops, commits []int
+	r := rand.New(rand.NewPCG(3, uint64(s.n)))
+	before, err := s.agent.Usage()
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	for k := 0; k < s.cfg.Changes && time.Since(begin) < s.cfg.Limit; k++ {
+		i := 1 + r.IntN(s.n-1)
+		s.monitor.reset()
+		at := time.Now()
+		if err := s.w.api.Apply(s.w.next(i)); err != nil {
+			return err
+		}
+		if !s.row.Kernel {
+			continue // it changes no rule; switches measure it
+		}
+		got := s.monitor.settle(at.Add(s.cfg.Limit))
+		if got.commits == 0 {
+			return errLimit
+		}
+		if got.overrun {
+			return errors.New("the kernel's notifications overran the buffer")
+		}
+		took, ops, commits = append(took, got.first.Sub(at)), append(ops, got.ops), append(commits, got.commits)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	after, err := s.agent.Usage()
+	s.out.Change, s.out.Ops, s.out.Commits = spread(took), median(ops), median(commits)
+	if n := max(len(took), 1); s.row.Kernel {
+		s.out.ChangeCPU = (after.CPU - before.CPU) / time.Duration(n)
+	}
+	s.out.RSS, s.out.Peak = after.RSS, after.Peak
+	return err
+}
+
+// switches replaces the only endpoint of a Service and waits for the first packet
+// that reaches the new one.
+func (s *subject) switches(ctx context.Context) error {
+	var took []time.Duration
+	begin := time.Now()
+	for k := 0; k < s.cfg.Switches && time.Since(begin) < s.cfg.Limit; k++ {
+		d, err := s.switchOver(ctx)
+		if err != nil {
+			return err
+		}
+		took = append(took, d)
+	}
+	s.out.Switch = spread(took)
+	return nil
+}
+
+func (s *subject) switchOver(ctx context.Context) (time.Duration, error) {
+	at := time.Now()
+	if err := s.w.api.Apply(s.w.next(switched)); err != nil {
+		return 0, err
+	}
+	return s.follows(ctx, at)
+}
+
+// follows waits until packets to the switched Service reach its endpoint.
+func (s *subject) follows(ctx context.Context, begin time.Time) (time.Duration, error) {
+	want := pod(switched, 0, s.w.generation[switched])
+	err := s.await(ctx, begin, func() (there bool, err error) {
+		err = s.w.client.Do(func() error {
+			at, _, err := knock(source(0), netip.AddrPortFrom(vip(switched), servicePort))
+			there = err == nil && at == want
+			return nil
+		})
+		return there, err
+	})
+	return time.Since(begin), err
+}
+
+// warmRestart kills the process and starts it again, under load.
+func (s *subject) warmRestart(ctx context.Context) error {
+	var took []time.Duration
+	var total Load
+	share := s.cfg.Connections / max(s.cfg.Restarts, 1)
+	for range s.cfg.Restarts {
+		l := s.w.load(ctx, s.n, share)
+		d, err := s.restart(ctx)
+		if err != nil {
+			l.cancel()
+		}
+		got, failed := l.wait()
+		if err := errors.Join(err, failed); err != nil {
+			return err
+		}
+		took = append(took, d)
+		total = total.plus(got)
+	}
+	s.out.Warm, s.out.Load = spread(took), total
+	s.out.WarmApply = s.firstApply(ctx)
+	return nil
+}
+
+func (s *subject) restart(ctx context.Context) (time.Duration, error) {
+	if err := s.agent.Kill(); err != nil {
+		return 0, err
+	}
+	if err := s.w.api.Apply(s.w.next(switched)); err != nil {
+		return 0, err
+	}
+	if err := os.Truncate(s.agent.Log(), 0); err != nil {
+		return 0, err
+	}
+	if err := s.start(); err != nil {
+		return 0, err
+	}
+	return s.follows(ctx, s.agent.Started())
+}

@@ -1,0 +1,128 @@
+//go:build linux
+
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/fixtures/netns"
+)
+
+// monitor counts what changes in a namespace's nftables.
+type monitor struct {
+	conn *netlink.Conn
+	done chan struct{}
+	tick chan struct{} // something came; holds one
+
+	mu      sync.Mutex
+	ops     int       // guarded by mu; rules, sets, elements … since reset
+	commits int       // guarded by mu; transactions since reset
+	first   time.Time // guarded by mu; the first commit since reset
+	last    time.Time // guarded by mu; the last notification
+	overrun bool      // guarded by mu; the kernel had more to say than room
+}
+
+// groupNFTables is NFNLGRP_NFTABLES of linux/netfilter/nfnetlink.h.
+const groupNFTables = 7
+
+// monitorBuffer holds the notifications of a whole cold start.
+const monitorBuffer = 256 << 20
+
+func newMonitor(ns *netns.NS) (*monitor, error) {
+	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: ns.FD(), Groups: 1 << (groupNFTables - 1)})
+	if err != nil {
+		return nil, fmt.Errorf("watch nftables: %w", err)
+	}
+	if err := conn.SetReadBuffer(monitorBuffer); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("watch nftables: %w", err)
+	}
+	m := &monitor{conn: conn, done: make(chan struct{}), tick: make(chan struct{}, 1)}
+	go m.run()
+	return m, nil
+}
+
+func (m *monitor) run() {
+	defer close(m.done)
+	for {
+		msgs, err := m.conn.Receive()
+		switch {
+		case errors.Is(err, unix.ENOBUFS):
+			m.note(func() { m.overrun = true })
+			continue
+		case err != nil:
+			return // closed
+		}
+		now := time.Now()
+		m.note(func() {
+			m.last = now
+			for _, msg := range msgs {
+				if msg.Header.Type&0xff != unix.NFT_MSG_NEWGEN {
+					m.ops++
+					continue
+				}
+				if m.commits++; m.commits == 1 {
+					m.first = now
+				}
+			}
+		})
+	}
+}
+
+func (m *monitor) note(f func()) {
+	m.mu.Lock()
+	f()
+	m.mu.Unlock()
+	select {
+	case m.tick <- struct{}{}:
+	default:
+	}
+}
+
+// reset begins a new count.
+func (m *monitor) reset() {
+	m.note(func() { m.ops, m.commits, m.first, m.last, m.overrun = 0, 0, time.Time{}, time.Time{}, false })
+}
+
+// seen is a count.
+type seen struct {
+	ops, commits int
+	first        time.Time
+	overrun      bool
+}
+
+// quiet is how long the kernel must say nothing for a change to be over.
+const quiet = 150 * time.Millisecond
+
+// settle waits for the first commit, at most until a deadline, and then until
+// the kernel has said nothing for a while.
+func (m *monitor) settle(deadline time.Time) seen {
+	for {
+		m.mu.Lock()
+		out := seen{m.ops, m.commits, m.first, m.overrun}
+		rest := time.Until(deadline)
+		if out.commits > 0 {
+			rest = quiet - time.Since(m.last)
+		}
+		m.mu.Unlock()
+		if rest <= 0 {
+			return out
+		}
+		select {
+		case <-m.tick:
+		case <-time.After(rest):
+		}
+	}
+}
+
+func (m *monitor) Close() error {
+	err := m.conn.Close()
+	<-m.done
+	return err
+}

@@ -1,0 +1,131 @@
+//go:build linux
+
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Result is one row at one size.
+type Result struct {
+	Row      string
+	Services int
+	Ended    string // the step that did not finish; what follows it is empty
+
+	Cold      time.Duration
+	ColdCPU   time.Duration
+	ColdApply time.Duration // own dataplanes: the first Apply alone
+
+	FirstPacket, Direct Spread
+
+	Change       Spread // write at the API -> commit in the kernel
+	Ops, Commits int    // of a change, median
+	ChangeCPU    time.Duration
+	RSS, Peak    int64
+
+	Switch Spread // write at the API -> first packet that follows
+
+	Warm      Spread
+	WarmApply time.Duration
+	Load      Load
+}
+
+func (l Load) plus(o Load) Load {
+	return Load{
+		Sent: l.Sent + o.Sent, Failed: l.Failed + o.Failed,
+		ControlSent: l.ControlSent + o.ControlSent, ControlFailed: l.ControlFailed + o.ControlFailed,
+		Long: l.Long + o.Long, Broken: l.Broken + o.Broken, First: cmp.Or(l.First, o.First),
+	}
+}
+
+func median(in []int) int {
+	if len(in) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(in))[len(in)/2]
+}
+
+// Markdown is the results as a table, a line for each row and size.
+func Markdown(results []Result) string {
+	var b strings.Builder
+	b.WriteString("| dataplane | Services | cold start | first Apply | first packet p50 / p99 | direct p50 / p99 | change to kernel p50 / p99 | operations | CPU of a change | change to first packet p50 / p99 | warm restart | warm Apply | connections lost in restarts | RSS (peak) |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	for _, r := range results {
+		cells := []string{
+			r.Row, fmt.Sprint(r.Services), short(r.Cold), short(r.ColdApply), pair(r.FirstPacket), pair(r.Direct), pair(r.Change),
+			number(r.Ops), short(r.ChangeCPU), pair(r.Switch), short(r.Warm.P50), short(r.WarmApply), r.Load.String(), memory(r),
+		}
+		if r.Ended != "" {
+			cells = append(cells[:2], "ended: "+r.Ended, short(r.ColdApply), pair(r.FirstPacket), pair(r.Direct), pair(r.Change), number(r.Ops), short(r.ChangeCPU), pair(r.Switch), short(r.Warm.P50), "", "", memory(r))
+		}
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
+	}
+	return b.String()
+}
+
+// String is the lost connections, with the control's beside them.
+func (l Load) String() string {
+	if l.Sent == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d; control %d of %d; open ones broken %d of %d", l.Failed, l.Sent, l.ControlFailed, l.ControlSent, l.Broken, l.Long)
+}
+
+// short is a duration in three digits; nothing for none.
+func short(d time.Duration) string {
+	switch {
+	case d == 0:
+		return ""
+	case d < time.Millisecond:
+		return fmt.Sprintf("%.3g µs", float64(d)/1e3)
+	case d < time.Second:
+		return fmt.Sprintf("%.3g ms", float64(d)/1e6)
+	}
+	return fmt.Sprintf("%.3g s", d.Seconds())
+}
+
+func pair(s Spread) string {
+	if s.N == 0 {
+		return ""
+	}
+	return short(s.P50) + " / " + short(s.P99)
+}
+
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func memory(r Result) string {
+	if r.RSS == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d MiB (%d)", r.RSS>>20, r.Peak>>20)
+}
+
+// Benchstat is the results as lines of Go's benchmark format. A spread is given
+// by its median and its 99th percentile.
+func Benchstat(results []Result) string {
+	var b strings.Builder
+	for _, r := range results {
+		line := func(what string, n int, d time.Duration, more string) {
+			if d > 0 {
+				fmt.Fprintf(&b, "Benchmark%s/dataplane=%s/services=%d %d %d ns/op%s\n", what, strings.ReplaceAll(r.Row, " ", "_"), r.Services, max(n, 1), d.Nanoseconds(), more)
+			}
+		}
+		p99 := func(s Spread) string { return fmt.Sprintf(" %d p99-ns", s.P99.Nanoseconds()) }
+		line("ColdStart", 1, r.Cold, fmt.Sprintf(" %d cpu-ns", r.ColdCPU.Nanoseconds()))
+		line("FirstPacket", r.FirstPacket.N, r.FirstPacket.P50, p99(r.FirstPacket))
+		line("FirstPacketDirect", r.Direct.N, r.Direct.P50, p99(r.Direct))
+		line("ChangeToKernel", r.Change.N, r.Change.P50, p99(r.Change)+fmt.Sprintf(" %d ops %d cpu-ns %d rss-bytes", r.Ops, r.ChangeCPU.Nanoseconds(), r.RSS))
+		line("ChangeToPacket", r.Switch.N, r.Switch.P50, p99(r.Switch))
+		line("WarmRestart", r.Warm.N, r.Warm.P50, fmt.Sprintf(" %d lost", r.Load.Failed+r.Load.Broken))
+	}
+	return b.String()
+}

@@ -1,0 +1,99 @@
+//go:build linux
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Config is what to measure, and with what.
+type Config struct {
+	Rows        []Row
+	Sizes       []int // numbers of Services, ascending
+	Changes     int   // endpoints replaced, each size
+	Switches    int
+	Restarts    int
+	Connections int           // opened during all restarts of a size
+	Limit       time.Duration // of each step
+	PlumbProxy  string        // paths of the programs
+	KubeProxy   string        // may be empty if no row needs it
+	Dir         string        // results go here
+	Work        string        // the processes' configuration, logs and pids
+	Logger      *slog.Logger
+}
+
+// Validate checks what a user gave.
+func (c Config) Validate() error {
+	if len(c.Rows) == 0 || len(c.Sizes) == 0 {
+		return errors.New("nothing to measure: give rows and sizes")
+	}
+	for i, n := range c.Sizes {
+		if n < 2 || n > 100_000 {
+			return fmt.Errorf("size %d: give 2 to 100000 Services", n)
+		}
+		if i > 0 && n <= c.Sizes[i-1] {
+			return fmt.Errorf("size %d after %d: give sizes in ascending order", n, c.Sizes[i-1])
+		}
+	}
+	for what, n := range map[string]int{"changes": c.Changes, "switches": c.Switches, "restarts": c.Restarts, "connections": c.Connections} {
+		if n < 0 {
+			return fmt.Errorf("%s %d: must not be negative", what, n)
+		}
+	}
+	if c.Limit < time.Second {
+		return fmt.Errorf("limit %v: give at least one second", c.Limit)
+	}
+	return nil
+}
+
+// Run measures every row at every size and writes bench.md and bench.txt as it
+// goes: what is done is not lost if it is interrupted.
+func Run(ctx context.Context, cfg Config) ([]Result, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make the results folder: %w", err)
+	}
+	w, err := newWorld(ctx, cfg.Work, cfg.Logger)
+	if err != nil {
+		return nil, err
+	}
+	results, err := w.run(ctx, cfg)
+	return results, errors.Join(err, w.Close())
+}
+
+func (w *world) run(ctx context.Context, cfg Config) ([]Result, error) {
+	var out []Result
+	for _, n := range cfg.Sizes {
+		if err := w.grow(n); err != nil {
+			return out, err
+		}
+		for _, row := range cfg.Rows {
+			r, err := w.measure(ctx, cfg, row, n)
+			if err != nil {
+				return out, fmt.Errorf("measure %s at %d Services: %w", row.Name, n, err)
+			}
+			out = append(out, r)
+			if err := write(cfg.Dir, out); err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, nil
+}
+
+func write(dir string, results []Result) error {
+	for name, text := range map[string]string{"bench.md": Markdown(results), "bench.txt": Benchstat(results)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return fmt.Errorf("write results: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/fixtures/host"
+	"github.com/plumbline/plumbline/suites/bench"
+	"github.com/plumbline/plumbline/suites/stage"
+)
+
+// benchLockPatience is how long another run may take to leave the host.
+const benchLockPatience = 20 * time.Second
+
+func benchCommand() *cobra.Command {
+	var rows string
+	var cfg bench.Config
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure what Services cost a node, by dataplane and number of Services",
+		Long: "Measure cold start, first packets, single changes and warm restarts of own dataplanes and of\n" +
+			"upstream kube-proxy on one feed in network namespaces, side by side.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			cfg.Logger = slog.Default()
+			if cfg.Rows, err = bench.ParseRows(rows); err != nil {
+				return err
+			}
+			if err := cfg.Validate(); err != nil {
+				return err
+			}
+			if os.Geteuid() != 0 {
+				return errors.New("bench needs root (network namespaces): run sudo plumbline bench")
+			}
+			return runBench(cmd, cfg)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&rows, "rows", "plumb-nftables,plumb-iptables,plumb-userspace,kube-proxy:nftables,kube-proxy:iptables", "dataplanes to measure, in order")
+	f.IntSliceVar(&cfg.Sizes, "services", []int{1000, 5000, 10000, 44000}, "numbers of Services, each with 10 endpoints, ascending")
+	f.IntVar(&cfg.Changes, "changes", 200, "endpoints replaced one at a time, per size")
+	f.IntVar(&cfg.Switches, "switches", 50, "Services whose only endpoint is replaced, per size")
+	f.IntVar(&cfg.Restarts, "restarts", 5, "warm restarts, per size")
+	f.IntVar(&cfg.Connections, "connections", 50_000, "connections opened during the restarts of a size")
+	f.DurationVar(&cfg.Limit, "limit", 5*time.Minute, "what takes longer is ended and reported as that, each step")
+	f.StringVar(&cfg.Dir, "results", "results/bench", "directory for tables and logs")
+	return cmd
+}
+
+func runBench(cmd *cobra.Command, cfg bench.Config) error {
+	ctx := cmd.Context()
+	lock, err := host.TakeLock(ctx, stage.StateDir, benchLockPatience)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	root, err := stage.SourceRoot()
+	if err != nil {
+		return err
+	}
+	cfg.PlumbProxy = filepath.Join(root, "bin", "plumb-proxy")
+	if slices.ContainsFunc(cfg.Rows, func(r bench.Row) bool { return r.Mode != "" }) {
+		if cfg.KubeProxy, err = stage.KubernetesBinary(ctx, "kube-proxy", slog.Default()); err != nil {
+			return err
+		}
+	}
+	// Configurations and pid files are where clean looks for them.
+	work, err := os.MkdirTemp(stage.StateDir, "bench-")
+	if err != nil {
+		return fmt.Errorf("make the benchmark's folder: %w", err)
+	}
+	defer os.RemoveAll(work)
+	cfg.Work = work
+	results, err := bench.Run(ctx, cfg)
+	fmt.Print(bench.Markdown(results))
+	if err == nil {
+		fmt.Printf("\nresults: %s\n", cfg.Dir)
+	}
+	return err
+}
