@@ -142,6 +142,9 @@ func (l *load) wait() (Load, error) {
 func (l *load) one(r *rand.Rand, services, k int) {
 	i := 1 + r.IntN(services-1) // not the switched one
 	to := netip.AddrPortFrom(vip(i), servicePort)
+	if p := nodePort(i); p != 0 && k%2 == 0 {
+		to = netip.AddrPortFrom(nodeAddr, p)
+	}
 	control := k%8 == 0
 	if control {
 		to = netip.AddrPortFrom(pod(i, 1+r.IntN(endpoints-1), 0), podPort)

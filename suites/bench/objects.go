@@ -38,8 +38,19 @@ func pod(i, j, generation int) netip.Addr {
 
 func ptr[T any](v T) *T { return &v }
 
+// nodePorts is how many Services are of type NodePort: those from 1 on.
+const nodePorts = 500
+
+// nodePort is a Service's node port, 0 for none.
+func nodePort(i int) uint16 {
+	if i == switched || i > nodePorts {
+		return 0
+	}
+	return 30000 + uint16(i)
+}
+
 func service(i int) *corev1.Service {
-	return &corev1.Service{
+	out := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("svc-%d", i)},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP, ClusterIP: vip(i).String(), ClusterIPs: []string{vip(i).String()},
@@ -47,6 +58,10 @@ func service(i int) *corev1.Service {
 			Ports: []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: int32(servicePort)}},
 		},
 	}
+	if p := nodePort(i); p != 0 {
+		out.Spec.Type, out.Spec.Ports[0].NodePort = corev1.ServiceTypeNodePort, int32(p)
+	}
+	return out
 }
 
 // slice is the EndpointSlice of a Service; the first endpoint is of a generation.

@@ -1,0 +1,131 @@
+//go:build linux
+
+package bench
+
+import (
+	"context"
+	"log/slog"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/fixtures/need"
+)
+
+// The agent is killed under load and started again at once, over and over. The
+// rules stay, so no connection through a ClusterIP or a node port may notice;
+// one in eight goes past the dataplane and shows that the network was sound.
+func TestKilledUnderLoad(t *testing.T) {
+	need.Root(t)
+	for _, name := range []string{"plumb-nftables", "plumb-iptables"} {
+		t.Run(name, func(t *testing.T) {
+			got := killed(t, name, 20)
+			if got.ControlFailed > 0 {
+				t.Fatalf("the network was not sound: %d of %d connections past the dataplane failed", got.ControlFailed, got.ControlSent)
+			}
+			if got.Failed > 0 || got.Broken > 0 || got.Sent < 1000 || got.Long == 0 {
+				t.Errorf("%d of %d connections failed, %d of %d open ones broke; the first: %s", got.Failed, got.Sent, got.Broken, got.Long, got.First)
+			}
+			t.Logf("%d connections, %d open ones, 20 kills", got.Sent, got.Long)
+		})
+	}
+}
+
+// killed kills an agent a number of times, each time while connections are
+// opened, and lets it follow a change before the next.
+func killed(t *testing.T, name string, times int) Load {
+	ctx, dir := t.Context(), t.TempDir()
+	rows, err := ParseRows(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{Rows: rows, PlumbProxy: filepath.Join(dir, "plumb-proxy"), Limit: time.Minute, Work: dir, Logger: slog.New(slog.DiscardHandler)}
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", cfg.PlumbProxy, "github.com/plumbline/plumbline/tools/plumb-proxy").CombinedOutput(); err != nil {
+		t.Fatalf("build plumb-proxy: %v: %s", err, out)
+	}
+	w, err := newWorld(ctx, dir, cfg.Logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	const services = 200
+	if err := w.grow(services); err != nil {
+		t.Fatal(err)
+	}
+	s := &subject{w: w, cfg: cfg, row: rows[0], n: services, out: &Result{}}
+	if s.spec, err = s.row.spec(cfg, w.place()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.coldStart(ctx); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.end(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+	}()
+	var total Load
+	for range times {
+		l := w.load(ctx, services, 1000)
+		_, err := s.restart(ctx)
+		if err != nil {
+			l.cancel()
+			_, _ = l.wait()
+			t.Fatal(err)
+		}
+		got, err := l.wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		total = total.plus(got)
+	}
+	return total
+}
+
+func TestValidate(t *testing.T) {
+	ok := Config{Rows: Rows(), Sizes: []int{10, 20}, Limit: time.Minute}
+	if err := ok.Validate(); err != nil {
+		t.Error(err)
+	}
+	for name, mutate := range map[string]func(*Config){
+		"no rows":    func(c *Config) { c.Rows = nil },
+		"descending": func(c *Config) { c.Sizes = []int{20, 10} },
+		"one":        func(c *Config) { c.Sizes = []int{1} },
+		"negative":   func(c *Config) { c.Changes = -1 },
+		"no limit":   func(c *Config) { c.Limit = 0 },
+	} {
+		c := ok
+		mutate(&c)
+		if c.Validate() == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+	if _, err := ParseRows("plumb-nftables,nonsense"); err == nil {
+		t.Error("an unknown row is taken")
+	}
+}
+
+func TestTables(t *testing.T) {
+	full := Result{
+		Row: "plumb-nftables", Services: 1000, Cold: 1500 * time.Millisecond, Change: Spread{N: 3, P50: 900 * time.Microsecond, P99: 4 * time.Millisecond},
+		Ops: 2, RSS: 50 << 20, Peak: 60 << 20, Load: Load{Sent: 10, ControlSent: 2, Long: 1},
+	}
+	ended := Result{Row: "kube-proxy:iptables", Services: 44000, Ended: "cold start not finished after 5m0s"}
+	want := "| plumb-nftables | 1000 | 1.5 s |  |  |  | 900 µs / 4 ms | 2 |  |  |  |  | 0 of 10; control 0 of 2; open ones broken 0 of 1 | 50 MiB (60) |"
+	got := Markdown([]Result{full, ended})
+	for _, line := range []string{want, "| kube-proxy:iptables | 44000 | ended: cold start not finished after 5m0s |"} {
+		if !strings.Contains(got, line) {
+			t.Errorf("no line %q in\n%s", line, got)
+		}
+	}
+	stat := Benchstat([]Result{full})
+	if !strings.Contains(stat, "BenchmarkChangeToKernel/dataplane=plumb-nftables/services=1000 3 900000 ns/op 4000000 p99-ns 2 ops") {
+		t.Errorf("benchstat lines:\n%s", stat)
+	}
+}
