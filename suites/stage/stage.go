@@ -33,6 +33,49 @@ type Images struct {
 // NewImages connects to Docker and looks whether a registry answers; that alone
 // decides between pulling and building, and it says which.
 func NewImages(ctx context.Context, progress io.Writer, log *slog.Logger) (*Images, error) {
+	node, err := hostBuilder(log)
+	if err != nil {
+		return nil, err
+	}
+	pins, err := ci.Pins()
+	if err != nil {
+		return nil, err
+	}
+	engine, err := image.NewEngine(ctx, progress, log)
+	if err != nil {
+		return nil, err
+	}
+	node.Engine = engine
+	i := &Images{engine: engine, node: node, pins: pins, pull: host.RegistryReachable(ctx), bin: filepath.Join(node.Root, "bin"), log: log}
+	if i.pull {
+		log.Info("an image registry answers: node, Debian and kube-proxy images are pulled")
+	} else {
+		log.Info("no image registry answers: all images are built here")
+	}
+	return i, nil
+}
+
+// KubernetesBinary is one of upstream's programs, built from the module unless
+// it is in the cache. It needs no Docker.
+func KubernetesBinary(ctx context.Context, name string, log *slog.Logger) (string, error) {
+	b, err := hostBuilder(log)
+	if err != nil {
+		return "", err
+	}
+	return b.Binary(ctx, name)
+}
+
+// BuiltKubernetesBinary is the same if it is in the cache.
+func BuiltKubernetesBinary(name string) (path string, built bool, err error) {
+	b, err := hostBuilder(slog.Default())
+	if err != nil {
+		return "", false, err
+	}
+	return b.Built(name)
+}
+
+// hostBuilder builds from this source tree, without Docker.
+func hostBuilder(log *slog.Logger) (*nodeimage.Builder, error) {
 	root, err := SourceRoot()
 	if err != nil {
 		return nil, err
@@ -45,43 +88,9 @@ func NewImages(ctx context.Context, progress io.Writer, log *slog.Logger) (*Imag
 	if err != nil {
 		return nil, fmt.Errorf("find the cache directory: %w", err)
 	}
-	engine, err := image.NewEngine(ctx, progress, log)
-	if err != nil {
-		return nil, err
-	}
-	i := &Images{engine: engine, pins: pins, pull: host.RegistryReachable(ctx), bin: filepath.Join(root, "bin"), log: log}
-	i.node = builder(root, cache, pins, log)
-	i.node.Engine = engine
-	if i.pull {
-		log.Info("an image registry answers: node, Debian and kube-proxy images are pulled")
-	} else {
-		log.Info("no image registry answers: all images are built here")
-	}
-	return i, nil
-}
-
-func builder(root, cache string, pins ci.Versions, log *slog.Logger) *nodeimage.Builder {
 	return &nodeimage.Builder{
 		Root: root, CacheDir: filepath.Join(cache, "plumbline"), Kubernetes: pins.Kubernetes, Suite: pins.DebianSuite, Log: log,
-	}
-}
-
-// KubernetesBinary is one of upstream's programs, built from the module unless
-// it is in the cache. It needs no Docker.
-func KubernetesBinary(ctx context.Context, name string, log *slog.Logger) (string, error) {
-	root, err := SourceRoot()
-	if err != nil {
-		return "", err
-	}
-	pins, err := ci.Pins()
-	if err != nil {
-		return "", err
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("find the cache directory: %w", err)
-	}
-	return builder(root, cache, pins, log).Binary(ctx, name)
+	}, nil
 }
 
 // Engine is the Docker engine that holds the images.
