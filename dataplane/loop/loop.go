@@ -90,27 +90,27 @@ type Loop struct {
 	status   Status // guarded by statusMu
 
 	// Only Run touches the rest.
-	applied  plan.Plan
-	claims   plan.Claims
-	checks   map[objects.Name]plan.HealthCheck
-	unusable map[objects.Name]string // last told of a Service
-	refused  map[objects.Name]string
-	known    bool // the Target holds what applied says
-	flows    bool // the Flows have been told of everything
+	applied plan.Plan
+	claims  plan.Claims
+	checks  map[objects.Name]plan.HealthCheck
+	odd     map[objects.Name]string // last told of a Service
+	refused map[objects.Name]string
+	known   bool // the Target holds what applied says
+	flows   bool // the Flows have been told of everything
 }
 
 // New makes a Loop that does nothing before Run.
 func New(cfg Config) *Loop {
 	return &Loop{
-		cfg:      cfg,
-		wake:     make(chan struct{}, 1),
-		inspect:  make(chan func(*plan.Plan)),
-		dirty:    map[objects.Name]bool{},
-		applied:  plan.Plan{Services: map[objects.Name]plan.Service{}},
-		checks:   map[objects.Name]plan.HealthCheck{},
-		unusable: map[objects.Name]string{},
-		refused:  map[objects.Name]string{},
-		status:   Status{Ineligible: true},
+		cfg:     cfg,
+		wake:    make(chan struct{}, 1),
+		inspect: make(chan func(*plan.Plan)),
+		dirty:   map[objects.Name]bool{},
+		applied: plan.Plan{Services: map[objects.Name]plan.Service{}},
+		checks:  map[objects.Name]plan.HealthCheck{},
+		odd:     map[objects.Name]string{},
+		refused: map[objects.Name]string{},
+		status:  Status{Ineligible: true},
 	}
 }
 

@@ -85,7 +85,7 @@ func (l *Loop) keepFlows(ctx context.Context, old, new *plan.Plan) bool {
 	return true
 }
 
-// complain sets aside what the kernel refused and tells what is unusable.
+// complain sets aside what the kernel refused and tells what is odd.
 func (l *Loop) complain(new *plan.Plan, refused *plan.Refused) {
 	for name, s := range new.Services {
 		var why []string
@@ -98,7 +98,7 @@ func (l *Loop) complain(new *plan.Plan, refused *plan.Refused) {
 			}
 		}
 		l.warn(l.refused, name, reasonRefused, strings.Join(why, "; "))
-		l.warn(l.unusable, name, reasonUnusable, strings.Join(s.Unusable, "; "))
+		l.warn(l.odd, name, reasonOdd, strings.Join(s.Warnings, "; "))
 	}
 }
 
@@ -145,7 +145,7 @@ func (l *Loop) rebuild(name objects.Name, old, new *plan.Plan) {
 		new.Services[name] = s
 		l.applied.Services[name] = s
 	} else {
-		delete(l.unusable, name)
+		delete(l.odd, name)
 		delete(l.refused, name)
 	}
 	l.claims.Set(name, was, s)

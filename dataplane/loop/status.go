@@ -37,8 +37,8 @@ func (l *Loop) tell(change func(*Status)) {
 
 // The reasons of Events.
 const (
-	reasonRefused  = "RefusedByKernel"
-	reasonUnusable = "UnusableEndpoints"
+	reasonRefused = "RefusedByKernel"
+	reasonOdd     = "EndpointIsServiceAddress"
 )
 
 // warn tells of a Service once for as long as the reason stays the same.

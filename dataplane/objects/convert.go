@@ -137,10 +137,9 @@ func FromEndpointSlice(s *discoveryv1.EndpointSlice) (out EndpointSlice, ok bool
 	}
 	_, headless := s.Labels[LabelHeadless]
 	out = EndpointSlice{
-		Name:      Name{s.Namespace, s.Name},
-		Service:   Name{s.Namespace, svc},
-		Headless:  headless,
-		ProxyName: s.Labels[LabelProxyName],
+		Name:     Name{s.Namespace, s.Name},
+		Service:  Name{s.Namespace, svc},
+		Headless: headless,
 	}
 	c := &complaints{}
 	for _, p := range s.Ports {

@@ -119,7 +119,6 @@ type EndpointSlice struct {
 	Name      Name
 	Service   Name
 	Headless  bool // label service.kubernetes.io/headless
-	ProxyName string
 	Ports     []SlicePort
 	Endpoints []Endpoint
 }

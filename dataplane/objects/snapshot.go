@@ -16,6 +16,7 @@ type Snapshot struct {
 	Slices       map[Name]map[Name]EndpointSlice // by Service, then by slice
 
 	vips  map[netip.Addr]int // Services with this ClusterIP
+	outer map[netip.Addr]int // Services with this external IP or ingress address
 	addrs map[netip.Addr]int // endpoints with this address
 }
 
@@ -23,11 +24,20 @@ type Snapshot struct {
 // no place to forward to: it exists only through a dataplane.
 func (s *Snapshot) IsClusterIP(a netip.Addr) bool { return s.vips[a] > 0 }
 
+// IsExternalIP tells whether some Service has this external IP or load balancer
+// address. Endpoints there are odd, but can be meant.
+func (s *Snapshot) IsExternalIP(a netip.Addr) bool { return s.outer[a] > 0 }
+
+// IsNodeIP tells whether an address is the own node's.
+func (s *Snapshot) IsNodeIP(a netip.Addr) bool {
+	return s.Node != nil && slices.Contains(s.Node.InternalIPs, a) || slices.Contains(s.Local, a)
+}
+
 // Touched is what a change may alter.
 type Touched struct {
 	Services []Name // whose forwarding may differ
 	Node     bool   // what all Services share
-	All      bool   // every Service (the node's zone decides about hints)
+	All      bool   // every Service (the node's zone and addresses matter to each)
 }
 
 // Apply takes a change in and says what it may alter. A slice that moves to
@@ -41,15 +51,15 @@ func (s *Snapshot) Apply(c Change) Touched {
 		s.setSlice(c.Slice.Service, c.Slice.Name, c.Slice)
 		return Touched{Services: []Name{c.Slice.Service}}
 	case c.Node != nil:
-		zone := s.Node == nil || s.Node.Zone != c.Node.Zone
+		old := s.Node
 		s.Node = c.Node
-		return Touched{Node: true, All: zone}
+		return Touched{Node: true, All: old == nil || old.Zone != c.Node.Zone || !slices.Equal(old.InternalIPs, c.Node.InternalIPs)}
 	case c.ServiceCIDR != nil:
 		s.ServiceCIDRs[c.ServiceCIDR.Name] = *c.ServiceCIDR
 		return Touched{Node: true}
 	case c.Local != nil:
 		s.Local = *c.Local
-		return Touched{Node: true}
+		return Touched{Node: true, All: true}
 	case c.Gone != nil:
 		return s.gone(*c.Gone)
 	}
@@ -62,7 +72,7 @@ func (s *Snapshot) make() {
 	}
 	s.ServiceCIDRs = map[string]ServiceCIDR{}
 	s.Services, s.Slices = map[Name]Service{}, map[Name]map[Name]EndpointSlice{}
-	s.vips, s.addrs = map[netip.Addr]int{}, map[netip.Addr]int{}
+	s.vips, s.outer, s.addrs = map[netip.Addr]int{}, map[netip.Addr]int{}, map[netip.Addr]int{}
 }
 
 func (s *Snapshot) gone(g Gone) Touched {
@@ -87,19 +97,22 @@ func (s *Snapshot) gone(g Gone) Touched {
 }
 
 // setService replaces a Service, nil for none. Others are touched when an
-// address becomes a ClusterIP, or is one no more, while they have an endpoint
-// there. That is somebody's mistake and rare, so these are searched for.
+// address becomes one of a Service, or is one no more, while they have an
+// endpoint there. That is mostly somebody's mistake and rare, so these are
+// searched for.
 func (s *Snapshot) setService(name Name, svc *Service) []Name {
-	old := s.Services[name].ClusterIPs
-	var new []netip.Addr
+	old := s.Services[name]
+	var new Service
 	if svc != nil {
-		new = svc.ClusterIPs
-		s.Services[name] = *svc
+		new = *svc
+		s.Services[name] = new
 	} else {
 		delete(s.Services, name)
 	}
+	turned := slices.Concat(
+		count(s.vips, new.ClusterIPs, 1), count(s.vips, old.ClusterIPs, -1),
+		count(s.outer, new.outer(), 1), count(s.outer, old.outer(), -1))
 	touched := []Name{name}
-	turned := append(count(s.vips, new, 1), count(s.vips, old, -1)...)
 	for _, a := range turned {
 		if s.addrs[a] > 0 {
 			touched = append(touched, s.endpointsAt(a)...)
@@ -107,6 +120,8 @@ func (s *Snapshot) setService(name Name, svc *Service) []Name {
 	}
 	return touched
 }
+
+func (s Service) outer() []netip.Addr { return slices.Concat(s.ExternalIPs, s.LoadBalancerIPs) }
 
 // count adds to the addresses' numbers and returns those that came to be or
 // ceased.

@@ -77,7 +77,7 @@ func BuildService(snap *objects.Snapshot, name objects.Name, opt Options) (out S
 	}
 	out.Frontends = distinct(out.Frontends)
 	out.HealthCheck = b.healthCheck()
-	out.Unusable = slices.Sorted(maps.Keys(b.unusable))
+	out.Warnings = slices.Sorted(maps.Keys(b.warnings))
 	return out, true
 }
 
@@ -95,11 +95,11 @@ type builder struct {
 	snap     *objects.Snapshot
 	svc      objects.Service
 	slices   map[objects.Name]objects.EndpointSlice
-	unusable map[string]bool
+	warnings map[string]bool
 }
 
 func newBuilder(snap *objects.Snapshot, svc objects.Service, opt Options) *builder {
-	b := &builder{opt: opt, node: opt.Node, snap: snap, svc: svc, slices: snap.Slices[svc.Name], unusable: map[string]bool{}}
+	b := &builder{opt: opt, node: opt.Node, snap: snap, svc: svc, slices: snap.Slices[svc.Name], warnings: map[string]bool{}}
 	if snap.Node != nil {
 		b.zone = snap.Node.Zone
 	}
@@ -230,7 +230,7 @@ type candidate struct {
 func (b *builder) endpoints(port objects.ServicePort, v6 bool) []candidate {
 	found := map[netip.AddrPort]candidate{}
 	for _, sl := range b.slices {
-		if sl.Headless || sl.ProxyName != "" {
+		if sl.Headless {
 			continue
 		}
 		for _, p := range sl.Ports {
@@ -253,11 +253,14 @@ func (b *builder) gather(found map[netip.AddrPort]candidate, eps []objects.Endpo
 			continue
 		}
 		if b.snap.IsClusterIP(e.Addr) {
-			b.unusable[fmt.Sprintf("endpoint %s is the ClusterIP of a Service", e.Addr)] = true
+			b.warnings[fmt.Sprintf("endpoint %s is the ClusterIP of a Service: left out", e.Addr)] = true
 			continue
 		}
+		if b.snap.IsExternalIP(e.Addr) {
+			b.warnings[fmt.Sprintf("endpoint %s is an external address of a Service: sent there as it is", e.Addr)] = true
+		}
 		c := candidate{
-			Endpoint: Endpoint{Addr: e.Addr, Port: port, Local: e.Node != "" && e.Node == b.node},
+			Endpoint: Endpoint{Addr: e.Addr, Port: port, Local: e.Node != "" && e.Node == b.node, Host: b.snap.IsNodeIP(e.Addr)},
 			node:     e.Node,
 			state:    e,
 		}
@@ -268,24 +271,34 @@ func (b *builder) gather(found map[netip.AddrPort]candidate, eps []objects.Endpo
 	}
 }
 
-// better orders duplicates: ready, then serving, then not terminating; the
-// node's name makes the choice independent of the slices' order.
+// better orders duplicates: not terminating (a new pod has the address of one
+// that ends: kube-proxy's endpointslicecache decides so), then ready, then
+// serving. The node's name and the hints make the choice independent of the
+// slices' order.
 func (c candidate) better(o candidate) bool {
 	if a, b := c.rank(), o.rank(); a != b {
 		return a > b
 	}
-	return c.node < o.node
+	a, b := c.hints(), o.hints()
+	return cmp.Or(cmp.Compare(c.node, o.node), slices.Compare(a.Zones, b.Zones), slices.Compare(a.Nodes, b.Nodes)) < 0
+}
+
+func (c candidate) hints() objects.Hints {
+	if c.state.Hints == nil {
+		return objects.Hints{}
+	}
+	return *c.state.Hints
 }
 
 func (c candidate) rank() int {
 	r := 0
-	if c.state.Ready {
+	if !c.state.Terminating {
 		r += 4
 	}
-	if c.state.Serving {
+	if c.state.Ready {
 		r += 2
 	}
-	if !c.state.Terminating {
+	if c.state.Serving {
 		r++
 	}
 	return r
@@ -316,8 +329,8 @@ func (b *builder) usable(eps []candidate) []Endpoint {
 // A hint that is missing anywhere, or a node without a zone, means all of them
 // (KEP-2433, KEP-3015; without a ready endpoint there is nothing to choose from).
 func (b *builder) hinted(eps []candidate) []candidate {
-	byNode := func(h *objects.Hints) []string { return h.Nodes }
-	byZone := func(h *objects.Hints) []string { return h.Zones }
+	byNode := func(h objects.Hints) []string { return h.Nodes }
+	byZone := func(h objects.Hints) []string { return h.Zones }
 	if out := meantFor(eps, b.node, byNode); out != nil {
 		return out
 	}
@@ -328,16 +341,17 @@ func (b *builder) hinted(eps []candidate) []candidate {
 }
 
 // meantFor is nil if the hints of a kind do not decide.
-func meantFor(eps []candidate, place string, hints func(*objects.Hints) []string) []candidate {
+func meantFor(eps []candidate, place string, hints func(objects.Hints) []string) []candidate {
 	var out []candidate
 	for _, c := range eps {
 		if !c.state.Ready {
 			continue
 		}
-		if c.state.Hints == nil || len(hints(c.state.Hints)) == 0 {
+		meant := hints(c.hints())
+		if len(meant) == 0 {
 			return nil
 		}
-		if slices.Contains(hints(c.state.Hints), place) {
+		if slices.Contains(meant, place) {
 			out = append(out, c)
 		}
 	}

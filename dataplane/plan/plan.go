@@ -101,8 +101,8 @@ func (n Node) Equal(o Node) bool {
 type Service struct {
 	Frontends   []Frontend   // sorted by key
 	HealthCheck *HealthCheck // nil unless it has a healthCheckNodePort
-	// Unusable names what was left out of the plan and why, a line each.
-	Unusable []string
+	// Warnings name endpoints that are addresses of Services, a line each.
+	Warnings []string
 }
 
 // Kind is the kind of address a frontend has.
@@ -205,6 +205,10 @@ type Endpoint struct {
 	Port uint16
 	// Local: on this node, so that it may be its own client (hairpin).
 	Local bool
+	// Host: the node itself (a host-network pod of it). What is forwarded there
+	// is delivered and not sent on, so it keeps its source whatever the route
+	// says (kube-proxy's nftables README: no masquerading to a host network IP).
+	Host bool
 }
 
 // Compare orders endpoints.

@@ -67,7 +67,7 @@ func NewResolver(p *Plan) *Resolver { return &Resolver{node: p.Node, index: Inde
 //  5. A route forwards to one of its endpoints, drops or refuses (KEP-1669,
 //     KEP-2086, KEP-2433 and KEP-3015 are in the choice of endpoints: Build).
 //  6. A source is replaced if the route says so, and always when an endpoint
-//     would be its own client.
+//     would be its own client; never on the way to the node itself.
 func (r *Resolver) Resolve(pkt Packet) Outcome {
 	f, ok := r.find(pkt)
 	if !ok {
@@ -90,7 +90,8 @@ func (r *Resolver) Resolve(pkt Packet) Outcome {
 	masq := r.masquerades(route.Masquerade, pkt)
 	for _, e := range route.Endpoints {
 		hairpin := e.Local && e.Addr == pkt.Src
-		out.To = append(out.To, Destination{Endpoint: e, Probability: 1 / float64(len(route.Endpoints)), Masquerade: masq || hairpin})
+		delivered := e.Host && !pkt.FromNode
+		out.To = append(out.To, Destination{Endpoint: e, Probability: 1 / float64(len(route.Endpoints)), Masquerade: (masq || hairpin) && !delivered})
 	}
 	return out
 }

@@ -23,8 +23,8 @@ func (p *Plan) String() string {
 		if hc := s.HealthCheck; hc != nil {
 			fmt.Fprintf(&b, "  healthcheck %d ip=%d ip6=%d\n", hc.Port, hc.IPv4, hc.IPv6)
 		}
-		for _, why := range s.Unusable {
-			fmt.Fprintf(&b, "  unusable %s\n", why)
+		for _, why := range s.Warnings {
+			fmt.Fprintf(&b, "  warning %s\n", why)
 		}
 	}
 	return b.String()
@@ -61,13 +61,16 @@ func (r Route) String() string {
 	return text + r.Masquerade.suffix()
 }
 
-// String is address and port, marked when local.
+// String is address and port, marked when local or the node itself.
 func (e Endpoint) String() string {
 	text := fmt.Sprintf("%s:%d", e.Addr, e.Port)
 	if e.Addr.Is6() {
 		text = fmt.Sprintf("[%s]:%d", e.Addr, e.Port)
 	}
-	if e.Local {
+	switch {
+	case e.Host:
+		text += "(host)"
+	case e.Local:
 		text += "(local)"
 	}
 	return text
