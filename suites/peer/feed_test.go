@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/nftables"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -29,15 +30,19 @@ import (
 
 // feed is a kube-proxy in a network, and the API that tells it.
 type feed struct {
-	net   *dptest.Net
-	api   *api.Server
-	agent *agent.Agent
-	turn  int // number of the last sentinel
+	net     *dptest.Net
+	api     *api.Server
+	program string
+	mode    string
+	dir     string
+	agent   *agent.Agent // nil before the first case
+	options string       // that it runs with
+	turn    int          // number of the last sentinel
 }
 
 func newFeed(t *testing.T, program, mode string) *feed {
 	t.Helper()
-	f := &feed{net: dptest.NewNet(t), api: api.New(api.Config{})}
+	f := &feed{net: dptest.NewNet(t), api: api.New(api.Config{}), program: program, mode: mode}
 	var l net.Listener
 	err := f.net.Node.Do(func() (err error) {
 		var lc net.ListenConfig
@@ -59,21 +64,14 @@ func newFeed(t *testing.T, program, mode string) *feed {
 	if err := f.api.Apply(defaultNode()); err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	at := agent.Place{Dir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), Node: dptest.NodeName, ClusterCIDRs: []netip.Prefix{
-		netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:10:244::/56"),
-	}}
-	if err := os.WriteFile(at.Kubeconfig, api.Kubeconfig(api.URL(l)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	spec, err := agent.KubeProxy(program, mode, true, at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f.agent, err = agent.Start(f.net.Node, dir, spec); err != nil {
+	f.dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(f.dir, "kubeconfig"), api.Kubeconfig(api.URL(l)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if f.agent == nil {
+			return
+		}
 		if err := f.agent.Kill(); err != nil {
 			t.Error(err)
 		}
@@ -82,6 +80,41 @@ func newFeed(t *testing.T, program, mode string) *feed {
 		}
 	})
 	return f
+}
+
+// run starts kube-proxy with a case's options, unless it has just these; another
+// one is ended first, with its rules.
+func (f *feed) run(o plan.Options) error {
+	options := fmt.Sprint(o.ClusterCIDRs, o.NodePorts)
+	if f.agent != nil && f.options == options {
+		return nil
+	}
+	if f.agent != nil {
+		if err := f.agent.Kill(); err != nil {
+			return err
+		}
+		if err := f.net.Node.Do(flush); err != nil {
+			return err
+		}
+	}
+	spec, err := agent.KubeProxy(f.program, f.mode, true, agent.Place{
+		Dir: f.dir, Kubeconfig: filepath.Join(f.dir, "kubeconfig"), Node: dptest.NodeName, ClusterCIDRs: o.ClusterCIDRs, NodePorts: o.NodePorts.Within,
+	})
+	if err != nil {
+		return err
+	}
+	f.options = options
+	f.agent, err = agent.Start(f.net.Node, f.dir, spec)
+	return err
+}
+
+func flush() error {
+	conn, err := nftables.New()
+	if err != nil {
+		return err
+	}
+	conn.FlushRuleset()
+	return conn.Flush()
 }
 
 // defaultNode is the contract's Node, as the API has it.
@@ -164,9 +197,22 @@ func decode(text string) ([]api.Object, error) {
 		if err := yaml.UnmarshalStrict(doc, o); err != nil {
 			return nil, err
 		}
+		if sl, ok := o.(*discoveryv1.EndpointSlice); ok {
+			nameless(sl)
+		}
 		out = append(out, o)
 	}
 	return out, nil
+}
+
+// nameless gives ports their default name, as a real API server does: kube-proxy
+// passes over those without one.
+func nameless(sl *discoveryv1.EndpointSlice) {
+	for i := range sl.Ports {
+		if sl.Ports[i].Name == nil {
+			sl.Ports[i].Name = new(string)
+		}
+	}
 }
 
 // sentinelPatience bounds the wait for kube-proxy to take a step in.
@@ -174,27 +220,46 @@ const sentinelPatience = 20 * time.Second
 
 // sentinel adds a Service of its own behind what was changed, on the same
 // watches, and waits until it is forwarded: then all before it is in the rules.
+// Each family has a proxier of its own, and so a sentinel.
 func (f *feed) sentinel(ctx context.Context) error {
 	f.turn++
-	vip := netip.AddrFrom4([4]byte{10, 96, 200 + byte(f.turn/250), 1 + byte(f.turn%250)})
-	at := netip.MustParseAddrPort("10.244.2.250:9")
-	name := fmt.Sprintf("sentinel-%d", f.turn)
+	hi, lo := 200+byte(f.turn/250), 1+byte(f.turn%250)
+	for _, s := range []struct{ vip, at netip.Addr }{
+		{netip.AddrFrom4([4]byte{10, 96, hi, lo}), netip.MustParseAddr("10.244.2.250")},
+		{netip.AddrFrom16([16]byte{0xfd, 3: 0x10, 5: 0x96, 14: hi, 15: lo}), netip.MustParseAddr("fd00:10:244:2::250")},
+	} {
+		if err := f.follow(ctx, s.vip, netip.AddrPortFrom(s.at, 9)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow makes a Service with one endpoint and waits until it leads there.
+func (f *feed) follow(ctx context.Context, vip netip.Addr, at netip.AddrPort) error {
+	name, family, slices := fmt.Sprintf("sentinel-%d", f.turn), corev1.IPv4Protocol, discoveryv1.AddressTypeIPv4
+	if vip.Is6() {
+		name, family, slices = name+"-6", corev1.IPv6Protocol, discoveryv1.AddressTypeIPv6
+	}
 	port, proto := int32(at.Port()), corev1.ProtocolTCP
 	err := f.api.Apply(&corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "sentinel", Name: name},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP, ClusterIP: vip.String(), ClusterIPs: []string{vip.String()},
-			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, Ports: []corev1.ServicePort{{Protocol: proto, Port: 9}},
+			IPFamilies: []corev1.IPFamily{family}, Ports: []corev1.ServicePort{{Protocol: proto, Port: port}},
 		},
 	}, &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: "sentinel", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
-		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: new(string), Protocol: &proto, Port: &port}},
+		AddressType: slices, Ports: []discoveryv1.EndpointPort{{Name: new(string), Protocol: &proto, Port: &port}},
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{at.Addr().String()}}},
 	})
 	if err != nil {
 		return err
 	}
-	row := dptest.Row{Line: "sentinel", From: dptest.PodB, Proto: objects.TCP, To: netip.AddrPortFrom(vip, 9), Action: plan.Forward, Dests: []dptest.Dest{{At: at}}}
+	row := dptest.Row{
+		Line: "sentinel", From: dptest.PodB, Proto: objects.TCP, To: netip.AddrPortFrom(vip, at.Port()),
+		Action: plan.Forward, Dests: []dptest.Dest{{At: at}},
+	}
 	servers, err := f.net.Serve([]dptest.Row{row})
 	if err != nil {
 		return err
@@ -213,7 +278,7 @@ func (f *feed) sentinel(ctx context.Context) error {
 		default:
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("kube-proxy has not taken the objects in after %v: %v %w", sentinelPatience, got.Outcome(), err)
+			return fmt.Errorf("kube-proxy has not taken the objects in after %v: %s %w", sentinelPatience, got.Outcome(), err)
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package peer
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"testing"
@@ -26,7 +27,7 @@ func TestKubeProxy(t *testing.T) {
 			}
 			f := newFeed(t, program, mode)
 			for _, c := range all {
-				t.Run(c.Name, func(t *testing.T) { f.run(t, c, mode) })
+				t.Run(c.Name, func(t *testing.T) { f.compare(t, c, mode) })
 			}
 		})
 	}
@@ -53,8 +54,11 @@ func kubeProxy(t *testing.T) string {
 	return path
 }
 
-func (f *feed) run(t *testing.T, c *dptest.Case, mode string) {
-	if err := f.clear(); err != nil {
+func (f *feed) compare(t *testing.T, c *dptest.Case, mode string) {
+	if _, skip := c.Peer(mode); skip != "" {
+		t.Skip(skip)
+	}
+	if err := errors.Join(f.clear(), f.run(c.Options)); err != nil {
 		t.Fatal(err)
 	}
 	var memory dptest.Memory
