@@ -3,11 +3,14 @@
 //
 //	Run: informers -> (conversion) -> []objects.Change -> Sink
 //
-// Nothing is handed on before Services, EndpointSlices and the own Node have all
-// been listed: a dataplane that acted on a part of them would take live rules
-// away. The first call of the sink carries everything, each later one what
-// came since. While the API server does not answer, the sink hears nothing and
-// the last state stands.
+// Nothing is handed on before Services, EndpointSlices, the own Node and, where
+// the cluster has them, ServiceCIDRs have all been listed: a dataplane that acted
+// on a part of them would take live rules away. The first call of the sink carries
+// everything, each later one what came since. While the API server does not
+// answer, or a list breaks off, the sink hears nothing and the last state stands.
+//
+// Whether there are ServiceCIDRs is asked once, at the start. The sink is never
+// called twice at a time, whatever number of goroutines the informers have.
 package watch
 
 import (
@@ -15,9 +18,10 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -69,21 +73,23 @@ func (w *Watcher) Run(ctx context.Context) error {
 	selected := informers.NewSharedInformerFactoryWithOptions(w.cfg.Client, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector }),
 		informers.WithTransform(withoutManagedFields))
+	all := informers.NewSharedInformerFactoryWithOptions(w.cfg.Client, 0, informers.WithTransform(withoutManagedFields))
 	own := informers.NewSharedInformerFactoryWithOptions(w.cfg.Client, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", w.cfg.Node).String()
 		}),
 		informers.WithTransform(withoutManagedFields))
-	var delivered []cache.InformerSynced
-	for _, in := range []struct {
-		informer cache.SharedIndexInformer
-		handler  cache.ResourceEventHandler
-	}{
+	sources := []source{
 		{selected.Core().V1().Services().Informer(), w.services()},
 		{selected.Discovery().V1().EndpointSlices().Informer(), w.slices()},
 		{own.Core().V1().Nodes().Informer(), w.nodes()},
-	} {
-		reg, err := in.informer.AddEventHandler(in.handler)
+	}
+	if w.mayListServiceCIDRs(ctx) {
+		sources = append(sources, source{all.Networking().V1().ServiceCIDRs().Informer(), w.serviceCIDRs()})
+	}
+	var delivered []cache.InformerSynced
+	for _, s := range sources {
+		reg, err := s.informer.AddEventHandler(s.handler)
 		if err != nil {
 			return fmt.Errorf("watch for node %s: %w", w.cfg.Node, err)
 		}
@@ -91,7 +97,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		// says that the handler has seen the whole first list.
 		delivered = append(delivered, reg.HasSynced)
 	}
-	for _, f := range []informers.SharedInformerFactory{selected, own} {
+	for _, f := range []informers.SharedInformerFactory{selected, own, all} {
 		f.Start(ctx.Done())
 		defer f.Shutdown()
 	}
@@ -101,6 +107,44 @@ func (w *Watcher) Run(ctx context.Context) error {
 	w.release()
 	<-ctx.Done()
 	return nil
+}
+
+// source is a kind of objects and what is done with them.
+type source struct {
+	informer cache.SharedIndexInformer
+	handler  cache.ResourceEventHandler
+}
+
+// askAgain is the pause after a question that the API server did not answer.
+const askAgain = time.Second
+
+// mayListServiceCIDRs asks for a first ServiceCIDR. Kubernetes has them since 1.33
+// (KEP-1880). Without them, or without the right to see them, addresses that no
+// Service has are not dropped, and all else is the same: that is no reason not to
+// start. A server that does not answer is asked again: then nothing can be listed.
+func (w *Watcher) mayListServiceCIDRs(ctx context.Context) bool {
+	for said := false; ; said = true {
+		_, err := w.cfg.Client.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{Limit: 1})
+		switch {
+		case err == nil:
+			return true
+		case apierrors.IsNotFound(err):
+			w.cfg.Logger.Info("the API server has no ServiceCIDRs: addresses that no Service has are not dropped")
+			return false
+		case apierrors.IsForbidden(err):
+			w.cfg.Logger.Warn("ServiceCIDRs may not be listed: addresses that no Service has are not dropped", "err", err)
+			return false
+		case ctx.Err() != nil:
+			return false
+		case !said:
+			w.cfg.Logger.Warn("the API server does not say whether it has ServiceCIDRs, asking again every second", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(askAgain):
+		}
+	}
 }
 
 // withoutManagedFields halves the memory of the informers' stores.
@@ -169,80 +213,4 @@ func (w *Watcher) forget(at about) {
 func (w *Watcher) gone(kind objects.Kind, o metav1.Object, service objects.Name) {
 	w.forget(aboutOf(kind, o))
 	w.note(gone(kind, o, service))
-}
-
-func (w *Watcher) services() cache.ResourceEventHandler {
-	set := func(s *corev1.Service) {
-		out, err := objects.FromService(s)
-		w.judge(objects.KindService, s, err)
-		w.note(objects.Change{Service: &out})
-	}
-	return handler(set, nil, func(s *corev1.Service) {
-		w.gone(objects.KindService, s, objects.Name{})
-	})
-}
-
-func (w *Watcher) slices() cache.ResourceEventHandler {
-	set := func(s *discoveryv1.EndpointSlice) {
-		out, ok, err := objects.FromEndpointSlice(s)
-		w.judge(objects.KindSlice, s, err)
-		if ok {
-			w.note(objects.Change{Slice: &out})
-		}
-	}
-	moved := func(old, new *discoveryv1.EndpointSlice) {
-		if serviceOf(old) != serviceOf(new) {
-			w.note(gone(objects.KindSlice, old, serviceOf(old)))
-		}
-	}
-	return handler(set, moved, func(s *discoveryv1.EndpointSlice) {
-		w.gone(objects.KindSlice, s, serviceOf(s))
-	})
-}
-
-func serviceOf(s *discoveryv1.EndpointSlice) objects.Name {
-	return objects.Name{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
-}
-
-func (w *Watcher) nodes() cache.ResourceEventHandler {
-	var last *objects.Node // a Node changes every few seconds, in what is not of interest
-	set := func(n *corev1.Node) {
-		out, err := objects.FromNode(n)
-		w.judge(objects.KindNode, n, err)
-		if last == nil || !last.Equal(out) {
-			last = &out
-			w.note(objects.Change{Node: &out})
-		}
-	}
-	return handler(set, nil, func(n *corev1.Node) {
-		last = nil
-		w.gone(objects.KindNode, n, objects.Name{})
-	})
-}
-
-func gone(kind objects.Kind, o metav1.Object, service objects.Name) objects.Change {
-	name := objects.Name{Namespace: o.GetNamespace(), Name: o.GetName()}
-	return objects.Change{Gone: &objects.Gone{Kind: kind, Name: name, Service: service}}
-}
-
-// handler makes typed functions an informer's handler. before, if any, sees the
-// old and the new state of an update first.
-func handler[T metav1.Object](set func(T), before func(old, new T), del func(T)) cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { set(obj.(T)) },
-		UpdateFunc: func(old, obj any) {
-			if before != nil {
-				before(old.(T), obj.(T))
-			}
-			set(obj.(T))
-		},
-		DeleteFunc: func(obj any) {
-			if missed, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = missed.Obj
-			}
-			if o, ok := obj.(T); ok {
-				del(o)
-			}
-		},
-	}
 }

@@ -12,6 +12,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
@@ -42,7 +43,7 @@ func node(name string) *corev1.Node {
 }
 
 // run starts a Watcher and returns what reaches the sink.
-func run(t *testing.T, client *fake.Clientset, events record.EventRecorder) <-chan []objects.Change {
+func run(t *testing.T, client kubernetes.Interface, events record.EventRecorder) <-chan []objects.Change {
 	t.Helper()
 	got := make(chan []objects.Change, 100)
 	w := watch.New(watch.Config{
@@ -82,6 +83,8 @@ func describe(cs []objects.Change) string {
 			out = append(out, "slice "+c.Slice.Name.Name+" of "+c.Slice.Service.Name)
 		case c.Node != nil:
 			out = append(out, fmt.Sprintf("node %s leaving=%t", c.Node.Name, c.Node.Leaving))
+		case c.ServiceCIDR != nil:
+			out = append(out, fmt.Sprintf("ranges %s %v", c.ServiceCIDR.Name, c.ServiceCIDR.Prefixes))
 		case c.Gone != nil:
 			out = append(out, fmt.Sprintf("gone %d %s of %s", c.Gone.Kind, c.Gone.Name.Name, c.Gone.Service.Name))
 		}
@@ -129,27 +132,32 @@ func TestFirstEverythingThenChanges(t *testing.T) {
 	do("taint, and before it a heartbeat that says nothing", err, "node here leaving=true")
 }
 
-// Nothing is handed on while one of the lists is missing.
+// Nothing is handed on while one of the lists is missing, whichever it is.
 func TestNothingBeforeAllLists(t *testing.T) {
-	client := fake.NewClientset(service("a", "10.96.0.1"), slice("a-1", "a"), node("here"))
-	allowed := make(chan struct{})
-	client.PrependReactor("list", "endpointslices", func(k8stesting.Action) (bool, runtime.Object, error) {
-		select {
-		case <-allowed:
-			return false, nil, nil
-		default:
-			return true, nil, fmt.Errorf("not now")
-		}
-	})
-	got := run(t, client, record.NewFakeRecorder(10))
-	select {
-	case c := <-got:
-		t.Fatalf("%s was handed on without the slices", describe(c))
-	case <-time.After(500 * time.Millisecond): // a span in which nothing may happen
-	}
-	close(allowed)
-	if first := next(t, got); len(first) != 3 {
-		t.Errorf("first delivery is %s, want all three objects", describe(first))
+	for _, missing := range []string{"services", "endpointslices", "nodes", "servicecidrs"} {
+		t.Run(missing, func(t *testing.T) {
+			t.Parallel()
+			client := fake.NewClientset(service("a", "10.96.0.1"), slice("a-1", "a"), node("here"), ranges("kubernetes", "10.96.0.0/16"))
+			allowed := make(chan struct{})
+			client.PrependReactor("list", missing, func(k8stesting.Action) (bool, runtime.Object, error) {
+				select {
+				case <-allowed:
+					return false, nil, nil
+				default:
+					return true, nil, fmt.Errorf("not now")
+				}
+			})
+			got := run(t, client, record.NewFakeRecorder(10))
+			select {
+			case c := <-got:
+				t.Fatalf("%s was handed on", describe(c))
+			case <-time.After(500 * time.Millisecond): // a span in which nothing may happen
+			}
+			close(allowed)
+			if first := next(t, got); len(first) != 4 {
+				t.Errorf("first delivery is %s, want all four objects", describe(first))
+			}
+		})
 	}
 }
 
@@ -168,6 +176,7 @@ func TestSelectors(t *testing.T) {
 		"services":       "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name|",
 		"endpointslices": "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name|",
 		"nodes":          "|metadata.name=here",
+		"servicecidrs":   "|",
 	} {
 		if seen[resource] != want {
 			t.Errorf("%s are listed with %q, want %q", resource, seen[resource], want)
@@ -223,7 +232,7 @@ func TestComplainOnce(t *testing.T) {
 	close(events.Events)
 	var told []string
 	for e := range events.Events {
-		_, after, _ := strings.Cut(e, "endpoint 127")
+		_, after, _ := strings.Cut(e, "address 127")
 		told = append(told, "127"+strings.Fields(after)[0])
 	}
 	if text := strings.Join(told, " "); text != "127.0.0.1 127.0.0.2 127.0.0.2" {

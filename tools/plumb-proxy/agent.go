@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -12,113 +12,114 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/plumbline/plumbline/dataplane/conntrack"
 	"github.com/plumbline/plumbline/dataplane/healthz"
+	"github.com/plumbline/plumbline/dataplane/localaddr"
 	"github.com/plumbline/plumbline/dataplane/loop"
-	"github.com/plumbline/plumbline/dataplane/nftables"
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/watch"
 )
 
-// backend is what the agent needs of a dataplane.
-type backend struct {
-	target func(*slog.Logger) loop.Target
-	clean  func() error
+// agent is everything that runs on a node. netns is the descriptor of the network
+// namespace whose dataplane it keeps, 0 for the process's own; its servers listen
+// in the process's own.
+type agent struct {
+	opt     options
+	backend backend
+	netns   int
+	client  kubernetes.Interface
+	log     *slog.Logger
+	endings endings
 }
 
-// backends are all there are.
-func backends() map[string]backend {
-	return map[string]backend{
-		"nftables": {
-			target: func(log *slog.Logger) loop.Target { return nftables.New(nftables.Config{Logger: log}) },
-			clean:  func() error { return nftables.Clean(0) },
-		},
-	}
-}
-
-// agent runs until ctx ends; the rules stay.
-func agent(ctx context.Context, opt options, client kubernetes.Interface, target loop.Target, log *slog.Logger) error {
+// run returns when ctx ends; the rules stay.
+func (a *agent) run(ctx context.Context) (err error) {
 	events := record.NewBroadcaster(record.WithContext(ctx))
 	defer events.Shutdown()
-	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.client.CoreV1().Events("")})
+	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "plumb-proxy", Host: a.opt.node})
+
+	if err := a.findSCTP(); err != nil {
+		return err
+	}
+	dataplane := a.backend.start(a.opt.own, a.log)
+	flows := conntrack.New(conntrack.Config{Logger: a.log, NetNS: a.netns, ResetTCP: a.opt.resetTCP})
+	defer func() { err = errors.Join(err, dataplane.close(), flows.Close()) }()
 
 	var l *loop.Loop
-	report := func() healthz.Report {
-		s := l.Status()
-		return healthz.Report{Applied: s.Applied, Waiting: s.Waiting, Ineligible: s.Ineligible}
+	status := func() loop.Status { return l.Status() }
+	checks := healthz.NewServices(func() bool { return report(status()).Healthy(time.Now()) }, a.log)
+	m := newMetrics(status, func() uint64 { return flows.Stats().Deleted }, dataplane.counts)
+	cfg := loop.Config{
+		Options: a.opt.plan, Target: dataplane, HealthChecks: checks, Events: serviceEvents{recorder},
+		Observe: m.observe, Logger: a.log,
 	}
-	checks := healthz.NewServices(func() bool { return report().Healthy(time.Now()) }, log)
-	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "plumb-proxy", Host: opt.node})
-	l = loop.New(loop.Config{Options: opt.plan, Target: target, HealthChecks: checks, Events: serviceEvents{recorder}, Logger: log})
-	w := watch.New(watch.Config{
-		Client: client, Node: opt.node, Sink: l.Handle, Logger: log,
-		Events: recorder,
-	})
-	log.Info("starting", "version", version, "node", opt.node, "backend", opt.backend,
-		"terminating", opt.plan.Terminating, "no-local", opt.plan.NoLocal, "cluster-cidrs", opt.plan.ClusterCIDRs)
+	if a.backend.flows {
+		cfg.Flows = flows
+	}
+	l = loop.New(cfg)
+	a.log.Info("starting", "version", version, "node", a.opt.node, "backend", a.opt.backend, "sctp", a.opt.plan.SCTP,
+		"terminating", a.opt.plan.Terminating, "no-local", a.opt.plan.NoLocal, "cluster-cidrs", a.opt.plan.ClusterCIDRs)
 	run, ctx := errgroup.WithContext(ctx)
 	run.Go(func() error { return l.Run(ctx) })
 	run.Go(func() error { return checks.Run(ctx) })
-	run.Go(func() error { return w.Run(ctx) })
-	if opt.healthz != "" {
-		proxy := healthz.NewProxy(report, time.Now, log)
-		run.Go(func() error { return proxy.Run(ctx, bindable(ctx, opt.healthz)) })
+	a.feed(ctx, run, recorder, l)
+	a.lookout(ctx, run, dataplane, l, m)
+	if a.opt.healthz != "" {
+		proxy := healthz.NewProxy(func() healthz.Report { return report(status()) }, time.Now, a.log)
+		run.Go(func() error { return proxy.Run(ctx, bindable(ctx, a.opt.healthz)) })
 	}
 	if err := run.Wait(); err != nil {
 		return err
 	}
-	log.Info("stopped, the rules stay")
+	a.log.Info("stopped, the rules stay")
 	return nil
 }
 
-// serviceEvents writes Events about Services.
-type serviceEvents struct{ record.EventRecorder }
-
-func (e serviceEvents) Warn(service objects.Name, reason, text string) {
-	about := &corev1.ObjectReference{Kind: "Service", APIVersion: "v1", Namespace: service.Namespace, Name: service.Name}
-	e.Event(about, corev1.EventTypeWarning, reason, text)
+// feed runs what the Loop hears from.
+func (a *agent) feed(ctx context.Context, run *errgroup.Group, recorder record.EventRecorder, l *loop.Loop) {
+	sources := &feed{sink: func(c []objects.Change) { a.endings.note(c); l.Handle(c) }}
+	w := watch.New(watch.Config{Client: a.client, Node: a.opt.node, Sink: sources.source(), Logger: a.log, Events: recorder})
+	if len(a.opt.plan.NodePorts.Within) > 0 {
+		local := sources.source()
+		run.Go(func() error {
+			cfg := localaddr.Config{Logger: a.log, NetNS: a.netns}
+			return localaddr.Run(ctx, cfg, func(as objects.LocalAddrs) { local([]objects.Change{{Local: &as}}) })
+		})
+	}
+	run.Go(func() error { return w.Run(ctx) })
 }
 
-// bindable turns [::] into 0.0.0.0 on a host without IPv6. Both mean everything.
-func bindable(ctx context.Context, addr string) string {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil || host != "::" {
-		return addr
+// lookout runs what sees that the kernel has changed, and what others may ask.
+func (a *agent) lookout(ctx context.Context, run *errgroup.Group, r running, l *loop.Loop, m *metrics) {
+	if r.watch != nil {
+		lost := func() {
+			a.log.Warn("somebody else changed what this agent keeps in the kernel, comparing all of it")
+			m.lost.Inc()
+			l.Lost()
+		}
+		run.Go(func() error { return r.watch(ctx, lost) })
 	}
-	var lc net.ListenConfig
-	ln, err := lc.Listen(ctx, "tcp6", "[::]:0")
-	if err != nil {
-		return net.JoinHostPort("0.0.0.0", port)
+	if a.opt.metrics != "" {
+		i := &inspector{mode: a.opt.backend, loop: l, path: r.path, endings: &a.endings, numbers: &numbers{}, log: a.log}
+		run.Go(func() error { return serve(ctx, bindable(ctx, a.opt.metrics), i.handler(m.handler()), a.log) })
 	}
-	_ = ln.Close()
-	return addr
 }
 
-// The agent's limits towards the API server: it lists and watches, and writes
-// now and then an Event.
-const (
-	clientQPS   = 20
-	clientBurst = 40
-)
+// findSCTP asks the kernel whether SCTP ports can be served.
+func (a *agent) findSCTP() error {
+	if a.backend.sctp == nil {
+		return nil
+	}
+	var err error
+	if a.opt.plan.SCTP, err = a.backend.sctp(); err != nil {
+		return fmt.Errorf("find out whether the kernel has SCTP: %w", err)
+	}
+	return nil
+}
 
-func newClient(kubeconfig string) (kubernetes.Interface, error) {
-	cfg, err := rest.InClusterConfig()
-	if kubeconfig != "" {
-		cfg, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("find the API server: %w", err)
-	}
-	cfg.UserAgent = "plumb-proxy/" + version
-	cfg.QPS, cfg.Burst = clientQPS, clientBurst
-	cfg.ContentType = "application/vnd.kubernetes.protobuf"
-	cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("make a client of %s: %w", cfg.Host, err)
-	}
-	return client, nil
+func report(s loop.Status) healthz.Report {
+	return healthz.Report{Applied: s.Applied, Waiting: s.Waiting, Ineligible: s.Ineligible}
 }

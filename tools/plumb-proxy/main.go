@@ -1,6 +1,9 @@
 // Command plumb-proxy is the node agent: it watches Services, EndpointSlices and
-// its own Node, and keeps the node's dataplane as they ask. It needs NET_ADMIN
-// in the node's network namespace, and get, list and watch of those objects.
+// its own Node, and keeps the node's dataplane as they ask. It needs get, list and
+// watch of those objects and of ServiceCIDRs, and the capability NET_ADMIN in the
+// node's network namespace; the legacy flavour of iptables also wants NET_RAW.
+//
+// `plumb-proxy show` asks the agent on the node what it does: see show.go.
 //
 // The rules stay when it exits; --cleanup removes them. --init-only does what
 // needs more than NET_ADMIN (sysctls, and loading conntrack if they are not there
@@ -17,6 +20,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"syscall"
 
@@ -38,15 +42,18 @@ const (
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	opt, err := parse(args, os.Getenv)
-	var usage helpWanted
-	if errors.As(err, &usage) {
-		fmt.Fprint(stdout, string(usage))
-		return exitOK
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if len(args) > 0 && args[0] == "show" {
+		q, err := parseShow(args[1:])
+		if err != nil {
+			return badCall(err, stdout, stderr)
+		}
+		return exit(q.ask(ctx, stdout), stderr)
 	}
+	opt, err := parse(args, os.Getenv)
 	if err != nil {
-		fmt.Fprintf(stderr, "plumb-proxy: %v\n", err)
-		return exitBadCall
+		return badCall(err, stdout, stderr)
 	}
 	if opt.version {
 		fmt.Fprintln(stdout, "plumb-proxy", version)
@@ -54,9 +61,22 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: opt.level}))
 	klog.SetSlogLogger(log)
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	if err := act(ctx, opt, log); err != nil {
+	return exit(act(ctx, opt, log), stderr)
+}
+
+// badCall is for errors of the command line, of which one asks for help.
+func badCall(err error, stdout, stderr io.Writer) int {
+	var usage helpWanted
+	if errors.As(err, &usage) {
+		fmt.Fprint(stdout, string(usage))
+		return exitOK
+	}
+	fmt.Fprintf(stderr, "plumb-proxy: %v\n", err)
+	return exitBadCall
+}
+
+func exit(err error, stderr io.Writer) int {
+	if err != nil {
 		fmt.Fprintf(stderr, "plumb-proxy: %v\n", err)
 		return exitFailed
 	}
@@ -64,17 +84,25 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func act(ctx context.Context, opt options, log *slog.Logger) error {
-	b := backends()[opt.backend]
-	switch {
-	case opt.cleanup:
-		return b.clean()
-	case opt.initOnly:
+	if opt.initOnly {
 		v6 := slices.ContainsFunc(opt.plan.ClusterCIDRs, func(p netip.Prefix) bool { return p.Addr().Is6() })
-		return writeSysctls("/proc/sys", v6, func() error { return nftables.LoadConntrack(0) }, log)
+		w := writer{root: "/proc/sys", load: func() error { return nftables.LoadConntrack(0) }, log: log}
+		return w.write(append(nodeSysctls(v6), opt.limits.sysctls(runtime.NumCPU())...))
+	}
+	b := backends(0)[opt.backend]
+	if opt.cleanup {
+		if err := demand(opt.backend, b.needs(opt.own)); err != nil {
+			return err
+		}
+		return b.clean()
 	}
 	client, err := newClient(opt.kubeconfig)
 	if err != nil {
 		return err
 	}
-	return agent(ctx, opt, client, b.target(log), log)
+	if err := demand(opt.backend, b.needs(opt.own)); err != nil {
+		return err
+	}
+	a := &agent{opt: opt, backend: b, client: client, log: log}
+	return a.run(ctx)
 }

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/dataplane/plan"
+	"github.com/plumbline/plumbline/dataplane/planflags"
 )
 
 type options struct {
@@ -20,12 +20,22 @@ type options struct {
 	kubeconfig string
 	backend    string
 	healthz    string
+	metrics    string
 	plan       plan.Options
+	own        backendOptions
+	limits     *conntrackLimits
+	resetTCP   bool
 	level      slog.Level
 	initOnly   bool
 	cleanup    bool
 	version    bool
 }
+
+// The default addresses are kube-proxy's.
+const (
+	defaultHealthz = "[::]:10256"
+	defaultMetrics = "127.0.0.1:10249"
+)
 
 // helpWanted is the text of --help.
 type helpWanted string
@@ -36,7 +46,6 @@ func (h helpWanted) Error() string { return "help" }
 // wrong, where, and what would be right.
 func parse(args []string, env func(string) string) (options, error) {
 	var o options
-	var terminating, noLocal, cidrs string
 	fs := flag.NewFlagSet("plumb-proxy", flag.ContinueOnError)
 	var text strings.Builder
 	fs.SetOutput(&text)
@@ -44,60 +53,58 @@ func parse(args []string, env func(string) string) (options, error) {
 	fs.StringVar(&o.node, "node-name", env("NODE_NAME"), "`name` of the own Node (default: $NODE_NAME)")
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file`; empty: the Pod's own account")
 	fs.StringVar(&o.backend, "backend", "nftables", "dataplane: "+strings.Join(backendNames(), ", "))
-	fs.StringVar(&cidrs, "cluster-cidr", "", "pod networks of the whole cluster, `list` separated by commas; packets to a ClusterIP from elsewhere are masqueraded")
-	fs.StringVar(&terminating, "terminating-endpoints", string(plan.Fallback), "without a ready endpoint: fallback (use serving, terminating ones, KEP-1669) or ignore (as before Kubernetes 1.26)")
-	fs.StringVar(&noLocal, "no-local-endpoints", string(plan.Drop), "under external traffic policy Local, when all endpoints are elsewhere: drop or reject")
-	fs.StringVar(&o.healthz, "healthz-bind-address", "[::]:10256", "`address` of /healthz and /livez; [::] serves IPv4 too, empty: none")
+	plans := planflags.Register(fs)
+	o.own.register(fs)
+	fs.StringVar(&o.healthz, "healthz-bind-address", defaultHealthz, "`address` of /healthz and /livez; [::] serves IPv4 too, empty: none")
+	fs.StringVar(&o.metrics, "metrics-bind-address", defaultMetrics, "`address` of /metrics, /proxyMode and what `show` asks; empty: none")
+	fs.BoolVar(&o.resetTCP, "reset-tcp-connections", false, "reset TCP connections to endpoints that are gone, at both sides")
 	fs.TextVar(&o.level, "log-level", slog.LevelInfo, "debug, info, warn or error")
 	fs.BoolVar(&o.initOnly, "init-only", false, "write the sysctls that the agent itself has no right to (for IPv6 only with an IPv6 --cluster-cidr), and exit")
+	o.limits = registerConntrack(fs)
 	fs.BoolVar(&o.cleanup, "cleanup", false, "remove everything this backend put into the kernel, and exit")
 	fs.BoolVar(&o.version, "version", false, "print the version and exit")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fs.PrintDefaults()
-			return o, helpWanted("usage: plumb-proxy [flags]\n" + text.String())
+			return o, helpWanted("usage: plumb-proxy [flags]\n       plumb-proxy show services|backends|path FRONTEND\n" + text.String())
 		}
 		return o, fmt.Errorf("%w; see --help", err)
 	}
 	if fs.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q; there are only flags, see --help", fs.Arg(0))
+		return o, fmt.Errorf("unexpected argument %q; there are only flags and, as the first word, show; see --help", fs.Arg(0))
 	}
 	if o.version {
 		return o, nil
 	}
-	if err := o.check(cidrs, terminating, noLocal); err != nil {
+	var err error
+	if o.plan, err = plans.Options(); err != nil {
 		return o, err
 	}
-	return o, nil
+	o.plan.Node = o.node
+	if err := o.limits.check(fs, o.initOnly); err != nil {
+		return o, err
+	}
+	if err := o.check(); err != nil {
+		return o, err
+	}
+	return o, o.own.check(fs, o.backend)
 }
 
-func (o *options) check(cidrs, terminating, noLocal string) error {
-	if _, ok := backends()[o.backend]; !ok {
+func (o *options) check() error {
+	if !slices.Contains(backendNames(), o.backend) {
 		return fmt.Errorf("--backend %q: there is no such backend; one of: %s", o.backend, strings.Join(backendNames(), ", "))
 	}
 	if o.initOnly && o.cleanup {
 		return errors.New("--init-only and --cleanup contradict each other; give one")
 	}
-	o.plan.Node = o.node
-	o.plan.Terminating = plan.Terminating(terminating)
-	if o.plan.Terminating != plan.Fallback && o.plan.Terminating != plan.Ignore {
-		return fmt.Errorf("--terminating-endpoints %q: give fallback or ignore", terminating)
+	if o.healthz != "" && !bindAddress(o.healthz) {
+		return fmt.Errorf("--healthz-bind-address %q: not an IP address and a port from 1 to 65535, such as %s", o.healthz, defaultHealthz)
 	}
-	o.plan.NoLocal = plan.Action(noLocal)
-	if o.plan.NoLocal != plan.Drop && o.plan.NoLocal != plan.Reject {
-		return fmt.Errorf("--no-local-endpoints %q: give drop or reject", noLocal)
+	if o.metrics != "" && !bindAddress(o.metrics) {
+		return fmt.Errorf("--metrics-bind-address %q: not an IP address and a port from 1 to 65535, such as %s", o.metrics, defaultMetrics)
 	}
-	for _, text := range strings.FieldsFunc(cidrs, func(r rune) bool { return r == ',' || r == ' ' }) {
-		p, err := netip.ParsePrefix(text)
-		if err != nil {
-			return fmt.Errorf("--cluster-cidr %q: not a network such as 10.244.0.0/16", text)
-		}
-		o.plan.ClusterCIDRs = append(o.plan.ClusterCIDRs, p.Masked())
-	}
-	if o.healthz != "" {
-		if !bindAddress(o.healthz) {
-			return fmt.Errorf("--healthz-bind-address %q: not an IP address and a port from 1 to 65535, such as [::]:10256", o.healthz)
-		}
+	if o.resetTCP && !backends(0)[o.backend].flows {
+		return fmt.Errorf("--reset-tcp-connections: backend %s ends its connections itself", o.backend)
 	}
 	if o.node == "" && !o.initOnly && !o.cleanup {
 		return errors.New("--node-name is not given and $NODE_NAME is empty; name the Node this runs on")
@@ -121,5 +128,3 @@ func bindAddress(text string) bool {
 	_, err = netip.ParseAddr(host)
 	return err == nil
 }
-
-func backendNames() []string { return slices.Sorted(maps.Keys(backends())) }

@@ -6,12 +6,27 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 )
 
-// sysctls are what a node needs beside the rules; v6 is for a cluster with IPv6
-// pods.
-func sysctls(v6 bool) []sysctl {
+type sysctl struct {
+	path      string
+	value     string
+	atLeast   bool // a higher value that is there may stay
+	optional  bool // a host without it (no IPv6) is fine
+	conntrack bool // is not there before the kernel has loaded conntrack
+	// global: one value for the whole host, which can be written only in its
+	// initial network namespace. Then wanted decides: an error if somebody asked
+	// for the value, a warning if it is a default.
+	global bool
+	wanted bool
+}
+
+// nodeSysctls are what a node needs beside the rules; v6 is for a cluster with
+// IPv6 pods.
+func nodeSysctls(v6 bool) []sysctl {
 	out := []sysctl{
 		// A packet that conntrack calls invalid (out of window) is not
 		// translated back and reaches the client from an address it never
@@ -26,42 +41,65 @@ func sysctls(v6 bool) []sysctl {
 	return out
 }
 
-type sysctl struct {
-	path      string
-	value     string
-	optional  bool // a host without it (no IPv6) is fine
-	conntrack bool // is not there before the kernel has loaded conntrack
+// writer sets sysctls.
+type writer struct {
+	root string       // /proc/sys
+	load func() error // makes the kernel load conntrack
+	log  *slog.Logger
 }
 
-// writeSysctls sets what is not set already. root is /proc/sys, and load makes
-// the kernel load conntrack.
-func writeSysctls(root string, v6 bool, load func() error, log *slog.Logger) error {
-	for _, s := range sysctls(v6) {
-		path := filepath.Join(root, s.path)
-		old, err := os.ReadFile(path)
-		if errors.Is(err, os.ErrNotExist) && s.conntrack {
-			log.Info("sysctl is not there yet, loading conntrack", "name", s.path)
-			if err := load(); err != nil {
-				return fmt.Errorf("sysctl %s is not there: %w; load the kernel module nf_conntrack on the host", s.path, err)
-			}
-			if old, err = os.ReadFile(path); errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("sysctl %s is not there, not even after a rule that needs conntrack; load the kernel module nf_conntrack on the host", s.path)
-			}
-		}
-		if errors.Is(err, os.ErrNotExist) && s.optional {
-			log.Info("sysctl is not there", "name", s.path)
-			continue
-		}
+// write sets what is not set already.
+func (w writer) write(all []sysctl) error {
+	for _, s := range all {
+		old, err := w.read(s)
 		if err != nil {
-			return fmt.Errorf("read sysctl %s: %w", s.path, err)
+			return err
 		}
-		if strings.TrimSpace(string(old)) == s.value {
+		if old == "" || old == s.value || s.atLeast && enough(old, s.value) {
 			continue
 		}
-		if err := os.WriteFile(path, []byte(s.value), 0o644); err != nil {
+		err = os.WriteFile(filepath.Join(w.root, s.path), []byte(s.value), 0o644)
+		denied := errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS)
+		switch {
+		case err == nil:
+			w.log.Info("sysctl set", "name", s.path, "from", old, "to", s.value)
+		case s.global && denied && !s.wanted:
+			w.log.Warn("sysctl left as it is: it holds for the whole host and can be written only in the host's own network namespace",
+				"name", s.path, "is", old, "default", s.value)
+		case s.global && denied:
+			return fmt.Errorf("set sysctl %s to %s: %w; it holds for the whole host and can be written only in the host's own network namespace: set it there, and give --conntrack-max-per-core=0", s.path, s.value, err)
+		default:
 			return fmt.Errorf("set sysctl %s to %s: %w", s.path, s.value, err)
 		}
-		log.Info("sysctl set", "name", s.path, "from", strings.TrimSpace(string(old)), "to", s.value)
 	}
 	return nil
+}
+
+// read is the value, empty if the host can do without.
+func (w writer) read(s sysctl) (string, error) {
+	path := filepath.Join(w.root, s.path)
+	old, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) && s.conntrack {
+		w.log.Info("sysctl is not there yet, loading conntrack", "name", s.path)
+		if err := w.load(); err != nil {
+			return "", fmt.Errorf("sysctl %s is not there: %w; load the kernel module nf_conntrack on the host", s.path, err)
+		}
+		if old, err = os.ReadFile(path); errors.Is(err, os.ErrNotExist) {
+			return "", fmt.Errorf("sysctl %s is not there, not even after a rule that needs conntrack; load the kernel module nf_conntrack on the host", s.path)
+		}
+	}
+	if errors.Is(err, os.ErrNotExist) && s.optional {
+		w.log.Info("sysctl is not there", "name", s.path)
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read sysctl %s: %w", s.path, err)
+	}
+	return strings.TrimSpace(string(old)), nil
+}
+
+func enough(is, want string) bool {
+	a, errA := strconv.Atoi(is)
+	b, errB := strconv.Atoi(want)
+	return errA == nil && errB == nil && a >= b
 }

@@ -1,0 +1,95 @@
+// Package planflags reads plan.Options from the command line, for every program
+// that makes plans. It does no I/O.
+//
+//	Register(flags) -> (flags.Parse) -> Options
+//
+// The own Node's name and SCTP are not among them: programs learn these in ways
+// of their own.
+package planflags
+
+import (
+	"flag"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// Flags are the values as they were given.
+type Flags struct {
+	clusterCIDR, terminating, noLocal, nodePorts string
+}
+
+// Register adds the flags to a set.
+func Register(fs *flag.FlagSet) *Flags {
+	f := &Flags{}
+	fs.StringVar(&f.clusterCIDR, "cluster-cidr", "", "pod networks of the whole cluster, `list` separated by commas; packets to a ClusterIP from elsewhere are masqueraded")
+	fs.StringVar(&f.terminating, "terminating-endpoints", string(plan.Fallback), "without a ready endpoint: fallback (use serving, terminating ones, KEP-1669) or ignore (as before Kubernetes 1.26)")
+	fs.StringVar(&f.noLocal, "no-local-endpoints", string(plan.Drop), "under external traffic policy Local, when all endpoints are elsewhere: drop or reject")
+	fs.StringVar(&f.nodePorts, "nodeport-addresses", primary, "where node ports are served: primary (the Node's first address of each family), all, or a `list` of networks separated by commas (the node's addresses inside them)")
+	return f
+}
+
+// The words that --nodeport-addresses knows beside networks.
+const (
+	primary = "primary"
+	all     = "all"
+)
+
+// Options are those that the flags ask for. An error is one line that names the
+// flag and says what would be right.
+func (f *Flags) Options() (plan.Options, error) {
+	out := plan.Options{Terminating: plan.Terminating(f.terminating), NoLocal: plan.Action(f.noLocal)}
+	if out.Terminating != plan.Fallback && out.Terminating != plan.Ignore {
+		return plan.Options{}, fmt.Errorf("--terminating-endpoints %q: give fallback or ignore", f.terminating)
+	}
+	if out.NoLocal != plan.Drop && out.NoLocal != plan.Reject {
+		return plan.Options{}, fmt.Errorf("--no-local-endpoints %q: give drop or reject", f.noLocal)
+	}
+	var err error
+	if out.ClusterCIDRs, err = networks(f.clusterCIDR); err != nil {
+		return plan.Options{}, fmt.Errorf("--cluster-cidr %w", err)
+	}
+	out.NodePorts, err = nodePorts(f.nodePorts)
+	return out, err
+}
+
+func nodePorts(text string) (plan.NodePortAddresses, error) {
+	switch text {
+	case primary:
+		return plan.NodePortAddresses{}, nil
+	case all:
+		return plan.NodePortAddresses{Within: []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}}, nil
+	}
+	list := fields(text)
+	if len(list) == 0 || slices.Contains(list, primary) || slices.Contains(list, all) {
+		return plan.NodePortAddresses{}, fmt.Errorf("--nodeport-addresses %q: give primary, all, or networks such as 192.0.2.0/24", text)
+	}
+	within, err := networks(text)
+	if err != nil {
+		return plan.NodePortAddresses{}, fmt.Errorf("--nodeport-addresses %w", err)
+	}
+	return plan.NodePortAddresses{Within: within}, nil
+}
+
+// networks reads a list; the error begins with the text that is none.
+func networks(text string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, one := range fields(text) {
+		p, err := netip.ParsePrefix(one)
+		if err != nil {
+			return nil, fmt.Errorf("%q: not a network such as 10.244.0.0/16", one)
+		}
+		if p.Addr().Is4In6() {
+			return nil, fmt.Errorf("%q: write an IPv4 network as such", one)
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
+}
+
+func fields(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}

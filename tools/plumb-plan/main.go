@@ -1,0 +1,158 @@
+// Command plumb-plan says what a dataplane would do, without a cluster, a kernel
+// or any right: it reads Kubernetes objects as YAML and prints the plan of one
+// node, the rules of a backend, or what becomes of a packet.
+//
+//	kubectl get services,endpointslices,nodes,servicecidrs -A -o yaml | plumb-plan --node worker -
+//	plumb-plan --render nftables objects.yaml
+//	plumb-plan --resolve 10.244.1.5,tcp,10.96.0.1:80 objects.yaml
+//
+// It knows only what the objects say: of the node's addresses those in its Node.
+// The exit status is 0, 1 if the file cannot be read, and 2 if the call or the
+// content is not right.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/dataplane/iptables"
+	"github.com/plumbline/plumbline/dataplane/nftables"
+	"github.com/plumbline/plumbline/dataplane/plan"
+	"github.com/plumbline/plumbline/dataplane/planflags"
+	"github.com/plumbline/plumbline/dataplane/userspace"
+)
+
+// The exit codes.
+const (
+	exitOK      = 0
+	exitFailed  = 1
+	exitBadCall = 2
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// renderers give a backend's rules as text.
+func renderers() map[string]func(*plan.Plan) string {
+	return map[string]func(*plan.Plan) string{"nftables": nftables.Render, "iptables": iptables.Render, "userspace": userspace.Render}
+}
+
+func rendererNames() string {
+	return strings.Join(slices.Sorted(maps.Keys(renderers())), ", ")
+}
+
+type options struct {
+	plan    plan.Options
+	render  string
+	resolve string
+	file    string
+}
+
+// helpWanted is the text of --help.
+type helpWanted string
+
+func (h helpWanted) Error() string { return "help" }
+
+// unreadable is a file that cannot be read, as against one that is not right.
+type unreadable struct{ error }
+
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	err := act(args, stdin, stdout)
+	var usage helpWanted
+	var file unreadable
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &usage):
+		fmt.Fprint(stdout, string(usage))
+		return exitOK
+	case errors.As(err, &file):
+		fmt.Fprintf(stderr, "plumb-plan: %v\n", err)
+		return exitFailed
+	}
+	fmt.Fprintf(stderr, "plumb-plan: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+	return exitBadCall
+}
+
+func act(args []string, stdin io.Reader, stdout io.Writer) error {
+	opt, err := parse(args)
+	if err != nil {
+		return err
+	}
+	text, err := read(opt.file, stdin)
+	if err != nil {
+		return err
+	}
+	snap, err := decode(text, &opt.plan.Node)
+	if err != nil {
+		return fmt.Errorf("%s: %w", opt.file, err)
+	}
+	p := plan.Build(snap, opt.plan)
+	out := p.String()
+	switch {
+	case opt.resolve != "":
+		if out, err = resolve(snap, p, opt.resolve); err != nil {
+			return err
+		}
+	case opt.render != "":
+		out = renderers()[opt.render](p)
+	}
+	if _, err := io.WriteString(stdout, out); err != nil {
+		return unreadable{fmt.Errorf("print: %w", err)}
+	}
+	return nil
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	var node string
+	fs := flag.NewFlagSet("plumb-plan", flag.ContinueOnError)
+	var text strings.Builder
+	fs.SetOutput(&text)
+	fs.Usage = func() {}
+	fs.StringVar(&node, "node", "", "`name` of the node whose plan it is (default: that of the only Node in the file)")
+	plans := planflags.Register(fs)
+	sctp := fs.Bool("sctp", false, "as on a kernel that has SCTP")
+	fs.StringVar(&o.render, "render", "", "print the rules of a `backend` instead of the plan: "+rendererNames())
+	fs.StringVar(&o.resolve, "resolve", "", "print what becomes of a `packet` instead of the plan: FROM,PROTOCOL,ADDRESS:PORT, where FROM is an address or node")
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fs.PrintDefaults()
+			return o, helpWanted("usage: plumb-plan [flags] FILE|-\n" + text.String())
+		}
+		return o, fmt.Errorf("%w; see --help", err)
+	}
+	var err error
+	if o.plan, err = plans.Options(); err != nil {
+		return o, err
+	}
+	o.plan.Node, o.plan.SCTP = node, *sctp
+	switch {
+	case fs.NArg() != 1:
+		return o, errors.New("give one file of YAML objects, or - for standard input; see --help")
+	case o.render != "" && renderers()[o.render] == nil:
+		return o, fmt.Errorf("--render %q: there is no such backend; one of: %s", o.render, rendererNames())
+	case o.render != "" && o.resolve != "":
+		return o, errors.New("--render and --resolve contradict each other; give one")
+	}
+	o.file = fs.Arg(0)
+	return o, nil
+}
+
+func read(file string, stdin io.Reader) ([]byte, error) {
+	text, err := []byte(nil), error(nil)
+	if file == "-" {
+		text, err = io.ReadAll(stdin)
+	} else {
+		text, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, unreadable{fmt.Errorf("read objects: %w", err)}
+	}
+	return text, nil
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// frontend is a line of `show services`, and the JSON the agent gives.
+type frontend struct {
+	ID       int         `json:"id"` // the same as long as the agent runs
+	Frontend string      `json:"frontend"`
+	Type     string      `json:"type"`
+	Service  string      `json:"service"`
+	State    string      `json:"state"`
+	Backends []placement `json:"backends"`
+}
+
+// placement is a backend of a frontend.
+type placement struct {
+	Address string `json:"address"`
+	State   string `json:"state"`
+	Local   bool   `json:"local,omitempty"`
+	// For is whom it serves, if not everybody: outside, or inside, which is the
+	// node and its own pods.
+	For string `json:"for,omitempty"`
+}
+
+// The states of backends. Those of frontends are active, drop and reject.
+const (
+	active      = "active"      // takes new connections
+	terminating = "terminating" // takes them though its pod is ending: there is no other
+	draining    = "draining"    // keeps those it has
+)
+
+// numbers gives every frontend an id that stays the same. The zero value is ready.
+type numbers struct {
+	mu   sync.Mutex
+	next int              // guarded by mu
+	of   map[plan.Key]int // guarded by mu
+}
+
+// list is what a plan says of every frontend, sorted by key. Wildcards are left
+// out: every ClusterIP has one.
+func (n *numbers) list(p *plan.Plan, ending *endings) []frontend {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	owners := ownersOf(p)
+	if n.of == nil {
+		n.of = map[plan.Key]int{}
+	}
+	maps.DeleteFunc(n.of, func(k plan.Key, _ int) bool { _, there := owners[k]; return !there })
+	out := make([]frontend, 0, len(owners))
+	for _, k := range slices.SortedFunc(maps.Keys(owners), plan.Key.Compare) {
+		if n.of[k] == 0 { // ids begin at 1
+			n.next++
+			n.of[k] = n.next
+		}
+		o := owners[k]
+		out = append(out, frontend{
+			ID: n.of[k], Frontend: keyText(k), Type: typeText(o.frontend.Kind), Service: o.service.String(),
+			State: stateOf(o.frontend), Backends: placements(o, ending),
+		})
+	}
+	return out
+}
+
+// owner is a frontend and whose it is.
+type owner struct {
+	service  objects.Name
+	frontend plan.Frontend
+}
+
+// ownersOf is plan.Index with the Services' names.
+func ownersOf(p *plan.Plan) map[plan.Key]owner {
+	out := map[plan.Key]owner{}
+	for _, name := range slices.SortedFunc(maps.Keys(p.Services), objects.Name.Compare) {
+		for _, f := range p.Services[name].Frontends {
+			had, taken := out[f.Key]
+			if !f.Key.IsWildcard() && (!taken || f.Kind < had.frontend.Kind) {
+				out[f.Key] = owner{name, f}
+			}
+		}
+	}
+	return out
+}
+
+func stateOf(f plan.Frontend) string {
+	state := func(r plan.Route) string {
+		if r.Action == plan.Forward {
+			return active
+		}
+		return string(r.Action)
+	}
+	out := state(f.Outside)
+	if f.Inside != nil && f.Inside.Action != f.Outside.Action {
+		out += ", inside " + state(*f.Inside)
+	}
+	return out
+}
+
+func placements(o owner, ending *endings) []placement {
+	f := o.frontend
+	inside := f.Outside.Endpoints
+	if f.Inside != nil {
+		inside = f.Inside.Endpoints
+	}
+	all := slices.Concat(f.Outside.Endpoints, inside, f.Draining)
+	slices.SortFunc(all, plan.Endpoint.Compare)
+	out := []placement{}
+	for _, e := range slices.Compact(all) {
+		p := placement{Address: netip.AddrPortFrom(e.Addr, e.Port).String(), Local: e.Local}
+		in, outer := slices.Contains(inside, e), slices.Contains(f.Outside.Endpoints, e)
+		switch {
+		case !in && !outer:
+			p.State = draining
+		case outer && ending.all(o.service, f.Outside.Endpoints), !outer && ending.all(o.service, inside):
+			p.State = terminating
+		default:
+			p.State = active
+		}
+		switch {
+		case in && !outer:
+			p.For = "inside"
+		case outer && !in:
+			p.For = "outside"
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func typeText(k plan.Kind) string {
+	return map[plan.Kind]string{plan.ClusterIP: "ClusterIP", plan.LoadBalancer: "LoadBalancer", plan.ExternalIP: "ExternalIP", plan.NodePort: "NodePort"}[k]
+}
+
+// The hosts that stand for all of the node's addresses of a family.
+const (
+	node4 = "node"
+	node6 = "node6"
+)
+
+// keyText is a frontend as the listings show it: 10.96.0.1:443/TCP, node:30080/UDP.
+func keyText(k plan.Key) string {
+	at := netip.AddrPortFrom(k.Addr, k.Port).String()
+	switch {
+	case k.IsNodePort() && k.IPv6:
+		at = fmt.Sprintf("%s:%d", node6, k.Port)
+	case k.IsNodePort():
+		at = fmt.Sprintf("%s:%d", node4, k.Port)
+	}
+	return at + "/" + strings.ToUpper(k.Protocol.String())
+}
+
+// parseKey reads a frontend, as the listings show it or as a URL does:
+// tcp://10.96.0.1:443. Without a protocol it is TCP.
+func parseKey(text string) (plan.Key, error) {
+	proto, at, isURL := strings.Cut(text, "://")
+	if !isURL {
+		at, proto, _ = strings.Cut(text, "/")
+	}
+	bad := fmt.Errorf("frontend %q: give an address and a port such as 10.96.0.1:443/TCP, tcp://10.96.0.1:443 or node:30080/UDP", text)
+	protocol, ok := map[string]objects.Protocol{"": objects.TCP, "tcp": objects.TCP, "udp": objects.UDP, "sctp": objects.SCTP}[strings.ToLower(proto)]
+	if !ok {
+		return plan.Key{}, bad
+	}
+	for host, at6 := range map[string]string{node4 + ":": "0.0.0.0:", node6 + ":": "[::]:"} {
+		if port, is := strings.CutPrefix(at, host); is {
+			ap, err := netip.ParseAddrPort(at6 + port)
+			if err != nil || ap.Port() == 0 {
+				return plan.Key{}, bad
+			}
+			return plan.Key{IPv6: ap.Addr().Is6(), Protocol: protocol, Port: ap.Port()}, nil
+		}
+	}
+	ap, err := netip.ParseAddrPort(at)
+	if err != nil || ap.Port() == 0 || ap.Addr().Zone() != "" {
+		return plan.Key{}, bad
+	}
+	addr := ap.Addr().Unmap()
+	return plan.Key{IPv6: addr.Is6(), Addr: addr, Protocol: protocol, Port: ap.Port()}, nil
+}
+
+var errNoFrontend = errors.New("no frontend of this node")
+
+// find is the frontend that a packet to a key meets, in a plan of its Service only.
+func find(p *plan.Plan, k plan.Key) (plan.Key, *plan.Plan, error) {
+	owners := ownersOf(p)
+	o, ok := owners[k]
+	if !ok && slices.Contains(p.Node.Addrs, k.Addr) {
+		k.Addr = netip.Addr{}
+		o, ok = owners[k]
+	}
+	if !ok {
+		return k, nil, fmt.Errorf("%s: %w", keyText(k), errNoFrontend)
+	}
+	return k, &plan.Plan{Node: p.Node, Services: map[objects.Name]plan.Service{o.service: p.Services[o.service]}}, nil
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/plumbline/plumbline/dataplane/loop"
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// The paths that `plumb-proxy show` asks.
+const (
+	servicesPath = "/debug/services"
+	pathPath     = "/debug/path"
+)
+
+// inspectWithin bounds the wait for the Loop, which may be in the middle of a
+// large sync.
+const inspectWithin = 10 * time.Second
+
+// inspector answers questions about the plan that was applied last.
+type inspector struct {
+	mode    string
+	loop    *loop.Loop
+	path    func(*plan.Plan, plan.Key) (string, error)
+	endings *endings
+	numbers *numbers
+	log     *slog.Logger
+}
+
+// plan is the one applied last. Its Services are replaced and never changed, so a
+// copy of the map stays as it is; what takes time is done with the Loop running.
+func (i *inspector) plan(ctx context.Context) (*plan.Plan, error) {
+	ctx, cancel := context.WithTimeout(ctx, inspectWithin)
+	defer cancel()
+	var out *plan.Plan
+	err := i.loop.Inspect(ctx, func(p *plan.Plan) {
+		out = &plan.Plan{Node: p.Node, Services: maps.Clone(p.Services)}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask for the plan: %w; a sync is under way", err)
+	}
+	return out, nil
+}
+
+// handler serves metrics, /proxyMode as kube-proxy does, and what show asks.
+func (i *inspector) handler(metrics http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics)
+	mux.HandleFunc("GET /proxyMode", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, i.mode) })
+	mux.HandleFunc("GET "+servicesPath, i.services)
+	mux.HandleFunc("GET "+pathPath, i.way)
+	return mux
+}
+
+func (i *inspector) services(w http.ResponseWriter, r *http.Request) {
+	p, err := i.plan(r.Context())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(i.numbers.list(p, i.endings)); err != nil {
+		i.log.Debug("answer not delivered", "path", r.URL.Path, "err", err)
+	}
+}
+
+func (i *inspector) way(w http.ResponseWriter, r *http.Request) {
+	k, err := parseKey(r.FormValue("frontend"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if i.path == nil {
+		http.Error(w, "backend "+i.mode+" has no path to show", http.StatusNotImplemented)
+		return
+	}
+	p, err := i.plan(r.Context())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	k, one, err := find(p, k)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	text, err := i.path(one, k)
+	if err != nil {
+		http.Error(w, fmt.Sprintf("read the way to %s: %v", keyText(k), err), http.StatusInternalServerError)
+		return
+	}
+	fmt.Fprint(w, text)
+}
+
+// The limits of the server: listings of many Services take their time.
+const (
+	readWithin  = 5 * time.Second
+	writeWithin = 60 * time.Second
+	bindAgain   = time.Second
+)
+
+// serve answers at an address until ctx ends. One that is taken is tried again
+// and again: a predecessor may just be leaving it, and nothing else of the agent
+// depends on it.
+func serve(ctx context.Context, addr string, h http.Handler, log *slog.Logger) error {
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", addr)
+	for said := false; errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL); said = true {
+		if !said {
+			log.Warn("no metrics are served: the address is taken or not there, trying again every second", "addr", addr, "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(bindAgain):
+		}
+		ln, err = lc.Listen(ctx, "tcp", addr)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("serve metrics at %s: %w", addr, err)
+	}
+	srv := &http.Server{
+		Handler: h, ReadTimeout: readWithin, WriteTimeout: writeWithin,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	stop := context.AfterFunc(ctx, func() {
+		_ = srv.Close() // the listener is closed either way
+	})
+	defer stop()
+	log.Info("serving metrics", "addr", ln.Addr())
+	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve metrics at %s: %w", addr, err)
+	}
+	return nil
+}

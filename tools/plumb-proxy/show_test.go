@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/plumbline/plumbline/dataplane/loop"
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// silent is a target and all else that a Loop needs.
+type silent struct{}
+
+func (silent) Apply(context.Context, *plan.Plan, *plan.Plan) error { return nil }
+func (silent) Sync(plan.Node, map[objects.Name]plan.HealthCheck)   {}
+func (silent) Warn(objects.Name, string, string)                   {}
+func way(p *plan.Plan, k plan.Key) (string, error) {
+	return "the way to " + keyText(k) + "\n", oneService(p)
+}
+func oneService(p *plan.Plan) error {
+	if len(p.Services) != 1 {
+		return errors.New("the plan has other Services too")
+	}
+	return nil
+}
+
+// inspected is a Loop that has applied a snapshot, and its server's address.
+func inspected(t *testing.T, snap *objects.Snapshot) (*loop.Loop, *inspector, string) {
+	t.Helper()
+	l := loop.New(loop.Config{
+		Options: plan.Options{Node: "here", Terminating: plan.Fallback, NoLocal: plan.Drop},
+		Target:  silent{}, HealthChecks: silent{}, Events: silent{}, Logger: slog.New(slog.DiscardHandler),
+	})
+	i := &inspector{mode: "nftables", loop: l, path: way, endings: &endings{}, numbers: &numbers{}, log: slog.New(slog.DiscardHandler)}
+	changes := []objects.Change{{Node: snap.Node}}
+	for _, s := range snap.Services {
+		changes = append(changes, objects.Change{Service: &s})
+	}
+	for _, all := range snap.Slices {
+		for _, s := range all {
+			changes = append(changes, objects.Change{Slice: &s})
+		}
+	}
+	i.endings.note(changes)
+	l.Handle(changes)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- l.Run(ctx) }()
+	srv := httptest.NewServer(i.handler(http.NotFoundHandler()))
+	t.Cleanup(func() {
+		srv.Close()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return l, i, strings.TrimPrefix(srv.URL, "http://")
+}
+
+var update = flag.Bool("update", false, "write the golden sections")
+
+func TestShow(t *testing.T) {
+	const file = "testdata/show.txtar"
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, err := objects.Decode(archive.Files[0].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, at := inspected(t, snap)
+	for i, what := range []string{"services", "backends"} {
+		f := &archive.Files[i+1]
+		got := printed(t, "show", what, "--metrics-bind-address", at)
+		if f.Name != what {
+			t.Fatalf("section %d is %s, want %s", i+1, f.Name, what)
+		}
+		if diff := cmp.Diff(string(f.Data), got); diff != "" && !*update {
+			t.Errorf("show %s (-want +got):\n%s", what, diff)
+		}
+		f.Data = []byte(got)
+	}
+	if *update {
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func printed(t *testing.T, args ...string) string {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	if code := run(args, &stdout, &stderr); code != 0 {
+		t.Fatalf("exit %d: %s", code, &stderr)
+	}
+	return stdout.String()
+}
+
+// An id stays with its frontend as long as that is there.
+func TestIDs(t *testing.T) {
+	p := func(ips ...string) *plan.Plan {
+		out := &plan.Plan{Services: map[objects.Name]plan.Service{}}
+		for _, ip := range ips {
+			k := plan.Key{Addr: netip.MustParseAddr(ip), Protocol: objects.TCP, Port: 80}
+			out.Services[objects.Name{Name: ip}] = plan.Service{Frontends: []plan.Frontend{{Key: k, Kind: plan.ClusterIP}}}
+		}
+		return out
+	}
+	n := &numbers{}
+	ids := func(p *plan.Plan) (out []int) {
+		for _, f := range n.list(p, &endings{}) {
+			out = append(out, f.ID)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		plan *plan.Plan
+		want []int
+	}{
+		{p("10.0.0.2", "10.0.0.4"), []int{1, 2}},
+		{p("10.0.0.1", "10.0.0.2", "10.0.0.4"), []int{3, 1, 2}},
+		{p("10.0.0.1", "10.0.0.4"), []int{3, 2}},
+		{p("10.0.0.1", "10.0.0.2"), []int{3, 4}},
+	} {
+		if diff := cmp.Diff(c.want, ids(c.plan)); diff != "" {
+			t.Errorf("ids (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestFrontendNames(t *testing.T) {
+	v4, v6 := netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd00::1")
+	for text, want := range map[string]plan.Key{
+		"10.96.0.1:443/TCP":        {Addr: v4, Protocol: objects.TCP, Port: 443},
+		"10.96.0.1:443":            {Addr: v4, Protocol: objects.TCP, Port: 443},
+		"udp://10.96.0.1:53":       {Addr: v4, Protocol: objects.UDP, Port: 53},
+		"::ffff:10.96.0.1":         {},
+		"[::ffff:10.96.0.1]:9/tcp": {Addr: v4, Protocol: objects.TCP, Port: 9},
+		"[fd00::1]:443/sctp":       {IPv6: true, Addr: v6, Protocol: objects.SCTP, Port: 443},
+		"node:30080/UDP":           {Protocol: objects.UDP, Port: 30080},
+		"tcp://node6:30080":        {IPv6: true, Protocol: objects.TCP, Port: 30080},
+		"node:0/TCP":               {},
+		"node:70000":               {},
+		"10.96.0.1:0":              {},
+		"10.96.0.1:80/icmp":        {},
+		"web.ns:80":                {},
+		"":                         {},
+	} {
+		got, err := parseKey(text)
+		if got != want || (err != nil) != (want == plan.Key{}) {
+			t.Errorf("%q is %v, %v; want %v", text, got, err, want)
+		}
+		if err == nil {
+			if again, err := parseKey(keyText(got)); err != nil || again != got {
+				t.Errorf("%q, printed and read again, is %v, %v", text, again, err)
+			}
+		}
+	}
+}
+
+// A way is asked of the backend with the plan of that Service; a node's address
+// stands for its node port.
+func TestPath(t *testing.T) {
+	nodePort := plan.Key{Protocol: objects.TCP, Port: 30080}
+	archive, err := txtar.ParseFile("testdata/show.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, err := objects.Decode(archive.Files[0].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, i, at := inspected(t, snap)
+	for text, want := range map[string]string{
+		"10.96.0.1:80": "the way to 10.96.0.1:80/TCP\n", "tcp://192.0.2.1:30080": "the way to " + keyText(nodePort) + "\n",
+	} {
+		if got := printed(t, "show", "path", text, "--metrics-bind-address="+at); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+	fails := func(want string) {
+		t.Helper()
+		var stdout, stderr strings.Builder
+		code := run([]string{"show", "path", "10.96.0.1:80/UDP", "--metrics-bind-address=" + at}, &stdout, &stderr)
+		if code != 1 || stderr.String() != "plumb-proxy: "+want+"\n" {
+			t.Errorf("exit %d: %s%s; want %s", code, &stdout, &stderr, want)
+		}
+	}
+	fails("10.96.0.1:80/UDP: no frontend of this node")
+	i.path = nil
+	fails("backend nftables has no path to show")
+}
+
+func TestProxyMode(t *testing.T) {
+	_, _, at := inspected(t, &objects.Snapshot{Node: &objects.Node{Name: "here"}})
+	if text, err := (question{agent: at}).get(t.Context(), "/proxyMode"); err != nil || string(text) != "nftables" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
