@@ -33,10 +33,14 @@ import (
 	"github.com/plumbline/plumbline/dataplane/objects"
 )
 
-// selector leaves out, at the server, what belongs to other proxies (KEP-2447)
-// and the slices of headless Services. An object whose label changes comes or
-// goes by the watch.
-const selector = "!" + objects.LabelProxyName + ",!" + objects.LabelHeadless
+// What is left out at the server: the Services of other proxies (KEP-2447) and
+// the slices of headless Services. The former label is copied to slices, later
+// than it is set: it decides on Services alone. An object whose label changes
+// comes or goes by the watch.
+const (
+	ourServices = "!" + objects.LabelProxyName
+	ourSlices   = "!" + objects.LabelHeadless
+)
 
 // Config is what a Watcher needs.
 type Config struct {
@@ -68,20 +72,22 @@ type about struct {
 // New makes a Watcher that does nothing before Run.
 func New(cfg Config) *Watcher { return &Watcher{cfg: cfg, said: map[about]string{}} }
 
+func (w *Watcher) factory(only func(*metav1.ListOptions)) informers.SharedInformerFactory {
+	return informers.NewSharedInformerFactoryWithOptions(w.cfg.Client, 0,
+		informers.WithTweakListOptions(only), informers.WithTransform(withoutManagedFields))
+}
+
 // Run watches until ctx ends.
 func (w *Watcher) Run(ctx context.Context) error {
-	selected := informers.NewSharedInformerFactoryWithOptions(w.cfg.Client, 0,
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector }),
-		informers.WithTransform(withoutManagedFields))
-	all := informers.NewSharedInformerFactoryWithOptions(w.cfg.Client, 0, informers.WithTransform(withoutManagedFields))
-	own := informers.NewSharedInformerFactoryWithOptions(w.cfg.Client, 0,
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", w.cfg.Node).String()
-		}),
-		informers.WithTransform(withoutManagedFields))
+	ours := w.factory(func(o *metav1.ListOptions) { o.LabelSelector = ourServices })
+	filled := w.factory(func(o *metav1.ListOptions) { o.LabelSelector = ourSlices })
+	all := w.factory(func(*metav1.ListOptions) {})
+	own := w.factory(func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", w.cfg.Node).String()
+	})
 	sources := []source{
-		{selected.Core().V1().Services().Informer(), w.services()},
-		{selected.Discovery().V1().EndpointSlices().Informer(), w.slices()},
+		{ours.Core().V1().Services().Informer(), w.services()},
+		{filled.Discovery().V1().EndpointSlices().Informer(), w.slices()},
 		{own.Core().V1().Nodes().Informer(), w.nodes()},
 	}
 	if w.mayListServiceCIDRs(ctx) {
@@ -97,7 +103,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		// says that the handler has seen the whole first list.
 		delivered = append(delivered, reg.HasSynced)
 	}
-	for _, f := range []informers.SharedInformerFactory{selected, own, all} {
+	for _, f := range []informers.SharedInformerFactory{ours, filled, own, all} {
 		f.Start(ctx.Done())
 		defer f.Shutdown()
 	}

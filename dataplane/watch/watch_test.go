@@ -173,8 +173,8 @@ func TestSelectors(t *testing.T) {
 		}
 	}
 	for resource, want := range map[string]string{
-		"services":       "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name|",
-		"endpointslices": "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name|",
+		"services":       "!service.kubernetes.io/service-proxy-name|",
+		"endpointslices": "!service.kubernetes.io/headless|",
 		"nodes":          "|metadata.name=here",
 		"servicecidrs":   "|",
 	} {
