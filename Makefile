@@ -10,7 +10,13 @@ LDFLAGS := -X github.com/plumbline/plumbline/suites/stage.version=$(VERSION)
 # What `make e2e` passes on, such as E2E='--rollouts=1 --rows=plumb-nftables:fallback'.
 E2E ?=
 
-.PHONY: build host test e2e bench lint clean
+# What `make bench` passes on, such as BENCH='--services=1000,10000 --rows=plumb-nftables'.
+BENCH ?=
+
+# How long each target of `make fuzz` runs.
+FUZZTIME ?= 30s
+
+.PHONY: build host test e2e bench microbench fuzz lint clean
 
 build:
 	@mkdir -p bin
@@ -29,8 +35,14 @@ test: build
 e2e: host build
 	PLUMBLINE_E2E=1 bin/disruption.test --ginkgo.v=false $(E2E)
 
-bench:
-	go test -run '^$$' -bench . -benchmem ./dataplane/... ./suites/...
+bench: host build
+	bin/plumbline bench $(BENCH)
+
+microbench:
+	go test -run '^$$' -bench . -benchmem ./dataplane/... ./fixtures/api ./suites/...
+
+fuzz:
+	for f in $$(go test -list '^Fuzz' ./dataplane/dptest | grep ^Fuzz); do go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x ./dataplane/dptest || exit 1; done
 
 lint:
 	gofmt -l . | (! grep .)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"sync/atomic"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -16,7 +18,7 @@ import (
 // Net is the network the cases' packets travel in.
 //
 //	outside 192.0.2.100 --- 192.0.2.1 +------+ 10.244.1.1 --- pod-a 10.244.1.2
-//	                                  | node | 10.244.1.5 --- pod-b 10.244.1.6
+//	stranger 198.51.100.7   192.0.2.2 | node | 10.244.1.5 --- pod-b 10.244.1.6
 //	world   192.0.4.2 ----- 192.0.4.1 +------+ 192.0.3.1 ---- 192.0.3.2 remote, 10.244.2.0/24
 //
 // IPv6 is alike. The node's default route leads to world, which answers for any
@@ -27,32 +29,9 @@ type Net struct {
 	world   *netns.NS
 	ownedBy map[netip.Addr]*netns.NS // whose address it is
 	node    map[netip.Addr]bool
-}
-
-// The networks of Service addresses that the cases may use.
-func serviceCIDRs() []netip.Prefix {
-	return []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd00:10:96::/112")}
-}
-
-func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
-
-// link is one veth pair between the node and a place.
-type link struct {
-	place  Source
-	name   string
-	node   []string
-	there  []string
-	routes []string // networks behind the place
-}
-
-func links() []link {
-	return []link{
-		{"outside", "out", []string{"192.0.2.1/24", "2001:db8:2::1/64"}, []string{"192.0.2.100/24", "2001:db8:2::100/64"}, nil},
-		{"world", "world", []string{"192.0.4.1/24", "2001:db8:4::1/64"}, []string{"192.0.4.2/24", "2001:db8:4::2/64"}, []string{"0.0.0.0/0", "::/0"}},
-		{PodA, "pa", []string{"10.244.1.1/30", "fd00:10:244:1::1/126"}, []string{"10.244.1.2/30", "fd00:10:244:1::2/126"}, nil},
-		{PodB, "pb", []string{"10.244.1.5/30", "fd00:10:244:1::5/126"}, []string{"10.244.1.6/30", "fd00:10:244:1::6/126"}, nil},
-		{Remote, "rem", []string{"192.0.3.1/24", "2001:db8:3::1/64"}, []string{"192.0.3.2/24", "2001:db8:3::2/64"}, []string{"10.244.2.0/24", "fd00:10:244:2::/64"}},
-	}
+	inits   inits
+	ports   atomic.Uint32 // clients' so far
+	think   time.Duration // how slow servers of packets are
 }
 
 // NewNet builds the network; it goes away with the test. It needs root.
@@ -67,8 +46,11 @@ func NewNet(t netns.TB) *Net {
 			t.Fatalf("%v", err)
 		}
 	}
-	n.world = n.places["world"]
+	n.world, n.places[Stranger] = n.places[outerWorld], n.places[Outside]
 	if err := n.finish(); err != nil {
+		t.Fatalf("%v", err)
+	}
+	if err := n.serveControls(t); err != nil {
 		t.Fatalf("%v", err)
 	}
 	return n
@@ -76,11 +58,13 @@ func NewNet(t netns.TB) *Net {
 
 func (n *Net) connect(l link, ns *netns.NS) error {
 	here, there := netns.End{NS: n.Node, Name: l.name}, netns.End{NS: ns, Name: "eth0"}
-	for i := range l.node {
-		a, b := prefix(l.node[i]), prefix(l.there[i])
-		here.Addrs, there.Addrs = append(here.Addrs, a), append(there.Addrs, b)
-		n.ownedBy[a.Addr()], n.ownedBy[b.Addr()] = n.Node, ns
-		n.node[a.Addr()] = true
+	for _, a := range prefixes(l.node...) {
+		here.Addrs = append(here.Addrs, a)
+		n.ownedBy[a.Addr()], n.node[a.Addr()] = n.Node, true
+	}
+	for _, a := range prefixes(l.there...) {
+		there.Addrs = append(there.Addrs, a)
+		n.ownedBy[a.Addr()] = ns
 	}
 	if err := netns.Veth(here, there); err != nil {
 		return err
@@ -89,9 +73,10 @@ func (n *Net) connect(l link, ns *netns.NS) error {
 		if err := ns.Route(prefix(def), prefix(l.node[i]).Addr()); err != nil {
 			return err
 		}
-		if len(l.routes) > 0 {
-			if err := n.Node.Route(prefix(l.routes[i]), prefix(l.there[i]).Addr()); err != nil {
-				return err
+		if len(l.behind) > 0 {
+			via, src := prefix(l.there[i]).Addr(), Self.Addrs()[i]
+			if err := n.Node.Do(func() error { return route(prefix(l.behind[i]), via, src) }); err != nil {
+				return fmt.Errorf("route %s of the node: %w", l.behind[i], err)
 			}
 		}
 	}
@@ -118,15 +103,42 @@ func (n *Net) finish() error {
 	if err != nil {
 		return err
 	}
-	remote := n.places[Remote]
-	pods := []netip.Prefix{prefix("10.244.2.0/24"), prefix("fd00:10:244:2::/64")}
-	if err := remote.Do(func() error { return answerFor(pods) }); err != nil {
-		return fmt.Errorf("addresses of %s: %w", remote.Name, err)
-	}
-	if err := n.world.Do(func() error { return answerFor(serviceCIDRs()) }); err != nil {
-		return fmt.Errorf("addresses of %s: %w", n.world.Name, err)
+	for place, nets := range map[*netns.NS][]netip.Prefix{
+		n.places[Remote]:  remotePods(),
+		n.places[Outside]: strangers(),
+		n.world:           serviceNets(),
+	} {
+		if err := place.Do(func() error { return answerFor(nets) }); err != nil {
+			return fmt.Errorf("addresses of %s: %w", place.Name, err)
+		}
 	}
 	return nil
+}
+
+// serveControls lets world answer for as long as the network lives.
+func (n *Net) serveControls(t netns.TB) error {
+	var rows []Row
+	for _, p := range protocols() {
+		for _, a := range Self.Addrs() {
+			rows = append(rows, Row{Proto: p, To: n.control(a)})
+		}
+	}
+	servers, err := n.Serve(rows)
+	if err != nil {
+		return err
+	}
+	t.Cleanup(servers.Close)
+	return nil
+}
+
+// route adds one with a preferred source: the node's own packets carry its first
+// address wherever they go, as those of a machine with one address do.
+func route(to netip.Prefix, via, src netip.Addr) error {
+	dst, err := netlink.ParseIPNet(to.String())
+	if err != nil {
+		return err
+	}
+	return netlink.RouteAdd(&netlink.Route{Dst: dst, Gw: via.AsSlice(), Src: src.AsSlice()})
 }
 
 // answerFor makes whole networks local, as with "ip route add local", and lets
@@ -152,6 +164,9 @@ func answerFor(nets []netip.Prefix) error {
 	return nil
 }
 
+// FD is the node's namespace.
+func (n *Net) FD() int { return n.Node.FD() }
+
 // Place is the namespace of a source.
 func (n *Net) Place(s Source) *netns.NS { return n.places[s] }
 
@@ -160,9 +175,14 @@ func (n *Net) Home(a netip.Addr) *netns.NS {
 	if ns, ok := n.ownedBy[a]; ok {
 		return ns
 	}
-	for _, p := range []netip.Prefix{prefix("10.244.2.0/24"), prefix("fd00:10:244:2::/64")} {
+	for _, p := range remotePods() {
 		if p.Contains(a) {
 			return n.places[Remote]
+		}
+	}
+	for _, p := range strangers() {
+		if p.Contains(a) {
+			return n.places[Outside]
 		}
 	}
 	return n.world

@@ -4,10 +4,14 @@ package dptest
 
 import (
 	"context"
+	"fmt"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -28,6 +32,47 @@ type Backend struct {
 	New   func(t *testing.T, netns int) Target
 	Dump  func(netns int) (string, error)
 	Clean func(netns int) error
+	// Faulty makes a Target that calls fault before each write and fails with its
+	// error. Nil: the backend has no writes that can fail one by one.
+	Faulty func(t *testing.T, netns int, fault func() error) Target
+
+	// NoSCTP says why the backend has no SCTP, "" if it has: then cases with that
+	// option are left out by name, and nothing random has it.
+	NoSCTP string
+
+	// ForgetsAffinity says why a restart ends the memory of session affinity, "" if
+	// it does not.
+	ForgetsAffinity string
+
+	// kernel stands in for Net in tests of the contract itself.
+	kernel func(t *testing.T) kernel
+}
+
+// kernel is where Targets work and packets are sent.
+type kernel interface {
+	FD() int
+	Forget() error
+	Check(ctx context.Context, p *plan.Plan, rows []Row, m *Memory) error
+	Spread(ctx context.Context, r Row, n int) (map[netip.AddrPort]int, error)
+}
+
+// cases are those that the backend can be given.
+func (b Backend) cases(t *testing.T, dir string) []*Case {
+	t.Helper()
+	all, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(all, func(c *Case) bool { return c.Options.SCTP && b.NoSCTP != "" })
+}
+
+// place is a kernel for one test.
+func (b Backend) place(t *testing.T) kernel {
+	t.Helper()
+	if b.kernel != nil {
+		return b.kernel(t)
+	}
+	return NewNet(t)
 }
 
 // Golden compares the plan, the oracle and the rendering of every case with its
@@ -53,10 +98,16 @@ func Plans(t *testing.T, dir string, update bool) {
 	}
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			compareSection(t, c, "plan", c.Plan().String(), update)
-			for _, row := range c.Packets {
-				if got := row.Resolve(c.Plan()); got.Outcome() != row.Outcome() {
-					t.Errorf("%s: the oracle says %s", row.Line, got.Outcome())
+			for _, s := range c.Steps {
+				p := s.Plan()
+				compareSection(t, c, s.Section("plan"), p.String(), update)
+				for _, row := range s.Packets {
+					if got := row.Resolve(p); got.Outcome() != row.Outcome() {
+						t.Errorf("step %d: %s: the oracle says %s", s.Number, row.Line, got.Outcome())
+					}
+					if bypassed(row) {
+						t.Errorf("step %d: %s: cannot be seen, the answer would not come back through the node", s.Number, row.Line)
+					}
 				}
 			}
 		})
@@ -76,74 +127,138 @@ func compareSection(t *testing.T, c *Case, section, got string, update bool) {
 	}
 }
 
-// Packets applies every case and sends its packets through the kernel. Along the
-// way: the kernel holds what is rendered, a second Apply changes nothing, a
-// restarted Target takes over without a change, and shrinking to nothing leaves
-// nothing. It needs root.
+// Packets applies every case, step by step, and sends its packets through the
+// kernel. Along the way: the kernel holds what is rendered, a second Apply changes
+// nothing, a restarted Target takes over without a change and with the memory of
+// session affinity, and shrinking to nothing leaves nothing. It needs root.
 func Packets(t *testing.T, dir string, b Backend) {
 	cases, err := Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	network := NewNet(t)
+	queue := make(chan *Case)
+	var running sync.WaitGroup
+	for range workers {
+		n := b.place(t)
+		running.Go(func() {
+			for c := range queue {
+				t.Run(c.Name, func(t *testing.T) {
+					if c.Options.SCTP && b.NoSCTP != "" {
+						t.Skip(b.NoSCTP)
+					}
+					packets(t, n, c, b)
+				})
+			}
+		})
+	}
 	for _, c := range cases {
-		t.Run(c.Name, func(t *testing.T) { packets(t, network, c, b) })
+		queue <- c
 	}
+	close(queue)
+	running.Wait()
 }
 
-func packets(t *testing.T, network *Net, c *Case, b Backend) {
-	ctx, fd, p := t.Context(), network.Node.FD(), c.Plan()
-	target := b.New(t, fd)
-	apply(t, target, nil, p)
-	compareDump(t, b, fd, b.Render(p), "after the first apply")
-	if err := network.Forget(); err != nil {
-		t.Fatal(err)
-	}
-	srv, err := network.serve(ctx, c.Packets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer srv.Close()
-	for _, row := range c.Packets {
-		got, err := network.Observe(ctx, row)
-		if err != nil {
-			t.Errorf("send packet: %v", err)
-			continue
+// workers is how many cases are under way at a time, each in a network of its own.
+// They mostly wait, for the kernel or for silence, so it is not the number of processors.
+const workers = 4
+
+func packets(t *testing.T, n kernel, c *Case, b Backend) {
+	fd := n.FD()
+	last := &plan.Plan{}
+	defer func() { _ = b.Clean(fd) }() // whatever a failure left
+	var memory Memory
+	alive := t.Run("live", func(t *testing.T) {
+		target := b.New(t, fd)
+		var old *plan.Plan
+		for _, s := range c.Steps {
+			p := s.Plan()
+			apply(t, target, old, p)
+			compareDump(t, b, fd, b.Render(p), fmt.Sprintf("at step %d", s.Number))
+			if err := n.Forget(); err != nil {
+				t.Fatal(err)
+			}
+			if err := n.Check(t.Context(), p, s.Packets, &memory); err != nil {
+				t.Errorf("step %d:\n%v", s.Number, err)
+			}
+			old, last = p, p
 		}
-		if got.Outcome() != row.Outcome() {
-			t.Errorf("%s: the kernel did %s", row.Line, got.Outcome())
-		}
+		apply(t, target, last, last)
+		compareDump(t, b, fd, b.Render(last), "after applying the same again")
+	})
+	if !alive {
+		return
 	}
-	apply(t, target, p, p)
-	compareDump(t, b, fd, b.Render(p), "after the second apply")
-	again := b.New(t, fd)
-	apply(t, again, nil, p)
-	compareDump(t, b, fd, b.Render(p), "after a restart")
-	apply(t, again, p, &plan.Plan{})
-	compareDump(t, b, fd, "", "after shrinking to nothing")
+	t.Run("restarted", func(t *testing.T) {
+		target := b.New(t, fd)
+		apply(t, target, nil, last)
+		compareDump(t, b, fd, b.Render(last), "after a restart")
+		if err := stillSticky(t.Context(), n, c, b, last, &memory); err != nil {
+			t.Errorf("affinity after a restart:\n%v", err)
+		}
+		apply(t, target, last, &plan.Plan{})
+		compareDump(t, b, fd, b.Render(&plan.Plan{}), "after shrinking to nothing")
+	})
 }
 
-// Sequence goes from case to case by difference, twice round so that every
+// shortAffinity is a timeout that may have passed while a test runs.
+const shortAffinity = time.Minute
+
+// stillSticky sends the packets of the last step that have affinity again: each
+// source goes where it went before.
+func stillSticky(ctx context.Context, n kernel, c *Case, b Backend, p *plan.Plan, memory *Memory) error {
+	var rows []Row
+	for _, r := range c.Steps[len(c.Steps)-1].Packets {
+		if r.Sticky && plan.Resolve(p, r.Packet()).Affinity > shortAffinity {
+			r.Same = true
+			rows = append(rows, r)
+		}
+	}
+	if len(rows) == 0 || b.ForgetsAffinity != "" {
+		return nil
+	}
+	if err := n.Forget(); err != nil {
+		return err
+	}
+	return n.Check(ctx, p, rows, memory)
+}
+
+// Sequence goes from case to case by difference, there and back so that every
 // ordered pair of neighbours occurs warm, and checks that the kernel ends with
-// what each case renders, whatever was there before.
+// what each case renders, whatever was there before. On the way back the Target
+// is another one at each case, and takes over. It needs root.
 func Sequence(t *testing.T, dir string, b Backend) {
-	cases, err := Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fd := NewNet(t).Node.FD()
-	target, old := b.New(t, fd), &plan.Plan{}
-	apply(t, target, nil, old)
-	backwards := slices.Clone(cases)
-	slices.Reverse(backwards)
-	for _, c := range append(cases, backwards...) {
-		p := c.Plan()
-		apply(t, target, old, p)
-		compareDump(t, b, fd, b.Render(p), "at case "+c.Name)
-		apply(t, b.New(t, fd), nil, p) // a restart on top
-		compareDump(t, b, fd, b.Render(p), "after a restart at case "+c.Name)
-		old = p
-	}
+	cases := b.cases(t, dir)
+	t.Run("there", func(t *testing.T) {
+		t.Parallel()
+		fd := b.place(t).FD()
+		target, old := b.New(t, fd), &plan.Plan{}
+		apply(t, target, nil, old)
+		for _, c := range cases {
+			next := c.Plan()
+			apply(t, target, old, next)
+			compareDump(t, b, fd, b.Render(next), "at case "+c.Name)
+			old = next
+		}
+		clean(t, b, fd)
+	})
+	t.Run("back", func(t *testing.T) {
+		t.Parallel()
+		fd := b.place(t).FD()
+		for i := len(cases) - 1; i > 0; i-- {
+			t.Run(cases[i].Name, func(t *testing.T) {
+				target, old, next := b.New(t, fd), cases[i].Plan(), cases[i-1].Plan()
+				apply(t, target, nil, old)
+				compareDump(t, b, fd, b.Render(old), "after a restart")
+				apply(t, target, old, next)
+				compareDump(t, b, fd, b.Render(next), "at case "+cases[i-1].Name)
+			})
+		}
+		clean(t, b, fd)
+	})
+}
+
+func clean(t *testing.T, b Backend, fd int) {
+	t.Helper()
 	if err := b.Clean(fd); err != nil {
 		t.Fatal(err)
 	}
@@ -159,13 +274,18 @@ func apply(t *testing.T, target Target, old, new *plan.Plan) {
 
 func compareDump(t *testing.T, b Backend, fd int, want, when string) {
 	t.Helper()
+	if diff := diffDump(t, b, fd, want); diff != "" {
+		t.Errorf("kernel %s (-want +got):\n%s", when, diff)
+	}
+}
+
+func diffDump(t *testing.T, b Backend, fd int, want string) string {
+	t.Helper()
 	got, err := b.Dump(fd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(unordered(want), unordered(got)); diff != "" {
-		t.Errorf("kernel %s (-want +got):\n%s", when, diff)
-	}
+	return cmp.Diff(unordered(want), unordered(got))
 }
 
 // slotNumber is the last field of a slot's key. Which endpoint has which slot

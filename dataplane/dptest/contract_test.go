@@ -1,0 +1,423 @@
+//go:build linux
+
+package dptest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// The contract itself is tested with a backend whose kernel is a Model. It passes;
+// and for each thing the contract is there to find there is a mutant that has
+// this fault and nothing else, and must fail where the table says.
+
+// fakeKernel answers packets by the oracle of what it holds.
+type fakeKernel struct {
+	fd     int
+	mutant string
+
+	mu       sync.Mutex
+	model    *Model
+	affinity map[string]Dest // guarded by mu
+}
+
+func (k *fakeKernel) FD() int       { return k.fd }
+func (k *fakeKernel) Forget() error { return nil }
+
+func (k *fakeKernel) plan() *plan.Plan {
+	p := &plan.Plan{Node: k.model.node, Services: map[objects.Name]plan.Service{}}
+	for key, f := range k.model.frontends {
+		p.Services[objects.Name{Name: key.String()}] = plan.Service{Frontends: []plan.Frontend{f}}
+	}
+	return p
+}
+
+func (k *fakeKernel) Check(_ context.Context, p *plan.Plan, rows []Row, m *Memory) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var errs []error
+	for _, r := range rows {
+		out := plan.Resolve(k.plan(), r.Packet())
+		got := r.in(out)
+		if out.Affinity > 0 && len(got.Dests) > 0 {
+			id := fmt.Sprint(r.Packet().Src, out.Group)
+			if d, ok := k.affinity[id]; !ok || !slices.Contains(got.Dests, d) {
+				k.affinity[id] = got.Dests[0]
+			}
+			got.Dests = []Dest{k.affinity[id]}
+		}
+		if !r.Agrees(got) {
+			errs = append(errs, fmt.Errorf("%s: the kernel did %s", r.Line, got.Outcome()))
+		} else if len(got.Dests) == 1 {
+			errs = append(errs, m.recall(r, got, plan.Resolve(p, r.Packet()).Group))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (k *fakeKernel) Spread(_ context.Context, r Row, n int) (map[netip.AddrPort]int, error) {
+	out := map[netip.AddrPort]int{}
+	dests := r.Resolve(k.plan()).Dests
+	for i := range n {
+		at := i % len(dests)
+		if k.mutant == "unfair" && i%5 == 0 {
+			at = 0
+		}
+		out[dests[at].At]++
+	}
+	return out, nil
+}
+
+// fakeTarget writes to it in two steps, each of which may fail.
+type fakeTarget struct {
+	*fakeKernel
+	fault func() error
+}
+
+func (f *fakeTarget) Apply(ctx context.Context, old, new *plan.Plan) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old, new = mutate(f.mutant, old), mutate(f.mutant, new)
+	if f.mutant == "partial is complete" {
+		old = nil
+	}
+	if f.mutant == "forgets affinity" || f.mutant == "takes over without affinity" && old == nil {
+		clear(f.affinity)
+	}
+	for range 2 {
+		if err := f.fault(); err != nil {
+			switch f.mutant {
+			case "swallows faults":
+				return nil
+			case "takes faults for refusals":
+				return &plan.Refused{Frontends: map[plan.Key]error{{}: err}}
+			}
+			return fmt.Errorf("write: %w", err)
+		}
+		if old == nil && f.mutant == "never takes over" {
+			old = &plan.Plan{}
+		}
+		c := plan.Diff(old, new)
+		was := maps.Clone(f.model.frontends)
+		_ = f.model.Apply(ctx, old, new)
+		if f.mutant == "leaves a frontend" && old != nil && len(c.Gone) > 0 {
+			f.model.frontends[c.Gone[0]] = was[c.Gone[0]]
+		}
+	}
+	return nil
+}
+
+// mutate makes a plan wrong in a way that the rendering shares, so that only
+// packets can show it.
+func mutate(mutant string, p *plan.Plan) *plan.Plan {
+	if p == nil {
+		return nil
+	}
+	out := &plan.Plan{Node: p.Node, Services: map[objects.Name]plan.Service{}}
+	if mutant == "no ServiceCIDRs" {
+		out.Node.ServiceCIDRs = nil
+	}
+	for name, s := range p.Services {
+		s.Frontends = slices.Clone(s.Frontends)
+		for i := range s.Frontends {
+			f := &s.Frontends[i]
+			switch mutant {
+			case "loses an endpoint":
+				if n := len(f.Outside.Endpoints); n > 1 {
+					f.Outside.Endpoints = f.Outside.Endpoints[:n-1]
+				}
+			case "never masquerades":
+				f.Outside.Masquerade = plan.KeepSource
+			case "rejects drops":
+				if f.Outside.Action == plan.Drop {
+					f.Outside.Action = plan.Reject
+				}
+			case "lets everybody in":
+				f.Restricted = false
+			case "no short circuit":
+				f.Inside = nil
+			case "no affinity":
+				f.Affinity = 0
+			}
+		}
+		out.Services[name] = s
+	}
+	return out
+}
+
+func fakeBackend(mutant string) Backend {
+	kernels := map[int]*fakeKernel{}
+	var mu sync.Mutex
+	of := func(fd int) *fakeKernel {
+		mu.Lock()
+		defer mu.Unlock()
+		return kernels[fd]
+	}
+	target := func(fd int, fault func() error) Target { return &fakeTarget{fakeKernel: of(fd), fault: fault} }
+	return Backend{
+		Section: "userspace",
+		Render: func(p *plan.Plan) string {
+			text := NewModelOf(mutate(mutant, p)).String()
+			if mutant == "writes names" {
+				for name := range p.Services {
+					text += name.String() + "\n"
+				}
+			}
+			return text
+		},
+		New: func(_ *testing.T, fd int) Target { return target(fd, func() error { return nil }) },
+		Dump: func(fd int) (string, error) {
+			k := of(fd)
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			return k.model.String(), nil
+		},
+		Clean: func(fd int) error {
+			k := of(fd)
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.model = NewModel()
+			return nil
+		},
+		Faulty: func(_ *testing.T, fd int, fault func() error) Target { return target(fd, fault) },
+		kernel: func(*testing.T) kernel {
+			mu.Lock()
+			defer mu.Unlock()
+			k := &fakeKernel{fd: len(kernels), mutant: mutant, model: NewModel(), affinity: map[string]Dest{}}
+			kernels[k.fd] = k
+			return k
+		},
+	}
+}
+
+// fakeCases has a frontend of each kind, and two steps.
+const fakeCases = `A case for the contract's own tests.
+-- options --
+terminating-endpoints=fallback
+-- objects.yaml --
+kind: Service
+metadata: {name: web, namespace: default}
+spec:
+  type: LoadBalancer
+  clusterIP: 10.96.0.10
+  clusterIPs: [10.96.0.10]
+  sessionAffinity: ClientIP
+  externalTrafficPolicy: Local
+  loadBalancerSourceRanges: [192.0.2.0/24, 10.244.1.6/32]
+  ports: [{port: 80, nodePort: 30080, protocol: TCP}]
+status: {loadBalancer: {ingress: [{ip: 203.0.113.10}]}}
+---
+kind: EndpointSlice
+metadata: {name: web-1, namespace: default, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{port: 8080, protocol: TCP}]
+endpoints:
+- {addresses: [10.244.1.2], nodeName: here, conditions: {ready: true}}
+- {addresses: [10.244.2.2], nodeName: there, conditions: {ready: true}}
+---
+kind: Service
+metadata: {name: far, namespace: default}
+spec: {clusterIP: 10.96.0.11, clusterIPs: [10.96.0.11], internalTrafficPolicy: Local, externalIPs: [203.0.113.11], ports: [{port: 80, protocol: TCP}]}
+---
+kind: EndpointSlice
+metadata: {name: far-1, namespace: default, labels: {kubernetes.io/service-name: far}}
+addressType: IPv4
+ports: [{port: 8080, protocol: TCP}]
+endpoints:
+- {addresses: [10.244.2.2], nodeName: there, conditions: {ready: true}}
+- {addresses: [10.244.2.3], nodeName: there, conditions: {ready: true}}
+---
+kind: ServiceCIDR
+metadata: {name: kubernetes}
+spec: {cidrs: [10.96.0.0/16]}
+-- packets --
+outside  tcp 203.0.113.10:80 10.244.1.2:8080
+stranger tcp 203.0.113.10:80 drop
+node     tcp 203.0.113.10:80 sticky 10.244.1.2:8080@node 10.244.2.2:8080@node
+pod-b    tcp 203.0.113.10:80 sticky 10.244.1.2:8080 10.244.2.2:8080
+pod-b    tcp 10.96.0.10:80   same 10.244.1.2:8080 10.244.2.2:8080
+pod-b    tcp 10.96.0.10:81   reject
+pod-b    tcp 10.96.0.99:80   drop
+pod-b    tcp 10.96.0.11:80   drop
+pod-b    tcp 203.0.113.11:80 10.244.2.2:8080@node 10.244.2.3:8080@node
+-- kube-proxy --
+pod-b    tcp 10.96.0.99:80   pass # a made-up source
+-- delete-2 --
+Service default/far
+EndpointSlice default/far-1
+-- then-2.yaml --
+kind: EndpointSlice
+metadata: {name: web-1, namespace: default, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{port: 8080, protocol: TCP}]
+endpoints:
+- {addresses: [10.244.1.1], nodeName: here, conditions: {ready: true}}
+- {addresses: [10.244.1.2], nodeName: here, conditions: {ready: true}}
+- {addresses: [10.244.2.2], nodeName: there, conditions: {ready: true}}
+-- packets-2 --
+pod-b    tcp 10.96.0.10:80   same 10.244.1.1:8080 10.244.1.2:8080 10.244.2.2:8080
+pod-b    tcp 203.0.113.11:80 pass
+-- delete-3 --
+EndpointSlice default/web-1
+-- packets-3 --
+pod-b    tcp 10.96.0.10:80   reject
+outside  tcp 192.0.2.1:30080 reject
+`
+
+// otherCase has nothing in common with it.
+const otherCase = `Another case for the contract's own tests.
+-- objects.yaml --
+kind: Service
+metadata: {name: dns, namespace: default}
+spec: {clusterIP: 10.96.0.53, clusterIPs: [10.96.0.53], ports: [{port: 53, protocol: UDP}]}
+-- packets --
+pod-b udp 10.96.0.53:53 reject
+`
+
+// stickyCase is in want of a memory: its last step lists the endpoint that was
+// chosen second.
+const stickyCase = `A third case for the contract's own tests.
+-- objects.yaml --
+kind: Service
+metadata: {name: web, namespace: default}
+spec: {clusterIP: 10.96.0.10, clusterIPs: [10.96.0.10], sessionAffinity: ClientIP, ports: [{port: 80, protocol: TCP}]}
+---
+kind: EndpointSlice
+metadata: {name: web-1, namespace: default, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{port: 8080, protocol: TCP}]
+endpoints:
+- {addresses: [10.244.1.2], nodeName: here, conditions: {ready: true}}
+-- packets --
+pod-b tcp 10.96.0.10:80 10.244.1.2:8080
+-- then-2.yaml --
+kind: EndpointSlice
+metadata: {name: web-1, namespace: default, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{port: 8080, protocol: TCP}]
+endpoints:
+- {addresses: [10.244.1.1], nodeName: here, conditions: {ready: true}}
+- {addresses: [10.244.1.2], nodeName: here, conditions: {ready: true}}
+-- packets-2 --
+pod-b tcp 10.96.0.10:80 same 10.244.1.1:8080 10.244.1.2:8080
+`
+
+func fakeDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"fake": fakeCases, "other": otherCase, "sticky": stickyCase} {
+		if err := os.WriteFile(filepath.Join(dir, name+".txtar"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// part runs a part of the contract with a fake backend.
+func part(t *testing.T, name, mutant string) {
+	b, dir := fakeBackend(mutant), fakeDir(t)
+	switch name {
+	case "Golden":
+		Golden(t, dir, fakeBackend(""), true)
+		Golden(t, dir, b, false)
+	case "Names":
+		Names(t, b, 20)
+	case "Packets":
+		Packets(t, dir, b)
+	case "Sequence":
+		Sequence(t, dir, b)
+	case "Faults":
+		Faults(t, dir, b)
+	case "Histories":
+		Histories(t, b, 4)
+	case "Random":
+		Random(t, b, 1, 3000)
+	case "Distribution":
+		Distribution(t, b)
+	default:
+		t.Fatalf("no part %q", name)
+	}
+}
+
+// The plan of many histories, in the loop alone.
+func TestPlanHistories(t *testing.T) {
+	for seed := range uint64(60) {
+		m := NewModel()
+		follow(t, Backend{}, seed, m, func(p *plan.Plan) string { return cmp.Diff(NewModelOf(p).String(), m.String()) })
+	}
+}
+
+func TestContractPasses(t *testing.T) {
+	for _, name := range []string{"Golden", "Names", "Packets", "Sequence", "Faults", "Histories", "Random", "Distribution"} {
+		t.Run(name, func(t *testing.T) { part(t, name, "") })
+	}
+}
+
+// mutantVar asks TestMutant, in a process of its own, for one that must fail.
+const mutantVar = "PLUMBLINE_MUTANT"
+
+func TestMutant(t *testing.T) {
+	asked := os.Getenv(mutantVar)
+	if asked == "" {
+		t.Skip("runs only as a child of TestMutantsAreCaught")
+	}
+	name, mutant, _ := strings.Cut(asked, "/")
+	part(t, name, mutant)
+}
+
+func TestMutantsAreCaught(t *testing.T) {
+	for _, tc := range []struct{ part, mutant, says string }{
+		{"Golden", "loses an endpoint", "section userspace"},
+		{"Names", "writes names", "names with"},
+		{"Packets", "loses an endpoint", "the kernel did 10.244.2.2:8080@node"},
+		{"Packets", "never masquerades", "the kernel did 10.244.2.2:8080 10.244.2.3:8080"},
+		{"Packets", "rejects drops", "the kernel did reject"},
+		{"Packets", "lets everybody in", "stranger tcp 203.0.113.10:80 drop: the kernel did"},
+		{"Packets", "no short circuit", "node tcp 203.0.113.10:80 sticky"},
+		{"Packets", "no affinity", "pod-b tcp 203.0.113.10:80 sticky"},
+		{"Packets", "no ServiceCIDRs", "pod-b tcp 10.96.0.99:80 drop: the kernel did pass"},
+		{"Packets", "forgets affinity", "went to 10.244.1.1:8080, and to 10.244.1.2:8080 before"},
+		{"Packets", "takes over without affinity", "affinity after a restart"},
+		{"Packets", "leaves a frontend", "kernel at step 2"},
+		{"Sequence", "leaves a frontend", "kernel at case"},
+		{"Faults", "swallows faults", "kernel at case"},
+		{"Faults", "takes faults for refusals", "kernel at case"},
+		{"Faults", "never takes over", "kernel at case"},
+		{"Histories", "partial is complete", "-fresh build +by differences"},
+		{"Histories", "leaves a frontend", "-fresh build +by differences"},
+		{"Random", "never masquerades", "the kernel did"},
+		{"Random", "lets everybody in", "the kernel did"},
+		{"Random", "no short circuit", "the kernel did"},
+		{"Random", "no affinity", "the kernel did"},
+		{"Random", "no ServiceCIDRs", "the kernel did"},
+		{"Random", "rejects drops", "the kernel did"},
+		{"Distribution", "unfair", "by chance once in"},
+		{"Distribution", "loses an endpoint", "by chance once in"},
+	} {
+		t.Run(tc.part+"/"+tc.mutant, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestMutant$")
+			cmd.Env = append(os.Environ(), mutantVar+"="+tc.part+"/"+tc.mutant)
+			out, err := cmd.CombinedOutput()
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || !strings.Contains(string(out), tc.says) {
+				t.Errorf("%v, and the output does not say %q:\n%s", err, tc.says, out)
+			}
+		})
+	}
+}

@@ -1,0 +1,178 @@
+//go:build linux
+
+package dptest
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/plumbline/plumbline/dataplane/loop"
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// batches is the length of a history, in calls of Handle.
+const batches = 25
+
+// Histories sends random object histories through the loop, in random batches,
+// and compares with one fresh build after each: the plan, the health checks, and
+// what a Target was told; as root, also what is in the kernel. A history is
+// made by its seed alone, so a failure repeats.
+func Histories(t *testing.T, b Backend, seeds int) {
+	t.Run("plan", func(t *testing.T) {
+		for seed := range seeds {
+			m := NewModel()
+			follow(t, b, uint64(seed), m, func(p *plan.Plan) string { return cmp.Diff(NewModelOf(p).String(), m.String()) })
+		}
+	})
+	t.Run("kernel", func(t *testing.T) {
+		fd := b.place(t).FD()
+		for seed := range seeds {
+			target := b.New(t, fd)
+			follow(t, b, uint64(seed), target, func(p *plan.Plan) string { return diffDump(t, b, fd, b.Render(p)) })
+			apply(t, target, nil, &plan.Plan{})
+		}
+	})
+}
+
+// heard is what a loop says beside the Target.
+type heard struct {
+	mu     sync.Mutex
+	checks map[objects.Name]plan.HealthCheck // guarded by mu
+	warned []string                          // guarded by mu
+}
+
+func (h *heard) Sync(_ plan.Node, checks map[objects.Name]plan.HealthCheck) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.checks = checks
+}
+
+func (h *heard) Warn(service objects.Name, reason, text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if reason != "EndpointIsServiceAddress" {
+		h.warned = append(h.warned, service.String()+" "+reason+" "+text)
+	}
+}
+
+// differs compares the health checks with a fresh plan's; a frontend that the
+// kernel refuses is a difference too.
+func (h *heard) differs(p *plan.Plan) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return cmp.Diff(healthChecks(p), h.checks) + strings.Join(h.warned, "\n")
+}
+
+// options are a history's, but what the backend has not.
+func (b Backend) options(h *History) plan.Options {
+	opt := h.Options()
+	opt.SCTP = opt.SCTP && b.NoSCTP == ""
+	return opt
+}
+
+// follow runs one history; differs compares the Target with a fresh plan.
+func follow(t *testing.T, b Backend, seed uint64, target Target, differs func(*plan.Plan) string) {
+	t.Helper()
+	h := NewHistory(rand.New(rand.NewPCG(seed, 1)))
+	opt := b.options(h)
+	ear := &heard{}
+	l := loop.New(loop.Config{
+		Options: opt, Target: target, HealthChecks: ear, Events: ear,
+		Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError})),
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = l.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	for i := range batches {
+		var changes []objects.Change
+		if i == 0 {
+			changes = h.First()
+		}
+		for range 1 + h.dice.IntN(4) {
+			changes = append(changes, h.Next()...)
+		}
+		l.Handle(changes)
+		if h.oneIn(10) {
+			l.Lost()
+		}
+		got, err := settled(ctx, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh := plan.Build(&h.Objects, opt)
+		if diff := cmp.Diff(fresh.String(), got) + ear.differs(fresh) + differs(fresh); diff != "" {
+			t.Fatalf("seed %d, batch %d of %d changes (-fresh build +by differences):\n%s", seed, i, len(changes), diff)
+		}
+	}
+}
+
+// settled waits until a loop has applied everything and returns its plan.
+func settled(ctx context.Context, l *loop.Loop) (text string, err error) {
+	for {
+		err := l.Inspect(ctx, func(p *plan.Plan) {
+			if l.Status().Waiting.IsZero() {
+				text = p.String()
+			}
+		})
+		if text != "" || err != nil {
+			return text, err
+		}
+	}
+}
+
+func healthChecks(p *plan.Plan) map[objects.Name]plan.HealthCheck {
+	out := map[objects.Name]plan.HealthCheck{}
+	for name, s := range p.Services {
+		if s.HealthCheck != nil {
+			out[name] = *s.HealthCheck
+		}
+	}
+	return out
+}
+
+// perApply is the number of random packets between two changes of everything.
+const perApply = 60
+
+// Random compares about n random packets of random plans with the oracle. The
+// Target goes from plan to plan by difference.
+func Random(t *testing.T, b Backend, seed uint64, n int) {
+	t.Logf("seed %d", seed)
+	k := b.place(t)
+	h := NewHistory(rand.New(rand.NewPCG(seed, 2)))
+	target := b.New(t, k.FD())
+	var old *plan.Plan
+	var memory Memory
+	h.First()
+	forwarded := 0
+	for sent := 0; sent < n; {
+		for range 20 {
+			h.Next()
+		}
+		p := plan.Build(&h.Objects, b.options(h))
+		apply(t, target, old, p)
+		if err := k.Forget(); err != nil {
+			t.Fatal(err)
+		}
+		rows := h.Packets(p, perApply)
+		if err := k.Check(t.Context(), p, rows, &memory); err != nil {
+			t.Fatalf("seed %d, after %d packets:\n%v\nplan:\n%s", seed, sent, err, p)
+		}
+		sent += len(rows)
+		for _, r := range rows {
+			if r.Action == plan.Forward {
+				forwarded++
+			}
+		}
+		old = p
+	}
+	t.Logf("%d of %d or more packets were for endpoints", forwarded, n)
+}
