@@ -1,0 +1,228 @@
+package iptables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// Config is what a Target needs.
+type Config struct {
+	Logger *slog.Logger
+	// NetNS is the descriptor of the network namespace to work in; 0 is the
+	// process's own.
+	NetNS int
+	// Flavour is which iptables to use; empty is Auto.
+	Flavour Flavour
+	// Mark is the bit of the packet mark that asks for masquerading; 0 is
+	// DefaultMark.
+	Mark uint32
+	// Fault is the contract suite's: called before every write, its error is the
+	// write's. Nil in production.
+	Fault func() error
+}
+
+// Target keeps our chains in one network namespace. Apply and Close are not safe
+// for concurrent use; Poll may run beside them.
+type Target struct {
+	cfg Config       // const after New
+	log *slog.Logger // const after New
+
+	tool *tool // nil until needed
+	// The rest is what the kernel holds while synced is true.
+	synced bool
+	node   plan.Node
+	groups [2]map[plan.Key][]plan.Frontend // by family, as groupOf has them
+	member map[plan.Key]plan.Key           // frontend -> group
+
+	toldAffinity bool
+
+	mu    sync.Mutex
+	state expected // guarded by mu
+}
+
+// New makes a Target; nothing is run or changed before Apply.
+func New(cfg Config) *Target {
+	if cfg.Flavour == "" {
+		cfg.Flavour = Auto
+	}
+	if cfg.Mark == 0 {
+		cfg.Mark = DefaultMark
+	}
+	return &Target{cfg: cfg, log: cfg.Logger}
+}
+
+// Apply brings the kernel from old to new. Both may be partial plans of the same
+// Services; what is written is their difference. A nil old stands for a state of
+// the kernel that is not known (start, or a failed Apply): then new must be
+// complete, our chains are read back once, and only differences are written.
+// Nothing is flushed, and connections keep their rules throughout.
+//
+// After an error the state is unknown again; the next Apply must have a nil old.
+// An error that wraps *plan.Refused is none: all but its frontends are as asked.
+func (t *Target) Apply(ctx context.Context, old, new *plan.Plan) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := t.prepare(ctx); err != nil {
+		return err
+	}
+	if old != nil && !t.synced {
+		return errors.New("apply a difference: the state of the chains is not known")
+	}
+	t.expect(nil)
+	refused := map[plan.Key]error{}
+	var err error
+	if old == nil {
+		err = t.takeOver(ctx, new, refused)
+	} else {
+		err = t.change(ctx, plan.Diff(old, new), refused)
+	}
+	t.synced = err == nil
+	if err != nil {
+		return err
+	}
+	if len(refused) > 0 {
+		return fmt.Errorf("apply iptables rules: %w", &plan.Refused{Frontends: refused})
+	}
+	return nil
+}
+
+// Close ends nothing: the rules stay.
+func (t *Target) Close() error { return nil }
+
+func (t *Target) prepare(ctx context.Context) error {
+	if t.tool != nil {
+		return nil
+	}
+	if m := t.cfg.Mark; m&(m-1) != 0 {
+		return fmt.Errorf("use packet mark 0x%x: it must be a single bit", m)
+	}
+	tool, err := newTool(within(ctx), t.cfg.Flavour, t.cfg.NetNS)
+	if err != nil {
+		return err
+	}
+	if len(tool.families) == 1 {
+		t.log.Warn("this kernel has no IPv6: its frontends are left out")
+	}
+	t.tool = tool
+	return nil
+}
+
+func number(v6 bool) int {
+	if v6 {
+		return 1
+	}
+	return 0
+}
+
+// takeOver makes our chains those of the plan, whatever they hold.
+func (t *Target) takeOver(ctx context.Context, p *plan.Plan, refused map[plan.Key]error) error {
+	index := plan.Index(p)
+	t.member = map[plan.Key]plan.Key{}
+	t.node = p.Node
+	var sums [2]uint64
+	for _, v6 := range t.tool.families {
+		have, err := t.tool.read(within(ctx), v6)
+		if err != nil {
+			return fmt.Errorf("read back iptables: %w", err)
+		}
+		c := &change{Target: t, v6: v6, have: have, node: p.Node, groups: groups(index, v6), refused: refused}
+		if err := c.run(ctx); err != nil {
+			return fmt.Errorf("set up iptables: %w", err)
+		}
+		t.groups[number(v6)] = c.groups
+		t.tellAffinity(c.groups)
+		for group, fs := range c.groups {
+			t.note(group, fs)
+		}
+		sums[number(v6)] = render(v6, p.Node, t.cfg.Mark, c.groups).sum()
+	}
+	t.expect(&sums)
+	return nil
+}
+
+func (t *Target) note(group plan.Key, fs []plan.Frontend) {
+	for _, f := range fs {
+		t.member[f.Key] = group
+	}
+}
+
+// change writes the difference that some frontends, or the node, make.
+func (t *Target) change(ctx context.Context, d plan.Changes, refused map[plan.Key]error) error {
+	node := t.node
+	if d.Node != nil {
+		node = *d.Node
+	}
+	var sums [2]uint64
+	for _, v6 := range t.tool.families {
+		old, new := t.regroup(d, v6)
+		was, had := render(v6, t.node, t.cfg.Mark, old), render(v6, t.node, t.cfg.Mark, old)
+		c := &change{Target: t, v6: v6, have: had, node: node, groups: new, refused: refused}
+		if err := c.run(ctx); err != nil {
+			return fmt.Errorf("change iptables: %w", err)
+		}
+		for group, fs := range old {
+			for _, f := range fs {
+				delete(t.member, f.Key)
+			}
+			delete(t.groups[number(v6)], group)
+		}
+		t.tellAffinity(c.groups)
+		for group, fs := range c.groups {
+			t.groups[number(v6)][group] = fs
+			t.note(group, fs)
+		}
+		sums[number(v6)] = render(v6, node, t.cfg.Mark, c.groups).sum() - was.sum()
+	}
+	t.node = node
+	t.expectMore(sums)
+	return nil
+}
+
+// regroup are the groups that a change touches, before and after. The node is in
+// the rules of all.
+func (t *Target) regroup(d plan.Changes, v6 bool) (old, new map[plan.Key][]plan.Frontend) {
+	all := t.groups[number(v6)]
+	touched := map[plan.Key]bool{}
+	gone := map[plan.Key]bool{}
+	for _, k := range d.Gone {
+		gone[k] = true
+		touched[t.member[k]] = true
+	}
+	for _, f := range d.Set {
+		gone[f.Key] = true // from where it was
+		touched[t.member[f.Key]], touched[groupOf(f)] = true, true
+	}
+	if d.Node != nil {
+		for group := range all {
+			touched[group] = true
+		}
+	}
+	old, new = map[plan.Key][]plan.Frontend{}, map[plan.Key][]plan.Frontend{}
+	for group := range touched {
+		fs, known := all[group]
+		if !known {
+			continue
+		}
+		old[group] = fs
+		if kept := slices.DeleteFunc(slices.Clone(fs), func(f plan.Frontend) bool { return gone[f.Key] }); len(kept) > 0 {
+			new[group] = kept
+		}
+	}
+	for _, f := range d.Set {
+		if f.Key.IPv6 == v6 {
+			new[groupOf(f)] = append(new[groupOf(f)], f)
+		}
+	}
+	for group := range maps.Keys(new) {
+		sortFrontends(new[group])
+	}
+	return old, new
+}
