@@ -1,0 +1,181 @@
+package userspace
+
+import (
+	"errors"
+	"math"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+func destinations(n int) []plan.Destination {
+	var out []plan.Destination
+	for i := range n {
+		out = append(out, plan.Destination{Endpoint: plan.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), Port: 80}})
+	}
+	return out
+}
+
+func TestChoiceIsFair(t *testing.T) {
+	var a affinity
+	const n, draws = 7, 14000
+	seen := map[netip.AddrPort]int{}
+	for range draws {
+		seen[addrPort(a.choose(netip.Addr{}, plan.Outcome{To: destinations(n)}, time.Time{}).Endpoint)]++
+	}
+	for at, got := range seen {
+		if math.Abs(float64(got)-draws/n) > 6*math.Sqrt(draws/n) {
+			t.Errorf("%s chosen %d times of %d", at, got, draws)
+		}
+	}
+	if len(seen) != n {
+		t.Errorf("%d of %d chosen", len(seen), n)
+	}
+}
+
+func TestAffinity(t *testing.T) {
+	var a affinity
+	src, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	out := plan.Outcome{To: destinations(100), Affinity: time.Minute, Group: plan.Key{Port: 1}}
+	now := time.Unix(1_000_000, 0)
+	pick := func(src netip.Addr, out plan.Outcome) netip.AddrPort {
+		return addrPort(a.choose(src, out, now).Endpoint)
+	}
+	first := pick(src, out)
+	for range 20 { // each new connection begins the minute anew
+		now = now.Add(59 * time.Second)
+		if got := pick(src, out); got != first {
+			t.Fatalf("went to %s after %s", got, first)
+		}
+	}
+	differs := func(what string, f func() netip.AddrPort) {
+		t.Helper()
+		for range 20 {
+			if f() != first {
+				return
+			}
+		}
+		t.Errorf("%s: always %s", what, first)
+	}
+	group := out
+	differs("another group", func() netip.AddrPort { group.Group.Port++; return pick(src, group) })
+	differs("another source", func() netip.AddrPort { other = other.Next(); return pick(other, out) })
+	gone := out
+	gone.To = destinations(100)
+	gone.To = append(gone.To[:first.Addr().As4()[3]:first.Addr().As4()[3]], gone.To[first.Addr().As4()[3]+1:]...)
+	moved := pick(src, gone)
+	if got := pick(src, out); moved == first || got != moved {
+		t.Errorf("endpoint %s gone: %s, then %s", first, moved, got)
+	}
+	now = now.Add(61 * time.Second)
+	first = moved
+	differs("after its time", func() netip.AddrPort { now = now.Add(61 * time.Second); return pick(src, out) })
+	if n := len(a.had); n != 1 {
+		t.Errorf("%d memories left of one in time", n)
+	}
+}
+
+func TestJournal(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	expect := func(wantTCP, wantUDP int64, when string) {
+		t.Helper()
+		if tcp, udp, err := inherit(dir); tcp != wantTCP || udp != wantUDP || err != nil {
+			t.Errorf("%s: %d and %d lost, want %d and %d: %v", when, tcp, udp, wantTCP, wantUDP, err)
+		}
+	}
+	open := func() *journal {
+		t.Helper()
+		j, err := openJournal(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	expect(0, 0, "before the first")
+	a, b := open(), open()
+	a.tcp.Add(5)
+	a.tcp.Add(-2)
+	b.udp.Add(7)
+	expect(0, 0, "while both live")
+	if err := errors.Join(unix.Munmap(a.mem), a.file.Close()); err != nil { // as the end of its process does
+		t.Fatal(err)
+	}
+	expect(3, 0, "after the first died")
+	expect(0, 0, "told once")
+	if err := b.Close(dir); err != nil {
+		t.Fatal(err)
+	}
+	expect(0, 0, "after a good end")
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v %v", left, err)
+	}
+}
+
+func TestDeltaCancels(t *testing.T) {
+	e := func(k string) Element { return Element{key: k} }
+	d := newDelta()
+	d.replace([]Element{e("stays"), e("goes")}, []Element{e("stays"), e("comes")})
+	d.replace([]Element{e("comes")}, []Element{e("goes")})
+	if d.size() != 0 {
+		t.Errorf("left: %v", d)
+	}
+}
+
+func TestLastOfPrefix(t *testing.T) {
+	for prefix, want := range map[string]string{
+		"10.0.0.0/8": "10.255.255.255", "192.0.2.7/32": "192.0.2.7", "0.0.0.0/0": "255.255.255.255",
+		"10.1.2.3/19": "10.1.31.255", "fd00::/65": "fd00::7fff:ffff:ffff:ffff", "::/0": "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+	} {
+		if got := last(netip.MustParsePrefix(prefix)); got != netip.MustParseAddr(want) {
+			t.Errorf("%s ends with %s, want %s", prefix, got, want)
+		}
+	}
+}
+
+// A large change is split between frontends, and what all share comes first.
+func TestLargeDelta(t *testing.T) {
+	var writes []*delta
+	d := newDelta()
+	d.replace(nil, nodeElements(plan.Node{PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/24")}}))
+	for i := range 5000 {
+		f := plan.Frontend{
+			Key:     plan.Key{Addr: netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)}), Protocol: objects.TCP, Port: 80},
+			Outside: plan.Route{Action: plan.Reject},
+		}
+		old := frontendElements(f)
+		f.Outside.Action = plan.Drop
+		d.replace(old, frontendElements(f))
+	}
+	err := split(d, func(part *delta) error { writes = append(writes, part); return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := newDelta()
+	for i, w := range writes {
+		dels := map[string]bool{}
+		for e := range w.del {
+			dels[e.owner()] = true
+			total.del[e] = true
+		}
+		for e := range w.add {
+			if e.owner() == "" && i > 0 {
+				t.Errorf("%s comes in part %d", e, i)
+			}
+			if e.owner() != "" && !dels[e.owner()] {
+				t.Errorf("%s comes without its old state", e)
+			}
+			total.add[e] = true
+		}
+	}
+	if diff := cmp.Diff([]int{len(d.add), len(d.del)}, []int{len(total.add), len(total.del)}); diff != "" || len(writes) < 4 {
+		t.Errorf("%d writes: %s", len(writes), diff)
+	}
+}

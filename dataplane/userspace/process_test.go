@@ -1,0 +1,241 @@
+package userspace_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/dataplane/dptest"
+	"github.com/plumbline/plumbline/dataplane/userspace"
+	"github.com/plumbline/plumbline/fixtures/need"
+)
+
+// order is what a proxy in a process of its own is told, as JSON in the
+// environment: the test binary is its program.
+type order struct {
+	YAML     string
+	StateDir string
+	Caps     []uint // if any, all that it has
+}
+
+const orderVariable = "USERSPACE_TEST_ORDER"
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(orderVariable); text != "" {
+		os.Exit(proxyMain(text))
+	}
+	os.Exit(m.Run())
+}
+
+// proxyMain runs a proxy until SIGTERM, and tells with a line on stdout that it is
+// ready and, at the end, its Stats.
+func proxyMain(text string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	var o order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	if len(o.Caps) > 0 {
+		if err := onlyCapabilities(o.Caps); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+	}
+	target := userspace.New(userspace.Config{Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), StateDir: o.StateDir})
+	if err := target.Apply(ctx, nil, planOf(fataler{}, o.YAML)); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	begin, _ := json.Marshal(target.Stats())
+	fmt.Printf("ready %s\n", begin)
+	<-ctx.Done()
+	if err := target.Close(); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	end, _ := json.Marshal(target.Stats())
+	fmt.Printf("ended %s\n", end)
+	return 0
+}
+
+// fataler stands in for a test in another process.
+type fataler struct{ testing.TB }
+
+func (fataler) Helper()           {}
+func (fataler) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
+
+// onlyCapabilities gives up all others, on every thread.
+func onlyCapabilities(keep []uint) error {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	for _, c := range keep {
+		data[c/32].Effective |= 1 << (c % 32)
+		data[c/32].Permitted |= 1 << (c % 32)
+	}
+	_, _, errno := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&hdr)), uintptr(unsafe.Pointer(&data[0])), 0)
+	if errno != 0 {
+		return fmt.Errorf("capset: %w", errno)
+	}
+	return nil
+}
+
+type process struct {
+	cmd  *exec.Cmd
+	out  *bufio.Reader
+	told userspace.Stats // at the beginning
+}
+
+// spawn starts a proxy as a process in the node's namespace and waits until it is
+// ready.
+func spawn(t *testing.T, net *dptest.Net, o order) *process {
+	t.Helper()
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), orderVariable+"="+string(text))
+	cmd.Stderr = t.Output()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := net.Node.Do(cmd.Start); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{cmd: cmd, out: bufio.NewReader(out)}
+	t.Cleanup(func() {
+		if cmd.ProcessState == nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	})
+	p.told = p.line(t, "ready")
+	return p
+}
+
+func (p *process) line(t *testing.T, word string) (s userspace.Stats) {
+	t.Helper()
+	line, err := p.out.ReadString('\n')
+	if !strings.HasPrefix(line, word+" ") {
+		rest, _ := io.ReadAll(p.out)
+		t.Fatalf("the process says %q %s, not %s: %v", line, rest, word, err)
+	}
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(line, word+" ")), &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (p *process) end(t *testing.T, how os.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(how); err != nil {
+		t.Fatal(err)
+	}
+	if how == syscall.SIGKILL {
+		_ = p.cmd.Wait()
+	}
+}
+
+// A process that is killed cannot say what ended with it: its successor does, to
+// the connection. New connections wait for the successor, none is refused.
+func TestKilled(t *testing.T) {
+	w := &world{Net: dptest.NewNet(t)}
+	w.listen(t, dptest.PodA, "10.244.1.2:8080", echo)
+	w.answer(t, dptest.PodA, "10.244.1.2:5353")
+	o := order{YAML: services + slice("web", 8080, "TCP", readyA) + slice("dns", 5353, "UDP", readyA), StateDir: t.TempDir()}
+	p := spawn(t, w.Net, o)
+	for round := range 5 {
+		open := 3 + round
+		var conns []*net.TCPConn
+		for range open {
+			c := w.mustDial(t, dptest.PodB, "10.96.0.10:80")
+			if err := ping(c, "hello"); err != nil {
+				t.Fatal(err)
+			}
+			conns = append(conns, c)
+		}
+		for range 2 {
+			if _, _, err := ask(w.client(t, dptest.PodB), "hello"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.end(t, syscall.SIGKILL)
+		late := make(chan error, 1)
+		go func() {
+			c, err := w.dial(dptest.PodB, "10.96.0.10:80")
+			if err == nil {
+				err = ping(c, "late")
+				c.Close()
+			}
+			late <- err
+		}()
+		for _, c := range conns {
+			if err := ping(c, "gone"); err == nil {
+				t.Error("a connection outlived its proxy")
+			}
+			c.Close()
+		}
+		p = spawn(t, w.Net, o)
+		if p.told.LostConnections != int64(open) || p.told.LostFlows != 2 {
+			t.Errorf("round %d: the successor tells of %+v, want %d connections and 2 flows lost", round, p.told, open)
+		}
+		if err := <-late; err != nil {
+			t.Errorf("round %d: a connection begun while there was no proxy: %v", round, err)
+		}
+	}
+	p.end(t, syscall.SIGTERM)
+	if got := p.line(t, "ended"); got.CutConnections != 0 || got.LostFlows != 2 {
+		t.Errorf("in the end: %+v", got)
+	}
+	if p = spawn(t, w.Net, o); p.told.LostConnections+p.told.LostFlows != 0 {
+		t.Errorf("after a good end: %+v", p.told)
+	}
+}
+
+// The capabilities that doc.go lists are enough, and each is needed.
+func TestCapabilities(t *testing.T) {
+	need.Root(t)
+	w := &world{Net: dptest.NewNet(t)}
+	w.listen(t, dptest.PodA, "10.244.1.2:8080", echo)
+	w.answer(t, dptest.PodA, "10.244.1.2:5353")
+	o := order{YAML: services + slice("web", 8080, "TCP", readyA) + slice("dns", 5353, "UDP", readyA)}
+	o.Caps = []uint{unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE}
+	p := spawn(t, w.Net, o)
+	if err := ping(w.mustDial(t, dptest.Outside, "192.0.2.1:30080"), "hello"); err != nil {
+		t.Errorf("TCP: %v", err)
+	}
+	if who, _, err := ask(w.client(t, dptest.PodB), "hello"); err != nil {
+		t.Errorf("UDP: %s %v", who, err)
+	}
+	p.end(t, syscall.SIGTERM)
+	p.line(t, "ended")
+
+	o.Caps = []uint{unix.CAP_NET_ADMIN}
+	p = spawn(t, w.Net, o)
+	if err := ping(w.mustDial(t, dptest.Outside, "192.0.2.1:30080"), "hello"); err != nil {
+		t.Errorf("TCP without NET_BIND_SERVICE: %v", err)
+	}
+	if _, err := w.client(t, dptest.PodB).WriteTo([]byte("x"), dnsAt); err != nil {
+		t.Fatal(err)
+	}
+	p.end(t, syscall.SIGTERM)
+	if got := p.line(t, "ended"); got.Turned != 1 {
+		t.Errorf("UDP to port 53 without NET_BIND_SERVICE: %+v", got)
+	}
+}

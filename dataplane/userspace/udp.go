@@ -1,0 +1,272 @@
+package userspace
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// flows are the UDP flows. The first datagram of one comes to a listener; then
+// the flow has a socket that the kernel gives the next ones to.
+type flows struct {
+	mu     sync.Mutex
+	all    map[flowKey]*flow       // guarded by mu
+	warned map[netip.AddrPort]bool // guarded by mu; frontends with an address that is taken
+}
+
+type flowKey struct {
+	client, at netip.AddrPort
+	fromNode   bool
+}
+
+func (k flowKey) packet() plan.Packet { return packet(objects.UDP, k.client, k.at, k.fromNode) }
+
+type flow struct {
+	key     flowKey
+	to      plan.Endpoint
+	client  *net.UDPConn // to the client, from the address that it sent to
+	server  *net.UDPConn
+	last    atomic.Int64 // when a datagram went either way, since began
+	began   time.Time
+	replied atomic.Bool
+}
+
+// Conntrack's times (nf_conntrack_udp_timeout, nf_conntrack_udp_timeout_stream).
+const (
+	unrepliedFor = 30 * time.Second
+	repliedFor   = 120 * time.Second
+)
+
+func (p *proxy) serveUDP(conn *net.UDPConn, fromNode bool) {
+	buf, oob := make([]byte, 1<<16), make([]byte, 256)
+	for {
+		n, k, _, from, err := conn.ReadMsgUDPAddrPort(buf, oob)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			p.log.Error("datagram not received", "err", err)
+			continue
+		}
+		at, ok := originalDst(oob[:k])
+		if !ok {
+			p.stats.turned.Add(1)
+			continue
+		}
+		p.datagram(flowKey{unmapped(from), at, fromNode}, buf[:n])
+	}
+}
+
+// originalDst is where a datagram was sent to.
+func originalDst(oob []byte) (netip.AddrPort, bool) {
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return netip.AddrPort{}, false
+	}
+	for _, m := range msgs {
+		switch a, _ := unix.ParseOrigDstAddr(&m); a := a.(type) {
+		case *unix.SockaddrInet4:
+			return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port)), true
+		case *unix.SockaddrInet6:
+			return netip.AddrPortFrom(netip.AddrFrom16(a.Addr), uint16(a.Port)), true
+		}
+	}
+	return netip.AddrPort{}, false
+}
+
+// datagram forwards one that came to a listener: the first of a flow, or one that
+// was on its way while the flow got its socket. Where the endpoint has refused an
+// earlier one, there is a new choice.
+func (p *proxy) datagram(key flowKey, payload []byte) {
+	p.flows.mu.Lock()
+	defer p.flows.mu.Unlock()
+	if f := p.flows.all[key]; f != nil {
+		if p.send(f, payload) {
+			return
+		}
+		p.endLocked(f)
+	}
+	if f := p.newFlow(key); f == nil || !p.send(f, payload) {
+		p.stats.turned.Add(1)
+	}
+}
+
+// newFlow is nil when there is nowhere to go. It is called with the flows locked,
+// so that a change of plan comes either before its choice or sees the flow.
+func (p *proxy) newFlow(key flowKey) *flow {
+	to, ok := p.route(key.packet())
+	if !ok || !p.room.TryAcquire(perFlow) {
+		return nil
+	}
+	f := &flow{key: key, to: to.Endpoint, began: time.Now()}
+	if err := p.open(f, to); err != nil {
+		p.room.Release(perFlow)
+		if p.flows.warned == nil {
+			p.flows.warned = map[netip.AddrPort]bool{}
+		}
+		if !p.flows.warned[key.at] {
+			p.flows.warned[key.at] = true
+			p.log.Warn("UDP flow not begun", "frontend", key.at, "client", key.client, "endpoint", addrPort(to.Endpoint), "err", err)
+		}
+		return nil
+	}
+	p.flows.all[key] = f
+	p.journal.udp.Add(1)
+	p.stats.flows.Add(1)
+	p.stats.begun.Add(1)
+	p.flowing.Go(func() { p.requests(f) })
+	p.flowing.Go(func() { p.answers(f) })
+	return f
+}
+
+func (p *proxy) open(f *flow, to plan.Destination) (err error) {
+	if f.server, err = p.space.dialUDP(sourceFor(to, f.key.client), addrPort(to.Endpoint)); err != nil {
+		return err
+	}
+	if f.client, err = p.space.answerUDP(f.key.at, f.key.client); err != nil {
+		_ = f.server.Close()
+	}
+	return err
+}
+
+// send is false if the datagram was not sent because the endpoint had refused an
+// earlier one. Other losses are those of a network.
+func (p *proxy) send(f *flow, payload []byte) bool {
+	f.last.Store(int64(time.Since(f.began)))
+	_, err := f.server.Write(payload)
+	return !errors.Is(err, unix.ECONNREFUSED)
+}
+
+// requests forwards what the client sends. A client that refuses answers is gone.
+func (p *proxy) requests(f *flow) {
+	defer p.end(f)
+	for {
+		buf, n, err := p.receive(f.client)
+		if err != nil {
+			return
+		}
+		sent := p.send(f, (*buf)[:n])
+		if !sent {
+			p.end(f)
+			p.datagram(f.key, (*buf)[:n])
+		}
+		p.buffers.Put(buf)
+		if !sent {
+			return
+		}
+	}
+}
+
+// answers forwards what the endpoint sends, and ends the flow when it refuses or
+// nothing was sent either way for long enough.
+func (p *proxy) answers(f *flow) {
+	defer p.end(f)
+	for {
+		patience := p.cfg.UDPUnreplied
+		if f.replied.Load() {
+			patience = p.cfg.UDPReplied
+		}
+		last := time.Duration(f.last.Load())
+		if time.Since(f.began)-last >= patience || f.server.SetReadDeadline(f.began.Add(last+patience)) != nil {
+			return
+		}
+		buf, n, err := p.receive(f.server)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			continue // there may have been requests since
+		}
+		if err != nil {
+			return
+		}
+		f.replied.Store(true)
+		f.last.Store(int64(time.Since(f.began)))
+		_, _ = f.client.Write((*buf)[:n])
+		p.buffers.Put(buf)
+	}
+}
+
+// receive waits for one datagram. A buffer is only taken once there is one, for
+// many flows are idle; the caller gives it back.
+func (p *proxy) receive(conn *net.UDPConn) (buf *[]byte, n int, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, 0, err
+	}
+	var failed error
+	err = raw.Read(func(fd uintptr) (done bool) {
+		buf = p.buffers.Get().(*[]byte)
+		n, failed = ignoringEINTR(func() (int, error) { return unix.Read(int(fd), *buf) })
+		if failed != nil {
+			p.buffers.Put(buf)
+		}
+		return !errors.Is(failed, unix.EAGAIN)
+	})
+	if err == nil {
+		err = failed
+	}
+	return buf, n, err
+}
+
+func ignoringEINTR(f func() (int, error)) (int, error) {
+	for {
+		n, err := f()
+		if !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
+}
+
+// end forgets a flow; more than once is as good as once.
+func (p *proxy) end(f *flow) {
+	p.flows.mu.Lock()
+	defer p.flows.mu.Unlock()
+	p.endLocked(f)
+}
+
+func (p *proxy) endLocked(f *flow) {
+	if p.flows.all[f.key] != f {
+		return
+	}
+	delete(p.flows.all, f.key)
+	_ = f.client.Close()
+	_ = f.server.Close()
+	p.room.Release(perFlow)
+	p.journal.udp.Add(-1)
+	p.stats.flows.Add(-1)
+}
+
+// recheck ends the flows of changed frontends whose endpoint serves no more, as
+// deleting conntrack's entries does for rules in the kernel: their next datagram
+// is decided anew.
+func (p *proxy) recheck(changed map[plan.Key]bool) {
+	p.flows.mu.Lock()
+	defer p.flows.mu.Unlock()
+	for key, f := range p.flows.all {
+		at := plan.Key{IPv6: key.at.Addr().Is6(), Addr: key.at.Addr(), Protocol: objects.UDP, Port: key.at.Port()}
+		nodePort := at
+		nodePort.Addr = netip.Addr{}
+		if (changed[at] || changed[nodePort]) && !p.index.keeps(key.packet(), f.to) {
+			p.endLocked(f)
+		}
+	}
+}
+
+// closeFlows ends all flows and returns how many they were.
+func (p *proxy) closeFlows() int {
+	p.flows.mu.Lock()
+	n := len(p.flows.all)
+	for _, f := range p.flows.all {
+		p.endLocked(f)
+	}
+	p.flows.mu.Unlock()
+	p.flowing.Wait()
+	return n
+}

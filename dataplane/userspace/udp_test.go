@@ -1,0 +1,271 @@
+package userspace_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/dataplane/dptest"
+	"github.com/plumbline/plumbline/dataplane/userspace"
+)
+
+func setAll(name, value string) error {
+	for _, dir := range []string{"all", "default", "out", "pa", "pb", "rem", "world", "lo"} {
+		if err := os.WriteFile("/proc/sys/net/ipv4/conf/"+dir+"/"+name, []byte(value), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer answers each datagram with the server's name, the client's address and
+// the datagram, until closed.
+func (w *world) answer(t testing.TB, at dptest.Source, addr string) net.PacketConn {
+	t.Helper()
+	var conn net.PacketConn
+	if err := w.Place(at).Do(func() (err error) { conn, err = net.ListenPacket("udp", addr); return err }); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		buf := make([]byte, 1<<16)
+		for {
+			n, from, err := conn.ReadFrom(buf)
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err == nil {
+				_, _ = conn.WriteTo(fmt.Appendf(nil, "%s %s %s", at, from, buf[:n]), from)
+			}
+		}
+	}()
+	t.Cleanup(func() { conn.Close(); <-done })
+	return conn
+}
+
+// client is an unconnected socket: it sees answers from anywhere.
+func (w *world) client(t testing.TB, at dptest.Source) net.PacketConn {
+	t.Helper()
+	var conn net.PacketConn
+	err := w.Place(at).Do(func() (err error) { conn, err = net.ListenPacket("udp4", ":0"); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+var dnsAt = net.UDPAddrFromAddrPort(netip.MustParseAddrPort("10.96.0.53:53"))
+
+// ask is one exchange; who is the server's name.
+func ask(c net.PacketConn, text string) (who, client string, err error) {
+	if _, err := c.WriteTo([]byte(text), dnsAt); err != nil {
+		return "", "", err
+	}
+	if err := c.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return "", "", err
+	}
+	buf := make([]byte, 1<<16)
+	n, from, err := c.ReadFrom(buf)
+	if err != nil {
+		return "", "", err
+	}
+	if from.String() != dnsAt.String() {
+		return "", "", fmt.Errorf("the answer came from %s", from)
+	}
+	f := strings.SplitN(string(buf[:n]), " ", 3)
+	if len(f) != 3 || f[2] != text {
+		return "", "", fmt.Errorf("answer of %d bytes to %d", n, len(text))
+	}
+	return f[0], f[1], nil
+}
+
+func dns(endpoints ...string) string { return services + slice("dns", 5353, "UDP", endpoints...) }
+
+func TestDatagramsComeBackFromTheService(t *testing.T) {
+	w := newWorld(t, userspace.Config{}, dns(readyA))
+	w.answer(t, dptest.PodA, "10.244.1.2:5353")
+	c := w.client(t, dptest.PodB)
+	for _, size := range []int{1, 1400, 8000, 60_000} {
+		who, client, err := ask(c, strings.Repeat("x", size))
+		if err != nil || who != "pod-a" || !strings.HasPrefix(client, "10.244.1.6:") {
+			t.Errorf("%d bytes: by %q, who saw %q: %v", size, who, client, err)
+		}
+	}
+	if got := w.target.Stats(); got.Begun != 1 || got.Flows != 1 {
+		t.Errorf("one flow was %+v", got)
+	}
+}
+
+func TestFlowsAreForgotten(t *testing.T) {
+	const short, long = 50 * time.Millisecond, 400 * time.Millisecond
+	w := newWorld(t, userspace.Config{UDPUnreplied: short, UDPReplied: long}, dns(readyA))
+	var silent net.PacketConn
+	if err := w.Place(dptest.PodA).Do(func() (err error) { silent, err = net.ListenPacket("udp", "10.244.1.2:5353"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	c := w.client(t, dptest.PodB)
+	begin := time.Now()
+	if _, err := c.WriteTo([]byte("x"), dnsAt); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the flow begins", func() bool { return w.target.Stats().Begun == 1 })
+	eventually(t, "the unanswered flow is forgotten", func() bool { return w.target.Stats().Flows == 0 })
+	if took := time.Since(begin); took < short {
+		t.Errorf("forgotten after %s", took)
+	}
+	silent.Close()
+	w.answer(t, dptest.PodA, "10.244.1.2:5353")
+	begin = time.Now()
+	if _, _, err := ask(c, "y"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the answered flow is forgotten", func() bool { return w.target.Stats().Flows == 0 })
+	if took := time.Since(begin); took < long {
+		t.Errorf("forgotten after %s", took)
+	}
+}
+
+// A flow stays at its endpoint while that serves, and goes elsewhere when it does
+// no more: as conntrack's entries do when stale ones are deleted.
+func TestFlowsFollowThePlan(t *testing.T) {
+	w := newWorld(t, userspace.Config{}, dns(readyA))
+	w.answer(t, dptest.PodA, "10.244.1.2:5353")
+	w.answer(t, dptest.PodB, "10.244.1.6:5353")
+	c := w.client(t, dptest.Remote)
+	expect := func(want, when string) {
+		t.Helper()
+		if who, _, err := ask(c, "x"); who != want {
+			t.Fatalf("%s: served by %q, %v; want %s", when, who, err, want)
+		}
+	}
+	expect("pod-a", "at first")
+	w.change(t, dns(servingA, readyB))
+	expect("pod-a", "terminating and serving")
+	if n := w.target.Stats().Begun; n != 1 {
+		t.Errorf("%d flows begun, want 1", n)
+	}
+	w.change(t, dns(readyB))
+	expect("pod-b", "gone")
+	w.change(t, services)
+	if _, err := c.WriteTo([]byte("x"), dnsAt); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "no flow to nowhere", func() bool { return w.target.Stats().Flows == 0 })
+	w.change(t, dns(readyA))
+	expect("pod-a", "back")
+}
+
+func TestRefusedFlowIsChosenAnew(t *testing.T) {
+	w := newWorld(t, userspace.Config{}, dns(readyA))
+	server := w.answer(t, dptest.PodA, "10.244.1.2:5353")
+	c := w.client(t, dptest.PodB)
+	if _, _, err := ask(c, "x"); err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	if _, err := c.WriteTo([]byte("x"), dnsAt); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the refused flow ends", func() bool { return w.target.Stats().Flows == 0 })
+	w.answer(t, dptest.PodA, "10.244.1.2:5353")
+	if _, _, err := ask(c, "y"); err != nil {
+		t.Errorf("the next datagram: %v", err)
+	}
+}
+
+// A process of the node that holds the port of a Service on all addresses keeps
+// the proxy from answering for it, which is said.
+func TestPortHeldByTheNode(t *testing.T) {
+	w := newWorld(t, userspace.Config{}, dns(readyA))
+	w.answer(t, dptest.PodA, "10.244.1.2:5353")
+	w.answer(t, dptest.Self, "0.0.0.0:53")
+	c := w.client(t, dptest.PodB)
+	if _, err := c.WriteTo([]byte("x"), dnsAt); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the datagram is turned away", func() bool { return w.target.Stats().Turned == 1 })
+}
+
+// Many flows to one frontend begin at once, and every client gets its own answers.
+func TestManyFlows(t *testing.T) {
+	w := newWorld(t, userspace.Config{}, dns(readyA))
+	w.answer(t, dptest.PodA, "10.244.1.2:5353")
+	const count = 300
+	errs := make(chan error, count)
+	for i := range count {
+		c := w.client(t, dptest.PodB)
+		go func() {
+			var err error
+			for k := 0; k < 3 && err == nil; k++ {
+				_, _, err = ask(c, fmt.Sprintf("question %d of client %d", k, i))
+			}
+			errs <- err
+		}()
+	}
+	for range count {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := w.target.Stats(); got.Begun != count || got.Turned != 0 {
+		t.Errorf("%d flows were %+v", count, got)
+	}
+}
+
+// A flow whose Service has no endpoint left hears the refusal like any other.
+func TestRefusalOfAFlow(t *testing.T) {
+	for _, from := range []dptest.Source{dptest.PodB, dptest.Self} {
+		t.Run(string(from), func(t *testing.T) {
+			w := newWorld(t, userspace.Config{}, dns(readyA))
+			w.answer(t, dptest.PodA, "10.244.1.2:5353")
+			var c net.Conn
+			if err := w.Place(from).Do(func() (err error) { c, err = net.Dial("udp", dnsAt.String()); return err }); err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			say := func() error {
+				if _, err := c.Write([]byte("x")); err != nil && !errors.Is(err, syscall.EPERM) {
+					return err
+				}
+				_, err := c.Read(make([]byte, 100))
+				return err
+			}
+			if err := say(); err != nil {
+				t.Fatal(err)
+			}
+			w.change(t, services)
+			if err := say(); !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("without endpoints: %v", err)
+			}
+			w.change(t, dns(readyA))
+			if err := say(); err != nil {
+				t.Errorf("with an endpoint again: %v", err)
+			}
+		})
+	}
+}
+
+// An endpoint on the node's own network sees the client's address, and what it
+// answers comes back although it seems to lead elsewhere.
+func TestDatagramsToTheNodeItself(t *testing.T) {
+	w := newWorld(t, userspace.Config{}, dns("{addresses: [192.0.2.1], nodeName: here, conditions: {ready: true}}"))
+	w.answer(t, dptest.Self, "192.0.2.1:5353")
+	for from, want := range map[dptest.Source]string{dptest.PodB: "10.244.1.6:", dptest.Outside: "192.0.2.100:"} {
+		for range 20 {
+			if _, client, err := ask(w.client(t, from), "hello"); err != nil || !strings.HasPrefix(client, want) {
+				t.Errorf("from %s: the server saw %q: %v", from, client, err)
+			}
+		}
+	}
+}

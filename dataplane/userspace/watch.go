@@ -1,0 +1,100 @@
+package userspace
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+)
+
+// Watch calls lost when somebody has removed what leads packets to the proxy: a
+// table, chain or set of ours, the routing rule or the route. Single elements or
+// rules that are taken out are not noticed before the next complete Apply. It
+// returns when ctx ends, or when it cannot watch any more.
+func (t *Target) Watch(ctx context.Context, lost func()) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return t.listenFor(ctx, unix.NETLINK_NETFILTER, []uint32{unix.NFNLGRP_NFTABLES}, removesOurs, lost)
+	})
+	g.Go(func() error {
+		groups := []uint32{unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE}
+		return t.listenFor(ctx, unix.NETLINK_ROUTE, groups, unroutesOurs, lost)
+	})
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("watch for changes by others: %w", err)
+	}
+	return nil
+}
+
+func (t *Target) listenFor(ctx context.Context, family int, groups []uint32, ours func(netlink.Message) bool, lost func()) error {
+	conn, err := netlink.Dial(family, &netlink.Config{NetNS: t.cfg.NetNS})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for _, g := range groups {
+		if err := conn.JoinGroup(g); err != nil {
+			return err
+		}
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
+	for {
+		msgs, err := conn.Receive()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, unix.ENOBUFS) { // more was said than could be heard
+			lost()
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, m := range msgs {
+			if ours(m) {
+				lost()
+				break
+			}
+		}
+	}
+}
+
+// removesOurs: the table's name is attribute 1 of all these messages.
+func removesOurs(m netlink.Message) bool {
+	switch m.Header.Type & 0xff {
+	case unix.NFT_MSG_DELTABLE, unix.NFT_MSG_DELCHAIN, unix.NFT_MSG_DELSET:
+		return attribute(m, nfgenSize, unix.NFTA_TABLE_NAME) == TableName+"\x00"
+	}
+	return false
+}
+
+// unroutesOurs: a rule's table and a route's are the same attribute, after headers
+// of the same size.
+func unroutesOurs(m netlink.Message) bool {
+	if m.Header.Type != unix.RTM_DELRULE && m.Header.Type != unix.RTM_DELROUTE {
+		return false
+	}
+	return attribute(m, unix.SizeofRtMsg, unix.RTA_TABLE) == string(binary.NativeEndian.AppendUint32(nil, routeTable))
+}
+
+// attribute is empty if there is none.
+func attribute(m netlink.Message, after int, typ uint16) string {
+	if len(m.Data) < after {
+		return ""
+	}
+	d, err := netlink.NewAttributeDecoder(m.Data[after:])
+	if err != nil {
+		return ""
+	}
+	for d.Next() {
+		if d.Type() == typ {
+			return string(d.Bytes())
+		}
+	}
+	return ""
+}
