@@ -2,13 +2,13 @@ package nftables
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
-
-	"github.com/mdlayher/netlink"
-	"golang.org/x/sys/unix"
+	"slices"
 
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
@@ -19,32 +19,52 @@ type Config struct {
 	// NetNS is the descriptor of the network namespace to work in; 0 is the
 	// process's own.
 	NetNS int
+	// Fault is called before each transaction, which fails with its error. It is
+	// the contract suite's, nil otherwise.
+	Fault func() error
 }
 
-// Target keeps the two tables of one network namespace. It is not safe for
-// concurrent use, and expects to be the only one that writes to its tables.
+// Target keeps the two tables of one network namespace. Apply and Close are not
+// safe for concurrent use; Watch may run beside them. A Target expects to be the
+// only one that writes to its tables, and that plans given to it stay as they are.
 type Target struct {
 	log   *slog.Logger // const after New
 	netns int          // const after New
+	fault func() error // const after New
+	port  uint32       // const after New: of the socket that writes
+	fam   *both        // const after New
 
-	conn *netlink.Conn // nil until needed, and after an error
-	room int           // bytes a batch may have on conn
+	kernel func(*batch) error // tests: a kernel that lacks something
+
+	conn *conn // nil until needed, and after an error
+	room int   // bytes a batch may have
+	lack error // why the kernel has no family ip6, nil if it has
 	// The rest mirrors the kernel while synced is true.
 	synced   bool
 	node     []Element
-	fronts   map[plan.Key]plan.Frontend // endpoints in the order of their slots
-	hairpins map[netip.Addr]int         // frontends that may send to a local endpoint
-	chains   map[familyClass]bool
-}
+	fronts   map[plan.Key]placed
+	groups   *groups
+	hairpins map[netip.Addr]int // frontends that may send to a local endpoint
+	chains   map[way]bool
 
-type familyClass struct {
-	v6    bool
-	class class
+	// Of one Apply.
+	present *state             // what a take-over found and nobody has claimed, nil for a difference
+	head    func(*batch, *ops) // goes before the first frontends, nil once it is sent
+	refused map[plan.Key]error
+
+	replacing bool // tables are being replaced
 }
 
 // New makes a Target; nothing is opened or changed before Apply.
 func New(cfg Config) *Target {
-	return &Target{log: cfg.Logger, netns: cfg.NetNS}
+	var port [4]byte
+	_, _ = rand.Read(port[:]) // cannot fail
+	// The kernel gives sockets the process's number, or one above this.
+	const ours = 1 << 30
+	return &Target{
+		log: cfg.Logger, netns: cfg.NetNS, fault: cfg.Fault, fam: newBoth(),
+		port: ours | binary.NativeEndian.Uint32(port[:])>>2,
+	}
 }
 
 // Apply brings the kernel from old to new. Both may be partial plans of the same
@@ -53,22 +73,31 @@ func New(cfg Config) *Target {
 // complete, the tables are read back once, and only differences are written.
 // Nothing is flushed, and connections keep their rules throughout.
 //
-// After an error the state is unknown again; the next Apply must have a nil old.
+// An error that wraps *plan.Refused says that the kernel did not take some
+// frontends, and has everything else. A frontend that a difference could not
+// change is as it was; one that a take-over found is gone. After any other error
+// the state is unknown again; the next Apply must have a nil old.
 func (t *Target) Apply(ctx context.Context, old, new *plan.Plan) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if old == nil {
-		return t.takeOver(new)
-	}
-	if !t.synced {
+	t.refused = map[plan.Key]error{}
+	var err error
+	switch {
+	case old == nil:
+		err = t.takeOver(new)
+	case !t.synced:
 		return errors.New("apply a difference: the state of the tables is not known")
+	default:
+		if err = t.change(plan.Diff(old, new)); err != nil {
+			t.forget()
+			err = fmt.Errorf("change nftables: %w", err)
+		}
 	}
-	if err := t.change(plan.Diff(old, new)); err != nil {
-		t.forget()
-		return fmt.Errorf("change nftables: %w", err)
+	if err == nil && len(t.refused) > 0 {
+		return fmt.Errorf("write to nftables: %w", &plan.Refused{Frontends: t.refused})
 	}
-	return nil
+	return err
 }
 
 // Close frees the connection. The rules stay.
@@ -86,166 +115,43 @@ func (t *Target) forget() {
 	_ = t.Close() // a broken connection is not used again
 }
 
-// batchElements is the number of elements written (deleted or added) at which a
-// large change is split, between two frontends: each of them still changes as a
-// whole.
-const batchElements = 4000
-
-// full tells whether a change is to be split here. Half of the room is kept for
-// the frontend that was added last.
-func full(b *batch, o *ops, room int) bool {
-	writes, bytes := o.size()
-	return writes >= batchElements || bytes+b.bytes() >= room/2
-}
-
 func (t *Target) change(c plan.Changes) error {
-	if err := t.dial(); err != nil {
-		return err
-	}
-	b, o := &batch{}, newOps()
+	t.head = nil
 	if c.Node != nil {
-		node := nodeElements(*c.Node)
-		o.replace(t.node, node)
-		t.node = node
+		was, now := t.node, t.mine(nodeElements(*c.Node))
+		t.head = func(_ *batch, o *ops) { o.replace(was, now) }
+		t.node = now
 	}
+	steps := make([]step, 0, len(c.Gone)+len(c.Set))
 	for _, key := range c.Gone {
-		t.replaceFrontend(b, o, key, nil)
-		if err := t.sendIfLarge(&b, &o); err != nil {
-			return err
+		steps = append(steps, step{key: key})
+	}
+	for i := range c.Set {
+		steps = append(steps, step{key: c.Set[i].Key, want: &c.Set[i]})
+	}
+	return t.run(t.possible(steps))
+}
+
+// possible refuses what belongs to a family that the kernel lacks.
+func (t *Target) possible(steps []step) []step {
+	if t.lack == nil {
+		return steps
+	}
+	out := steps[:0]
+	for _, s := range steps {
+		if !s.key.IPv6 {
+			out = append(out, s)
+		} else if s.want != nil {
+			t.refused[s.key] = fmt.Errorf("no nftables for IPv6: %w", t.lack)
 		}
 	}
-	for _, f := range c.Set {
-		t.replaceFrontend(b, o, f.Key, &f)
-		if err := t.sendIfLarge(&b, &o); err != nil {
-			return err
-		}
-	}
-	return t.send(b, o)
+	return out
 }
 
-// replaceFrontend adds to a batch what changes for one frontend, nil for none.
-func (t *Target) replaceFrontend(b *batch, o *ops, key plan.Key, f *plan.Frontend) {
-	was, had := t.fronts[key]
-	var old, elems []Element
-	var oldPins, pins []netip.Addr
-	if had {
-		old, oldPins = frontendElements(was), hairpins(was)
+// mine leaves out elements of a family that the kernel lacks.
+func (t *Target) mine(elems []Element) []Element {
+	if t.lack == nil {
+		return elems
 	}
-	if f == nil {
-		delete(t.fronts, key)
-	} else {
-		settled := settleFrontend(was, *f)
-		elems, pins = frontendElements(settled), hairpins(settled)
-		t.fronts[key] = settled
-		t.needClasses(b, settled)
-	}
-	o.replace(old, elems)
-	t.countHairpins(o, oldPins, pins)
-}
-
-// countHairpins keeps an element for every local endpoint that some frontend uses.
-func (t *Target) countHairpins(o *ops, old, new []netip.Addr) {
-	for _, a := range new {
-		t.hairpins[a]++
-		if t.hairpins[a] == 1 {
-			o.add(hairpinElement(a))
-		}
-	}
-	for _, a := range old {
-		t.hairpins[a]--
-		if t.hairpins[a] == 0 {
-			delete(t.hairpins, a)
-			o.del(hairpinElement(a))
-		}
-	}
-}
-
-// needClasses adds the chains of classes that no frontend had before. They are
-// never removed while the tables stand: there is one for each number of
-// endpoints ever seen, whatever the number of Services.
-func (t *Target) needClasses(b *batch, f plan.Frontend) {
-	need := []class{classOf(outsideView(f.Key), f.Outside)}
-	if f.Inside != nil {
-		need = append(need, classOf(viewInside, *f.Inside))
-	}
-	for _, c := range need {
-		if at := (familyClass{f.Key.IPv6, c}); !t.chains[at] {
-			b.class(familyOf(f.Key.IPv6), c)
-			t.chains[at] = true
-		}
-	}
-}
-
-func (t *Target) sendIfLarge(b **batch, o **ops) error {
-	if !full(*b, *o, t.room) {
-		return nil
-	}
-	err := t.send(*b, *o)
-	*b, *o = &batch{}, newOps()
-	return err
-}
-
-func (t *Target) send(b *batch, o *ops) error {
-	o.write(b)
-	if b.empty() {
-		return nil
-	}
-	if err := t.dial(); err != nil {
-		return err
-	}
-	if n := b.bytes(); n > t.room {
-		return fmt.Errorf("a batch of %d bytes does not fit the netfilter socket's buffer of %d; raise the sysctl net.core.wmem_max", n, t.room)
-	}
-	return b.send(t.conn)
-}
-
-func (t *Target) dial() error {
-	if t.conn != nil {
-		return nil
-	}
-	conn, err := dial(t.netns)
-	if err != nil {
-		return err
-	}
-	room, err := granted(conn)
-	if err != nil {
-		_ = conn.Close()
-		return err
-	}
-	t.conn, t.room = conn, room
-	return nil
-}
-
-// granted is the largest message a socket takes, which may be far less than what
-// it was asked to (net.core.wmem_max).
-func granted(conn *netlink.Conn) (int, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0, fmt.Errorf("use netfilter socket: %w", err)
-	}
-	var size int
-	var failed error
-	err = raw.Control(func(fd uintptr) { size, failed = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF) })
-	if err := errors.Join(err, failed); err != nil {
-		return 0, fmt.Errorf("read the netfilter socket's buffer size: %w", err)
-	}
-	return size - sendOverhead, nil
-}
-
-// sendOverhead is what netlink_sendmsg keeps of a buffer for itself.
-const sendOverhead = 32
-
-// socketBuffer has room for the largest batch and for the errors that may answer it.
-const socketBuffer = 8 << 20
-
-func dial(netns int) (*netlink.Conn, error) {
-	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: netns})
-	if err != nil {
-		return nil, fmt.Errorf("open netfilter socket: %w", err)
-	}
-	if err := errors.Join(conn.SetWriteBuffer(socketBuffer), conn.SetReadBuffer(socketBuffer)); err != nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("enlarge netfilter socket: %w", err)
-	}
-	return conn, nil
+	return slices.DeleteFunc(elems, func(e Element) bool { return e.id.v6 })
 }

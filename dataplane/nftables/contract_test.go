@@ -22,6 +22,11 @@ func backend() dptest.Backend {
 			t.Cleanup(func() { _ = target.Close() })
 			return target
 		},
+		Faulty: func(t *testing.T, netns int, fault func() error) dptest.Target {
+			target := nftables.New(nftables.Config{Logger: logger(t), NetNS: netns, Fault: fault})
+			t.Cleanup(func() { _ = target.Close() })
+			return target
+		},
 		Dump:  nftables.Dump,
 		Clean: nftables.Clean,
 	}
@@ -29,6 +34,4 @@ func backend() dptest.Backend {
 
 func logger(t testing.TB) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
 
-func TestGolden(t *testing.T)   { dptest.Golden(t, cases, backend(), *update) }
-func TestPackets(t *testing.T)  { dptest.Packets(t, cases, backend()) }
-func TestSequence(t *testing.T) { dptest.Sequence(t, cases, backend()) }
+func TestContract(t *testing.T) { dptest.Contract(t, cases, backend(), *update) }

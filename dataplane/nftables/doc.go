@@ -1,11 +1,18 @@
 // Package nftables keeps a plan in the kernel's nf_tables, by netlink.
 //
+//	New(Config) -> Target; Apply(old, new)  differences, or a take-over
+//	Target.Watch                            says when somebody else changed our tables
+//	Render(plan), Dump(netns)               the same text of plan and kernel
+//	Path(plan, key, netns)                  one frontend's way, asked of the kernel
+//	Clean(netns)                            removes our two tables
+//
 // # Words
 //
 //	frontend   an address, protocol and port that clients connect to
 //	slot       a numbered place of a frontend; it holds one endpoint
 //	class      a view and a number of slots: 1:3 is "in services, 3 slots"
-//	view       one of three maps of frontends, each with its map of slots
+//	view       one of four maps of frontends, each with its map of slots
+//	group      the frontends of a Service port, which remember clients together
 //
 // # Shape
 //
@@ -14,32 +21,51 @@
 // data maps; testdata/ruleset.nft shows the tables as nft prints them.
 //
 //	prerouting, output (nat, dstnat)
-//	  from a local pod, or the node itself, to a node address:
-//	      protocol . port           -> nodeports-inside  \
-//	  address . protocol . port     -> services           > class -> classes -> chain
+//	  address . protocol . port in restricted, with the source not in restricted-sources -> drop
+//	  address . protocol . port -> services-inside, of local pods and the node  \
+//	                            -> services                                      > class -> classes -> chain
 //	  to a node address:
-//	      protocol . port           -> nodeports         /
+//	      protocol . port -> nodeports-inside, likewise; -> nodeports           /
 //	chain services-3: dnat to service-slots[address . protocol . port . random of 3]
+//	chain sticky-services-3: first the client's endpoint, if remembered and usable
 //	chain reject: TCP reset, otherwise ICMP port unreachable
 //	chain drop
-//	postrouting (nat, srcnat), for what was sent elsewhere by a dnat:
-//	  original destination in masquerade-off-cluster and source no pod   -> masquerade
-//	  ... in masquerade-nodeports                                        -> masquerade
-//	  ... in masquerade-node and source of this node                     -> masquerade
-//	  source . destination in hairpin (a local endpoint and itself)      -> masquerade
+//	input, postrouting (nat, before srcnat), for what was sent elsewhere by a dnat:
+//	  original destination in affinity-timeouts: remember source . group : endpoint
+//	postrouting, then, by the original destination:
+//	  in masquerade-off-cluster and source no pod        -> masquerade
+//	  in masquerade-always                               -> masquerade
+//	  in masquerade-node and source of this node         -> masquerade
+//	  the same for node ports, unless services has the address and port
+//	  source . destination in hairpin (a local endpoint and itself) -> masquerade
+//	forward, leave (filter), new connections that no dnat took:
+//	  destination in cluster-ips   -> reject
+//	  destination in service-cidrs -> drop
 //
-// The view nodeports-inside holds the node ports under policy Local: local
-// clients get other endpoints there than outsiders. Such a frontend is in both
-// maps. The first rules look in it first.
+// The views "inside" hold external addresses and node ports under policy Local:
+// local clients get other endpoints there than outsiders.
 //
-// nat chains see the first packet of a connection only; so do reject and drop.
-// An established connection is never cut by a change of rules.
+// nat chains see the first packet of a connection only; so do reject and drop in
+// them. The two filter chains look at new connections, and leave alone what any
+// program's dnat took, and what stays on the loopback link. An established
+// connection is never cut by a change of rules.
+//
+// # Affinity
+//
+// The map affinity is written by the kernel alone: source address . group ->
+// number of an endpoint, with the Service's timeout, which each new connection
+// begins anew. An endpoint's number is a hash that a rule computes from the
+// packet's destination after the dnat; agents compute the same, so nothing has to
+// be kept or read back to know it. A view's slots hold each of its endpoints
+// under that number too. So the way of a remembered client is three lookups,
+// however many endpoints there are, and one whose endpoint is not in the view
+// any more is forgotten and gets a random one. The memory outlives the agent.
 //
 // # Why
 //
-// One endpoint that changes is one element deleted and one added, whatever the
-// number of Services: BenchmarkReplaceEndpoint. Nothing is read back, and no rule
-// is written. Refused alternatives:
+// One endpoint that changes is one element deleted and one added (two each with
+// affinity), whatever the number of Services: BenchmarkReplaceEndpoint. Nothing
+// is read back, and no rule is written. Refused alternatives:
 //
 //   - A chain for each Service with an anonymous map of its endpoints, as
 //     kube-proxy does: the kernel walks a table's chains and sets by name for every
@@ -47,23 +73,28 @@
 //     44 000 Services, a minute for one change).
 //   - A verdict map from frontend to chain: the kernel validates the chains behind
 //     every element of a verdict map whenever one of them changes, 1.5 ms at 10 000.
-//     So verdicts are in one constant map, classes, and the frontend's element
-//     holds the class as data.
+//     So verdicts are in constant maps, and the frontend's element holds the class
+//     as data.
 //   - A class kept in a register between the two lookups: legal, but nft 1.0.6
 //     aborts when it lists such a rule, and so does everything built on that nft.
+//     The same goes for an update whose data is a lookup: hence the hash.
 //     TestNftLists holds us to it.
 //   - A class in bits of the packet's mark: other software owns the mark, and it
 //     steers routing. The class travels in the packet's priority instead, which is
-//     written and read by rules of one packet per connection, is cleared before
-//     the dnat, and which forwarding overwrites in any case. A socket's own
-//     SO_PRIORITY is lost for the first packet of a connection to a Service.
+//     written and read by rules of one packet per connection, is cleared, and
+//     which forwarding overwrites in any case. A socket's own SO_PRIORITY is lost
+//     for the first packet of a connection to a Service.
 //   - A mark for masquerading, as kube-proxy does: conntrack remembers the
 //     destination the client meant, so postrouting can look it up in a set.
-//   - A filter hook for reject and drop: since Linux 5.9 reject may answer from
-//     prerouting, and there it costs established connections nothing.
+//   - A set of clients for each endpoint, tried one after the other, as kube-proxy
+//     does for affinity: it costs a lookup for each endpoint.
+//   - Reject and drop of frontends in a filter hook: since Linux 5.9 reject may
+//     answer from prerouting, and there it costs established connections nothing.
+//     The rest of a ClusterIP cannot be refused there: another proxy's Service
+//     may be translated later, or not by a dnat at all.
 //
-// The price is that slots are duplicated between a Service's ClusterIP and its
-// node port: one endpoint that changes is then two or three elements.
+// The price is that slots are duplicated between a Service's addresses: one
+// endpoint that changes is an element in each.
 //
 // # Changes
 //
@@ -76,32 +107,58 @@
 //
 // The Target mirrors the kernel's elements in memory and writes differences. At
 // the start, and after any error, it reads the tables back once and writes what
-// differs; it never flushes. If others write to nftables during that dump it is
-// made again. Tables are replaced only if the kernel refuses our constant rules
-// beside them, as those of an incompatible version; after any other error they
-// stay as they are, and the next Apply reads them back again.
+// differs; it never flushes. Rules carry a hash of themselves, so chains that are
+// as they should be are not touched either, and a restart that finds everything
+// in place writes nothing. Chains with hooks come last: where they were missing
+// the rules come alive complete, in one transaction. If others write to nftables
+// during that dump it is made again. Tables are replaced only if the kernel
+// refuses our constant rules beside them, as those of an incompatible version;
+// after any other error they stay as they are, and the next Apply reads them back
+// again.
+//
+// A frontend that the kernel refuses is found by halving the batch, and all
+// others are applied. On a kernel without nftables for IPv6 all of that family
+// are refused.
 //
 // # Limits
 //
 // Refusals by ICMP (UDP) are rate limited by the kernel, one in a second to each
 // destination after a burst (icmp_ratelimit). UDP connections that conntrack
 // remembers keep their endpoint until they end, also when it is gone: deleting
-// them is not part of this package. The SCTP port of a Service has no rules.
+// them is not part of this package.
+//
+// A million clients of each family are remembered; beyond, new ones are served
+// without. Two endpoints of a frontend whose numbers are the same (one pair in
+// 2^31) count as one to their clients. A timeout that is changed holds from a
+// client's next connection on.
+//
+// A change of source ranges makes the kernel copy the set of all source ranges: 2
+// ms with 400 ranges, 40 ms with 4000 on a busy host (BenchmarkSourceRanges).
+// Other changes do not touch that set.
 //
 // A host where other programs change nftables all the time, faster than our
 // tables can be read, delays a start or a repair: the dump is given up after
-// five attempts and left to the next Apply. Replacing the tables of an
-// incompatible version is one transaction only as far as the new content fits
-// one batch: some 4000 elements written, or half of the socket's send buffer,
-// which is 16 MiB with NET_ADMIN in the initial user namespace and otherwise
-// bounded by net.core.wmem_max. A single frontend that does not fit is refused
-// with an error that says so.
+// five attempts and left to the next Apply. To read a map the kernel begins
+// anew for every 32 KiB, so the time grows with the square of the largest map.
+//
+// Replacing the tables of an incompatible version is one transaction only as far
+// as the new content fits half of the socket's send buffer, which is 16 MiB with
+// NET_ADMIN in the initial user namespace and otherwise bounded by
+// net.core.wmem_max. A single frontend that does not fit is an error that says so.
 //
 // A packet looks up its class and then its endpoint; a change between the two is
 // harmless (slot 0 is the second try). At a thousand changes a second no
 // connection of 12 000 was lost; at 26 000 a second several fall between the two
 // lookups, and the first SYN of 4 in 3 200 was.
 //
-// Needs Linux 5.9 (reject in prerouting; concatenations are older) and
-// NET_ADMIN in the network namespace. Not safe for concurrent use.
+// Two agents at once (an old and a new one during an upgrade) correct each other
+// only where they differ. Chains and sets of other versions, and chains of
+// classes that are not in use any more, stay until Clean.
+//
+// # Needs
+//
+// Linux 5.9 (reject in prerouting; ranges in concatenations are 5.6, deleting from
+// a rule 5.4) with nft_hash and nft_numgen, and NET_ADMIN in the network
+// namespace, no other capability (TestCapabilities). Not safe for concurrent use,
+// but for Watch.
 package nftables

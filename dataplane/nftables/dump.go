@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
-	lib "github.com/google/nftables"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
@@ -14,8 +14,33 @@ import (
 
 // state is what the kernel holds of ours.
 type state struct {
-	tables   []family
+	tables   map[bool]bool // by IPv6: there, and not dormant
+	sets     map[setAt]setShape
+	chains   map[chainAt]chainState
 	elements map[elementID]string
+
+	sources map[elementID][]Element // by frontend, made when first asked for
+}
+
+type setAt struct {
+	v6  bool
+	set setID
+}
+
+type chainAt struct {
+	v6   bool
+	name string
+}
+
+// chainState is a chain as far as it can differ from what is wanted.
+type chainState struct {
+	hook   hook // zero if it has none
+	policy uint32
+	marks  string // of its rules, one after the other
+}
+
+func newState() *state {
+	return &state{tables: map[bool]bool{}, sets: map[setAt]setShape{}, chains: map[chainAt]chainState{}, elements: map[elementID]string{}}
 }
 
 // dumpTries bounds the dumps that are begun anew because somebody wrote to
@@ -23,16 +48,15 @@ type state struct {
 const dumpTries = 5
 
 // dump reads the tables back. Tables that are not there are an empty state. A
-// dump takes many messages, and a transaction of anybody in between (the kernel
-// marks it NLM_F_DUMP_INTR, which the library does not show) may make it miss
-// elements: the kernel's generation tells, and the dump is made again.
+// dump takes many messages, and a transaction of anybody in between may make it
+// miss elements: the kernel's generation tells, and the dump is made again.
 func dump(netns int) (*state, error) {
-	conn, err := dial(netns)
+	c, err := dial(netns, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	return steady(func() (uint32, error) { return generation(conn) }, func() (*state, error) { return dumpOnce(netns) })
+	defer c.Close()
+	return steady(c.generation, func() (*state, error) { return c.dump(newBoth()) })
 }
 
 // steady repeats a dump until no generation began while it was made.
@@ -47,7 +71,7 @@ func steady(generation func() (uint32, error), dump func() (*state, error)) (*st
 		if err != nil {
 			return nil, err
 		}
-		if after == before {
+		if after == before && !errors.Is(failed, errInterrupted) {
 			return out, failed
 		}
 		before = after
@@ -56,133 +80,193 @@ func steady(generation func() (uint32, error), dump func() (*state, error)) (*st
 }
 
 // generation counts the transactions of the namespace.
-func generation(conn *netlink.Conn) (uint32, error) {
-	replies, err := conn.Execute(netlink.Message{
-		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETGEN), Flags: netlink.Request},
-		Data:   nfgen(0, 0),
+func (c *conn) generation() (uint32, error) {
+	var gen string
+	err := c.ask(family{}, unix.NFT_MSG_GETGEN, netlink.Acknowledge, nil, func(_ uint16, attrs string) {
+		gen = attr(attrs, unix.NFTA_GEN_ID)
 	})
+	if err == nil && gen == "" {
+		err = errors.New("no answer")
+	}
 	if err != nil {
 		return 0, fmt.Errorf("ask for the generation of nftables: %w", err)
 	}
-	for _, m := range replies {
-		if len(m.Data) < 4 {
-			continue
-		}
-		d, err := netlink.NewAttributeDecoder(m.Data[4:])
-		if err != nil {
-			return 0, fmt.Errorf("read the generation of nftables: %w", err)
-		}
-		d.ByteOrder = binary.BigEndian
-		for d.Next() {
-			if d.Type() == unix.NFTA_GEN_ID {
-				return d.Uint32(), nil
-			}
-		}
-	}
-	return 0, errors.New("ask for the generation of nftables: no answer")
+	return be32(gen), nil
 }
 
-func dumpOnce(netns int) (*state, error) {
-	out := &state{elements: map[elementID]string{}}
-	conn, err := lib.New(lib.WithNetNSFd(netns), lib.WithSockOptions(widen))
-	if err != nil {
-		return nil, fmt.Errorf("open netfilter socket: %w", err)
-	}
-	for _, f := range families() {
-		tables, err := conn.ListTablesOfFamily(lib.TableFamily(f.proto))
+func (c *conn) dump(fam *both) (*state, error) {
+	out := newState()
+	for _, f := range fam {
+		there := false
+		err := c.ask(f, unix.NFT_MSG_GETTABLE, netlink.Dump, nil, func(_ uint16, attrs string) {
+			if name(attr(attrs, unix.NFTA_TABLE_NAME)) == TableName {
+				there = true
+				out.tables[f.v6] = be32(attr(attrs, unix.NFTA_TABLE_FLAGS)) == 0
+			}
+		})
 		if err != nil {
 			return nil, fmt.Errorf("list tables of family %s: %w", f.text, err)
 		}
-		for _, table := range tables {
-			if table.Name != TableName {
-				continue
-			}
-			out.tables = append(out.tables, f)
-			if err := out.read(conn, f, table); err != nil {
-				return nil, err
-			}
+		if !there {
+			continue
+		}
+		if err := out.read(c, f); err != nil {
+			return nil, fmt.Errorf("read table %s %s: %w", f.text, TableName, err)
 		}
 	}
 	return out, nil
 }
 
-// widen lets the kernel answer in parts of 32 KiB. It sizes them by the largest
-// buffer a socket was ever read with, the library reads with one page, and to
-// find where the next part begins the kernel walks the set from its start: small
-// parts make reading a large set quadratic (3 s for 100 000 elements).
-func widen(conn *netlink.Conn) error {
-	noop := netlink.Message{Header: netlink.Header{Type: netlink.Noop, Flags: netlink.Request | netlink.Acknowledge}}
-	if _, err := conn.Send(noop); err != nil {
-		return fmt.Errorf("send to netfilter socket: %w", err)
+func (s *state) read(c *conn, f family) error {
+	if err := s.readChains(c, f); err != nil {
+		return err
 	}
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return fmt.Errorf("use netfilter socket: %w", err)
+	if err := s.readSets(c, f); err != nil {
+		return err
 	}
-	buf := make([]byte, 32<<10)
-	var failed error
-	err = raw.Read(func(fd uintptr) bool {
-		_, _, failed = unix.Recvfrom(int(fd), buf, 0)
-		return !errors.Is(failed, unix.EAGAIN)
-	})
-	if err = errors.Join(err, failed); err != nil {
-		return fmt.Errorf("read from netfilter socket: %w", err)
+	for id := range setCount {
+		if _, there := s.sets[setAt{f.v6, id}]; !there || id == setAffinity {
+			continue
+		}
+		if err := s.readElements(c, f, id); err != nil {
+			return fmt.Errorf("elements of set %s: %w", f.sets[id].name, err)
+		}
 	}
 	return nil
 }
 
-// read reads the sets that are known here; what a table holds beyond them is
-// another version's and stays out of the way.
-func (s *state) read(conn *lib.Conn, f family, table *lib.Table) error {
-	sets, err := conn.GetSets(table)
+func (s *state) readChains(c *conn, f family) error {
+	err := c.ask(f, unix.NFT_MSG_GETCHAIN, netlink.Dump, nil, func(_ uint16, a string) {
+		if name(attr(a, unix.NFTA_CHAIN_TABLE)) != TableName {
+			return
+		}
+		st := chainState{policy: be32(attr(a, unix.NFTA_CHAIN_POLICY))}
+		if h := attr(a, unix.NFTA_CHAIN_HOOK); h != "" {
+			st.hook = parseHook(name(attr(a, unix.NFTA_CHAIN_TYPE)), h)
+		}
+		s.chains[chainAt{f.v6, name(attr(a, unix.NFTA_CHAIN_NAME))}] = st
+	})
 	if err != nil {
-		return fmt.Errorf("list sets of table %s %s: %w", f.text, TableName, err)
+		return fmt.Errorf("chains: %w", err)
 	}
-	byName := map[string]*lib.Set{}
-	for _, set := range sets {
-		byName[set.Name] = set
-	}
-	for id, spec := range f.specs() {
-		set, ok := byName[spec.name]
-		if !ok || setID(id) == setClasses {
-			continue
+	var req buffer
+	req.str(unix.NFTA_RULE_TABLE, TableName)
+	err = c.ask(f, unix.NFT_MSG_GETRULE, netlink.Dump, req.bytes, func(_ uint16, a string) {
+		if name(attr(a, unix.NFTA_RULE_TABLE)) != TableName {
+			return
 		}
-		elems, err := conn.GetSetElements(set)
-		if err != nil {
-			return fmt.Errorf("list elements of set %s %s %s: %w", f.text, TableName, spec.name, err)
-		}
-		for _, e := range elems {
-			at := elementID{v6: f.v6, set: setID(id), key: string(e.Key), end: e.IntervalEnd}
-			s.elements[at] = string(e.Val)
-		}
+		at := chainAt{f.v6, name(attr(a, unix.NFTA_RULE_CHAIN))}
+		st := s.chains[at]
+		st.marks += attr(a, unix.NFTA_RULE_USERDATA) + "|"
+		s.chains[at] = st
+	})
+	if err != nil {
+		return fmt.Errorf("rules: %w", err)
 	}
 	return nil
+}
+
+// readSets reads the sets that are known here; what a table holds beyond them is
+// another version's and stays out of the way.
+func (s *state) readSets(c *conn, f family) error {
+	var req buffer
+	req.str(unix.NFTA_SET_TABLE, TableName)
+	err := c.ask(f, unix.NFT_MSG_GETSET, netlink.Dump, req.bytes, func(_ uint16, a string) {
+		called := name(attr(a, unix.NFTA_SET_NAME))
+		id := slices.IndexFunc(f.sets[:], func(spec setSpec) bool { return spec.name == called })
+		if id < 0 || name(attr(a, unix.NFTA_SET_TABLE)) != TableName {
+			return
+		}
+		shape := setShape{
+			flags: be32(attr(a, unix.NFTA_SET_FLAGS)), keyType: be32(attr(a, unix.NFTA_SET_KEY_TYPE)), keyLen: be32(attr(a, unix.NFTA_SET_KEY_LEN)),
+			dataType: be32(attr(a, unix.NFTA_SET_DATA_TYPE)), dataLen: be32(attr(a, unix.NFTA_SET_DATA_LEN)),
+		}
+		if shape.dataType == unix.NFT_DATA_VERDICT {
+			shape.dataLen = 0 // the kernel's own business
+		}
+		s.sets[setAt{f.v6, setID(id)}] = shape
+	})
+	if err != nil {
+		return fmt.Errorf("sets: %w", err)
+	}
+	return nil
+}
+
+func (s *state) readElements(c *conn, f family, id setID) error {
+	return c.ask(f, unix.NFT_MSG_GETSETELEM, netlink.Dump, setRequest(f, id).bytes, func(_ uint16, a string) {
+		attrs(attr(a, unix.NFTA_SET_ELEM_LIST_ELEMENTS), func(_ uint16, item string) {
+			e := parseElement(f, id, item)
+			s.elements[e.id] = e.val
+		})
+	})
+}
+
+func setRequest(f family, id setID) *buffer {
+	b := &buffer{}
+	b.str(unix.NFTA_SET_ELEM_LIST_TABLE, TableName)
+	b.str(unix.NFTA_SET_ELEM_LIST_SET, f.sets[id].name)
+	return b
+}
+
+func parseElement(f family, id setID, item string) Element {
+	e := Element{id: elementID{v6: f.v6, set: id}}
+	keyEnd := ""
+	attrs(item, func(typ uint16, data string) {
+		switch typ {
+		case unix.NFTA_SET_ELEM_KEY:
+			e.id.key = attr(data, unix.NFTA_DATA_VALUE)
+		case attrKeyEnd:
+			keyEnd = attr(data, unix.NFTA_DATA_VALUE)
+		case unix.NFTA_SET_ELEM_FLAGS:
+			e.id.end = be32(data)&unix.NFT_SET_ELEM_INTERVAL_END != 0
+		case unix.NFTA_SET_ELEM_DATA:
+			if v := attr(data, unix.NFTA_DATA_VERDICT); v != "" {
+				e.val = name(attr(v, unix.NFTA_VERDICT_CHAIN))
+			} else {
+				e.val = attr(data, unix.NFTA_DATA_VALUE)
+			}
+		}
+	})
+	if f.sets[id].ranges {
+		e.id.key += keyEnd
+	}
+	return e
 }
 
 // frontend is what the kernel has for a frontend, as far as the order of its
 // slots is concerned.
-func (s *state) frontend(f plan.Frontend, elements map[elementID]string) plan.Frontend {
+func (s *state) frontend(f plan.Frontend) plan.Frontend {
 	out := plan.Frontend{Key: f.Key}
-	out.Outside.Endpoints = slotsOf(f.Key, outsideView(f.Key), elements)
+	if f.Key.IsWildcard() {
+		return out
+	}
+	at := placed{Frontend: f}
+	out.Outside.Endpoints = s.slots(f.Key, at.view(false), len(f.Outside.Endpoints))
 	if f.Inside != nil {
-		out.Inside = &plan.Route{Endpoints: slotsOf(f.Key, viewInside, elements)}
+		out.Inside = &plan.Route{Endpoints: s.slots(f.Key, at.view(true), len(f.Inside.Endpoints))}
 	}
 	return out
 }
 
-func slotsOf(k plan.Key, v view, elements map[elementID]string) []plan.Endpoint {
-	var out []plan.Endpoint
-	front := frontendKey(k)
-	for i := 0; ; i++ {
-		val, ok := elements[elementID{v6: k.IPv6, set: v.slots(), key: slotKey(front, i)}]
+// slots are the first endpoints of a view, at most n, up to a gap.
+func (s *state) slots(k plan.Key, v view, n int) []plan.Endpoint {
+	front := append([]byte(frontendKey(k)), 0, 0, 0, 0)
+	at := elementID{v6: k.IPv6, set: v.slots()}
+	out := make([]plan.Endpoint, 0, n)
+	for i := range n {
+		binary.NativeEndian.PutUint32(front[len(front)-4:], uint32(i))
+		at.key = string(front)
+		e, ok := parseEndpoint(s.elements[at])
 		if !ok {
-			return out
+			break
 		}
-		out = append(out, parseEndpoint(val))
+		out = append(out, e)
 	}
+	return out
 }
 
-// Dump is every element in the kernel as sorted text, in the form of Render.
+// Dump is every element in the kernel as sorted text, in the form of Render. The
+// rules, and the clients that are remembered, are not part of it.
 func Dump(netns int) (string, error) {
 	s, err := dump(netns)
 	if err != nil {
@@ -190,7 +274,9 @@ func Dump(netns int) (string, error) {
 	}
 	elems := make([]Element, 0, len(s.elements))
 	for id, val := range s.elements {
-		elems = append(elems, Element{id, val})
+		if !id.set.isRules() {
+			elems = append(elems, Element{id, val})
+		}
 	}
 	return text(elems), nil
 }

@@ -11,6 +11,31 @@ import (
 	"github.com/plumbline/plumbline/dataplane/objects"
 )
 
+// describe is an element much as nft prints it, with the class spelled out.
+func (e Element) describe(f family) string {
+	spec := f.sets[e.id.set]
+	line := fmt.Sprintf("%s %s %s", f.text, spec.name, keyText(e.id.key, spec))
+	if e.id.end {
+		line += " (end)"
+	}
+	switch {
+	case spec.isVerdict():
+		line += " : goto " + e.val
+	case spec.isMap():
+		line += " : " + fields(e.val, spec.data)
+	}
+	return line
+}
+
+func keyText(key string, spec setSpec) string {
+	if !spec.ranges {
+		return fields(key, spec.key)
+	}
+	n := len(key) / 2
+	from, to := fields(key[:n], spec.key), fields(key[n:], spec.key)
+	return from + "-" + to[strings.LastIndex(to, " ")+1:]
+}
+
 // fields prints the concatenated values of an element's key or data.
 func fields(raw string, types []lib.SetDatatype) string {
 	var out []string
@@ -35,33 +60,12 @@ func field(b []byte, t lib.SetDatatype) string {
 		return objects.Protocol(b[0]).String()
 	case lib.TypeInetService.Name:
 		return fmt.Sprint(binary.BigEndian.Uint16(b))
-	case slotIndex.Name:
+	case number.Name:
 		return fmt.Sprint(binary.NativeEndian.Uint32(b))
 	case lib.TypeClassID.Name:
-		return className(string(b))
+		return parseClass(string(b)).chainName()
 	}
 	return fmt.Sprintf("%x", b)
-}
-
-func className(raw string) string {
-	switch raw {
-	case classReject.bytes():
-		return "reject"
-	case classDrop.bytes():
-		return "drop"
-	}
-	return chainName(class{view(raw[1]), binary.BigEndian.Uint16([]byte(raw[2:]))})
-}
-
-// chainName is the chain a class selects.
-func chainName(c class) string {
-	switch c {
-	case classReject:
-		return "reject"
-	case classDrop:
-		return "drop"
-	}
-	return fmt.Sprintf("%s-%d", c.view.name(), c.n)
 }
 
 // padded is the room a value takes in a concatenation: whole registers.

@@ -35,22 +35,24 @@ func some(n, k int, base byte) *plan.Plan {
 }
 
 func newTest(t *testing.T, ns *netns.NS) *Target {
-	target := New(Config{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), NetNS: ns.FD()})
+	target := New(Config{Logger: newLogger(t), NetNS: ns.FD()})
 	t.Cleanup(func() { _ = target.Close() })
 	return target
 }
 
+func newLogger(t *testing.T) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
+
 // write sends a batch that is not the Target's.
 func write(t *testing.T, ns *netns.NS, fill func(*batch)) {
 	t.Helper()
-	conn, err := dial(ns.FD())
+	conn, err := dial(ns.FD(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	b := &batch{}
 	fill(b)
-	if err := b.send(conn); err != nil {
+	if err := conn.send(b); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -91,8 +93,8 @@ func TestForeignDeleteDoesNotReplace(t *testing.T) {
 		t.Fatalf("%v is not in the kernel", gone)
 	}
 	write(t, ns, func(b *batch) {
-		b.elements(ipv4(), setServices, unix.NFT_MSG_DELSETELEM, []Element{{id, val}})
-		b.chain(ipv4(), chain{name: "witness", hook: noHook}) // goes if the table is replaced
+		b.elements(newBoth()[0], setServices, unix.NFT_MSG_DELSETELEM, []Element{{id, val}})
+		b.chain(newBoth()[0], chain{name: "witness"}) // goes if the table is replaced
 	})
 	target := newTest(t, ns)
 	if err := target.takeOverFrom(after, present); !errors.Is(err, unix.ENOENT) {
@@ -136,17 +138,17 @@ func TestDumpInterrupted(t *testing.T) {
 		}
 	}
 	ns := netns.ForTest(t, "gen")
-	conn, err := dial(ns.FD())
+	conn, err := dial(ns.FD(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	before, err := generation(conn)
+	before, err := conn.generation()
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, ns, func(b *batch) { b.table(ipv4(), unix.NFT_MSG_NEWTABLE) })
-	if after, err := generation(conn); err != nil || after == before {
+	write(t, ns, func(b *batch) { b.table(newBoth()[0], unix.NFT_MSG_NEWTABLE) })
+	if after, err := conn.generation(); err != nil || after == before {
 		t.Errorf("generation is %d before a transaction and %d after, %v", before, after, err)
 	}
 }
@@ -158,7 +160,7 @@ func TestBatchSize(t *testing.T) {
 		o := newOps()
 		var old, new []Element
 		for i := range n {
-			key := slotKey(frontendKey(plan.Key{Addr: netip.MustParseAddr("fd00::1"), Protocol: objects.TCP, Port: 80}), i)
+			key := slotKey(frontendKey(plan.Key{Addr: netip.MustParseAddr("fd00::1"), Protocol: objects.TCP, Port: 80}), uint32(i))
 			id := elementID{v6: true, set: setServiceSlots, key: key}
 			old = append(old, Element{id, endpointBytes(plan.Endpoint{Addr: netip.MustParseAddr("fd00::2"), Port: 80})})
 			new = append(new, Element{id, endpointBytes(plan.Endpoint{Addr: netip.MustParseAddr("fd00::3"), Port: 80})})
@@ -166,17 +168,17 @@ func TestBatchSize(t *testing.T) {
 		o.replace(old, new)
 		writes, bytes := o.size()
 		b := &batch{}
-		o.write(b)
+		o.write(newBoth(), b)
 		if writes != 2*n {
 			t.Errorf("%d elements replaced count as %d writes, want %d", n, writes, 2*n)
 		}
 		if bytes < b.bytes()-batchFrame || n >= 100 && bytes > 2*b.bytes() {
 			t.Errorf("%d elements replaced: %d bytes expected, %d sent", n, bytes, b.bytes())
 		}
-		if got, want := full(&batch{}, o, 1<<30), 2*n >= batchElements; got != want {
+		if got, want := full(&batch{}, o, 1<<30, false), 2*n >= batchElements; got != want {
 			t.Errorf("%d elements replaced in a large buffer: split %t, want %t", n, got, want)
 		}
-		if !full(&batch{}, o, b.bytes()) {
+		if !full(&batch{}, o, b.bytes(), true) {
 			t.Errorf("%d elements replaced in a buffer of their size: not split", n)
 		}
 	}
@@ -192,9 +194,10 @@ func TestSmallBuffer(t *testing.T) {
 			t.Fatal(err)
 		}
 		var err error
-		if target.room, err = granted(target.conn); err != nil || target.room > 100<<10 {
-			t.Fatalf("%d bytes are granted, %v", target.room, err)
+		if target.conn.room, err = granted(target.conn.Conn); err != nil || target.conn.room > 100<<10 {
+			t.Fatalf("%d bytes are granted, %v", target.conn.room, err)
 		}
+		target.room = target.conn.room
 	}
 	narrow()
 	a, b := some(1500, 3, 1), some(1500, 3, 2)
@@ -211,10 +214,56 @@ func TestSmallBuffer(t *testing.T) {
 	}
 }
 
+// Where the hooks are missing they come last: what is half written is not at
+// work yet.
+func TestHooksComeLast(t *testing.T) {
+	ns := netns.ForTest(t, "last")
+	p := some(2500, 4, 1)
+	for fails := 1; ; fails++ {
+		target, writes := newTest(t, ns), 0
+		target.fault = func() error {
+			if writes++; writes == fails {
+				return unix.ENOBUFS
+			}
+			return nil
+		}
+		err := target.Apply(t.Context(), nil, p)
+		hooked := strings.Contains(chains(t, ns), "prerouting")
+		if err == nil {
+			if !hooked || writes < 2 {
+				t.Errorf("after %d transactions the hook is there: %t", writes, hooked)
+			}
+			return
+		}
+		if hooked {
+			t.Fatalf("the hook is there before transaction %d", fails)
+		}
+		if err := Clean(ns.FD()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Source ranges that overlap those found are taken over in one transaction.
+func TestRangesTakenOver(t *testing.T) {
+	ns := netns.ForTest(t, "ranges")
+	for _, sources := range []string{"10.0.0.0/8", "10.1.0.0/16", "10.0.0.0/9", "0.0.0.0/1"} {
+		p := some(2, 1, 1)
+		n := objects.Name{Namespace: "ns", Name: "1"}
+		f := p.Services[n].Frontends[0]
+		f.Restricted, f.Sources = true, []netip.Prefix{netip.MustParsePrefix(sources)}
+		p.Services[n] = plan.Service{Frontends: []plan.Frontend{f}}
+		if err := newTest(t, ns).Apply(t.Context(), nil, p); err != nil {
+			t.Fatalf("to %s: %v", sources, err)
+		}
+		wantKernel(t, ns, p)
+	}
+}
+
 // Loading conntrack leaves nothing, and other tables alone.
 func TestLoadConntrack(t *testing.T) {
 	ns := netns.ForTest(t, "load")
-	write(t, ns, func(b *batch) { b.table(ipv4(), unix.NFT_MSG_NEWTABLE) })
+	write(t, ns, func(b *batch) { b.table(newBoth()[0], unix.NFT_MSG_NEWTABLE) })
 	for range 2 {
 		if err := LoadConntrack(ns.FD()); err != nil {
 			t.Fatal(err)

@@ -12,31 +12,49 @@ import (
 // An element given back and taken again (a key that passes from one Service to
 // another in the same change) comes out as the difference, or as nothing.
 type ops struct {
-	was map[elementID]*string // before the first change; nil: absent
-	now map[elementID]*string
+	at   map[elementID]int
+	list []folded
 
-	writes int // elements deleted and added, at most
-	bytes  int // their size in messages, at most
+	writes int            // elements deleted and added, at most
+	bytes  int            // their size in messages, at most
+	sets   map[setAt]bool // that are written to
+}
+
+// folded is an element before the first change and after the last.
+type folded struct {
+	id       elementID
+	was, now string
+	had, has bool
 }
 
 func newOps() *ops {
-	return &ops{was: map[elementID]*string{}, now: map[elementID]*string{}}
+	return &ops{at: map[elementID]int{}, sets: map[setAt]bool{}}
+}
+
+// fold finds an element's place, or makes one for an element that was there or
+// was not.
+func (o *ops) fold(e Element, had bool) *folded {
+	o.count(e)
+	i, known := o.at[e.id]
+	if !known {
+		i = len(o.list)
+		o.at[e.id] = i
+		o.list = append(o.list, folded{id: e.id, had: had})
+		if had {
+			o.list[i].was = e.val
+		}
+	}
+	return &o.list[i]
 }
 
 func (o *ops) del(e Element) {
-	if _, known := o.was[e.id]; !known {
-		o.was[e.id] = &e.val
-	}
-	o.now[e.id] = nil
-	o.count(e)
+	f := o.fold(e, true)
+	f.now, f.has = "", false
 }
 
 func (o *ops) add(e Element) {
-	if _, known := o.was[e.id]; !known {
-		o.was[e.id] = nil
-	}
-	o.now[e.id] = &e.val
-	o.count(e)
+	f := o.fold(e, false)
+	f.now, f.has = e.val, true
 }
 
 // replace goes from one list of elements to another.
@@ -57,19 +75,28 @@ func (o *ops) replace(old, new []Element) {
 			o.add(e)
 		}
 	}
-	for id, val := range before {
-		o.del(Element{id, val})
+	for _, e := range old {
+		if _, left := before[e.id]; left {
+			o.del(e)
+		}
 	}
 }
 
 // count adds a deletion or an addition: an element replaced is both. One taken
 // back stays counted, which only splits a batch earlier.
 func (o *ops) count(e Element) {
-	const attr, flags = 4, 8
+	const attr, flags, verdict = 4, 8, 16
+	o.sets[setAt{e.id.v6, e.id.set}] = true
 	o.writes++
 	o.bytes += attr + flags + 2*attr + (len(e.id.key)+3)&^3
 	if e.val != "" {
 		o.bytes += 2*attr + (len(e.val)+3)&^3
+	}
+	switch {
+	case e.id.set.isRules():
+		o.bytes += verdict
+	case e.id.set == setSources:
+		o.bytes += 2 * attr
 	}
 }
 
@@ -77,61 +104,59 @@ func (o *ops) count(e Element) {
 // bytes, with the messages around them.
 func (o *ops) size() (writes, bytes int) {
 	const perList = 128 // of one message: headers, names of table and set
-	lists := min(o.writes, int(setCount)*4+o.writes/perMessage)
+	lists := min(o.writes, 2*len(o.sets)+o.writes/perMessage)
 	return o.writes, o.bytes + lists*perList
 }
 
-// lists are the deletions and additions, sorted, so that a batch is the same
-// for the same change.
+// lists are the deletions and additions, by family and set.
 func (o *ops) lists() (dels, adds []Element) {
-	for id, was := range o.was {
-		now := o.now[id]
-		if was != nil && now != nil && *was == *now {
+	for _, f := range o.list {
+		if f.had && f.has && f.was == f.now {
 			continue
 		}
-		if was != nil {
-			dels = append(dels, Element{id, *was})
+		if f.had {
+			dels = append(dels, Element{f.id, f.was})
 		}
-		if now != nil {
-			adds = append(adds, Element{id, *now})
+		if f.has {
+			adds = append(adds, Element{f.id, f.now})
 		}
 	}
-	slices.SortFunc(dels, compareElements)
-	slices.SortFunc(adds, compareElements)
+	slices.SortStableFunc(dels, compareElements)
+	slices.SortStableFunc(adds, compareElements)
 	return dels, adds
 }
 
+// compareElements orders by family and set, and intervals by address: the kernel
+// takes a start before its end, and where two meet the end before the next start.
 func compareElements(a, b Element) int {
-	v6 := func(e Element) int {
-		if e.id.v6 {
+	num := func(b bool) int {
+		if b {
 			return 1
 		}
 		return 0
 	}
-	end := func(e Element) int { // an interval's end at an address goes before a start there
-		if e.id.end {
-			return 0
-		}
-		return 1
+	c := cmp.Or(cmp.Compare(num(a.id.v6), num(b.id.v6)), cmp.Compare(a.id.set, b.id.set))
+	if c != 0 || !a.id.set.isInterval() {
+		return c
 	}
-	return cmp.Or(cmp.Compare(v6(a), v6(b)), cmp.Compare(a.id.set, b.id.set), cmp.Compare(a.id.key, b.id.key), cmp.Compare(end(a), end(b)))
+	return cmp.Or(cmp.Compare(a.id.key, b.id.key), cmp.Compare(num(b.id.end), num(a.id.end)))
 }
 
 // write puts the changes into a batch.
-func (o *ops) write(b *batch) {
+func (o *ops) write(fam *both, b *batch) {
 	dels, adds := o.lists()
-	bySet(dels, func(f family, id setID, part []Element) { b.elements(f, id, unix.NFT_MSG_DELSETELEM, part) })
-	bySet(adds, func(f family, id setID, part []Element) { b.elements(f, id, unix.NFT_MSG_NEWSETELEM, part) })
+	bySet(fam, dels, func(f family, id setID, part []Element) { b.elements(f, id, unix.NFT_MSG_DELSETELEM, part) })
+	bySet(fam, adds, func(f family, id setID, part []Element) { b.elements(f, id, unix.NFT_MSG_NEWSETELEM, part) })
 }
 
-func bySet(sorted []Element, do func(family, setID, []Element)) {
+func bySet(fam *both, sorted []Element, do func(family, setID, []Element)) {
 	for len(sorted) > 0 {
 		first := sorted[0].id
 		n := slices.IndexFunc(sorted, func(e Element) bool { return e.id.set != first.set || e.id.v6 != first.v6 })
 		if n < 0 {
 			n = len(sorted)
 		}
-		do(familyOf(first.v6), first.set, sorted[:n])
+		do(fam.of(first.v6), first.set, sorted[:n])
 		sorted = sorted[n:]
 	}
 }

@@ -2,7 +2,7 @@ package nftables
 
 import (
 	"encoding/binary"
-	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -14,14 +14,14 @@ import (
 // Everything that differs from Service to Service is elements.
 type Element struct {
 	id  elementID
-	val string // data of a map's element
+	val string // data of a map's element; the chain, if that is a verdict
 }
 
 type elementID struct {
 	v6  bool
 	set setID
-	key string
-	end bool // the end of an interval
+	key string // both keys of a range, one after the other
+	end bool   // the end of an interval
 }
 
 // nodeElements renders what all Services share.
@@ -31,30 +31,36 @@ func nodeElements(n plan.Node) []Element {
 		out = append(out, Element{id: elementID{v6: a.Is6(), set: setNodeAddrs, key: string(a.AsSlice())}})
 	}
 	out = append(out, intervals(setLocalPods, n.PodCIDRs)...)
+	out = append(out, intervals(setServiceCIDRs, n.ServiceCIDRs)...)
 	return append(out, intervals(setClusterPods, n.ClusterCIDRs)...)
 }
 
 // intervals renders prefixes as the kernel keeps them, a start and an element
-// past the end. Overlaps are refused by the kernel, so a prefix inside another
-// is left out.
+// past the end.
 func intervals(set setID, prefixes []netip.Prefix) []Element {
 	var out []Element
-	for i, p := range prefixes {
-		inside := slices.ContainsFunc(prefixes[:i], func(o netip.Prefix) bool { return o.Overlaps(p) })
-		if inside {
-			continue
-		}
+	for _, p := range outermost(prefixes) {
 		v6 := p.Addr().Is6()
-		out = append(out, Element{id: elementID{v6: v6, set: set, key: string(p.Addr().AsSlice())}})
-		if end, ok := pastEnd(p); ok {
+		out = append(out, Element{id: elementID{v6: v6, set: set, key: string(p.Masked().Addr().AsSlice())}})
+		if end := lastAddr(p).Next(); end.IsValid() {
 			out = append(out, Element{id: elementID{v6: v6, set: set, key: string(end.AsSlice()), end: true}})
 		}
 	}
 	return out
 }
 
-// pastEnd is the first address after a prefix, if there is one.
-func pastEnd(p netip.Prefix) (netip.Addr, bool) {
+// outermost leaves out prefixes inside others, which the kernel refuses.
+func outermost(sorted []netip.Prefix) []netip.Prefix {
+	var out []netip.Prefix
+	for _, p := range sorted {
+		if !slices.ContainsFunc(out, p.Overlaps) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func lastAddr(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	for i := range b {
 		switch keep := p.Bits() - 8*i; {
@@ -65,37 +71,69 @@ func pastEnd(p netip.Prefix) (netip.Addr, bool) {
 		}
 	}
 	last, _ := netip.AddrFromSlice(b)
-	next := last.Next()
-	return next, next.IsValid()
+	return last
 }
 
-// frontendElements renders one frontend, except for its hairpins, which are
-// shared with other frontends. The endpoints' order is the slots' order.
-func frontendElements(f plan.Frontend) []Element {
-	key := frontendKey(f.Key)
+// placed is a frontend as the kernel has it: its routes' endpoints are in the
+// order of their slots, and its group has a number if it remembers clients.
+type placed struct {
+	plan.Frontend
+	group uint32
+}
+
+// elements renders one frontend, except for its hairpins, which are shared with
+// other frontends.
+func (f placed) elements() []Element {
 	v6 := f.Key.IPv6
-	out := routeElements(v6, outsideView(f.Key), key, f.Outside)
-	if f.Inside != nil {
-		out = append(out, routeElements(v6, viewInside, key, *f.Inside)...)
+	if f.Key.IsWildcard() {
+		return []Element{{id: elementID{v6: v6, set: setClusterIPs, key: string(f.Key.Addr.AsSlice())}}}
 	}
-	if set, ok := masqueradeSet(f); ok {
+	key := frontendKey(f.Key)
+	out := f.routeElements(make([]Element, 0, 4+2*len(f.Outside.Endpoints)), f.view(false), key, f.Outside)
+	if f.Inside != nil {
+		out = f.routeElements(out, f.view(true), key, *f.Inside)
+	}
+	if set, ok := masqueradeSet(f.Frontend); ok {
 		out = append(out, Element{id: elementID{v6: v6, set: set, key: key}})
+	}
+	if f.Restricted {
+		out = append(out, Element{id: elementID{v6: v6, set: setRestricted, key: key}})
+		for _, p := range outermost(f.Sources) {
+			out = append(out, Element{id: elementID{v6: v6, set: setSources, key: rangeKey(key, p)}})
+		}
+	}
+	if remembers(f.Frontend) {
+		timeouts := setTimeouts
+		if f.Key.IsNodePort() {
+			timeouts = setTimeoutPorts
+		}
+		out = append(out, Element{elementID{v6: v6, set: groupSet(f.Key.IsNodePort()), key: key}, numberBytes(f.group)},
+			Element{elementID{v6: v6, set: timeouts, key: key}, numberBytes(seconds(f.Affinity))})
 	}
 	return out
 }
 
-func outsideView(k plan.Key) view {
-	if k.IsNodePort() {
-		return viewNodePorts
+// view is the map of frontends that one of the routes is in.
+func (f placed) view(inside bool) view {
+	v := viewServices
+	if f.Key.IsNodePort() {
+		v = viewNodePorts
 	}
-	return viewServices
+	if inside {
+		v++
+	}
+	return v
 }
 
 // masqueradeSet is the set that makes postrouting masquerade the frontend's
 // connections. A route that forwards nowhere needs none.
 func masqueradeSet(f plan.Frontend) (setID, bool) {
+	always, node := setMasqAlways, setMasqNode
+	if f.Key.IsNodePort() {
+		always, node = setMasqAlwaysPorts, setMasqNodePorts
+	}
 	if in := f.Inside; in != nil && in.Action == plan.Forward && in.Masquerade == plan.MasqNode {
-		return setMasqNode, true
+		return node, true
 	}
 	if f.Outside.Action != plan.Forward {
 		return 0, false
@@ -104,39 +142,68 @@ func masqueradeSet(f plan.Frontend) (setID, bool) {
 	case plan.MasqOffCluster:
 		return setMasqOffCluster, true
 	case plan.MasqAlways:
-		return setMasqNodePorts, true
+		return always, true
+	case plan.MasqNode:
+		return node, true
 	}
 	return 0, false
 }
 
-func routeElements(v6 bool, v view, key string, r plan.Route) []Element {
-	c := classOf(v, r)
-	out := []Element{{id: elementID{v6: v6, set: v.fronts(), key: key}, val: c.bytes()}}
-	for i, e := range r.Endpoints[:slotCount(r)] {
-		out = append(out, Element{
-			id:  elementID{v6: v6, set: v.slots(), key: slotKey(key, i)},
-			val: endpointBytes(e),
-		})
+func (f placed) routeElements(out []Element, v view, key string, r plan.Route) []Element {
+	v6, c := f.Key.IPv6, f.classOf(v, r)
+	out = append(out, Element{id: elementID{v6: v6, set: v.fronts(), key: key}, val: c.bytes()})
+	eps := r.Endpoints[:slotCount(r)]
+	for i, e := range eps {
+		out = append(out, slotElement(v6, v, key, uint32(i), e))
+	}
+	if !c.sticky {
+		return out
+	}
+	byNumber := make(map[uint32]plan.Endpoint, len(eps))
+	for _, e := range eps {
+		n := endpointNumber(e)
+		if first, taken := byNumber[n]; !taken || e.Compare(first) < 0 {
+			byNumber[n] = e
+		}
+	}
+	for n, e := range byNumber {
+		out = append(out, slotElement(v6, v, key, n, e))
 	}
 	return out
 }
 
+func slotElement(v6 bool, v view, key string, n uint32, e plan.Endpoint) Element {
+	return Element{elementID{v6: v6, set: v.slots(), key: slotKey(key, n)}, endpointBytes(e)}
+}
+
 func slotCount(r plan.Route) int { return min(len(r.Endpoints), maxSlots) }
 
-func classOf(v view, r plan.Route) class {
+func (f placed) classOf(v view, r plan.Route) class {
 	switch r.Action {
 	case plan.Forward:
-		return class{v, uint16(slotCount(r))}
+		return class{v, f.Affinity > 0, uint16(slotCount(r))}
 	case plan.Drop:
 		return classDrop
 	}
 	return classReject
 }
 
+// classes are those of the routes.
+func (f placed) classes() []class {
+	if f.Key.IsWildcard() {
+		return nil
+	}
+	out := []class{f.classOf(f.view(false), f.Outside)}
+	if f.Inside != nil {
+		out = append(out, f.classOf(f.view(true), *f.Inside))
+	}
+	return out
+}
+
 // frontendKey is address . protocol . port, or protocol . port, each padded to
 // the size of a register.
 func frontendKey(k plan.Key) string {
-	var b []byte
+	b := make([]byte, 0, 24)
 	if !k.IsNodePort() {
 		b = append(b, k.Addr.AsSlice()...)
 	}
@@ -145,19 +212,31 @@ func frontendKey(k plan.Key) string {
 	return string(append(b, 0, 0))
 }
 
-func slotKey(front string, i int) string {
-	return string(binary.NativeEndian.AppendUint32([]byte(front), uint32(i)))
+// rangeKey is the frontend's key with the first and with the last source.
+func rangeKey(front string, p netip.Prefix) string {
+	return front + string(p.Masked().Addr().AsSlice()) + front + string(lastAddr(p).AsSlice())
 }
 
+func slotKey(front string, n uint32) string {
+	b := append(make([]byte, 0, 28), front...)
+	return string(binary.NativeEndian.AppendUint32(b, n))
+}
+
+func numberBytes(n uint32) string { return string(native(n)) }
+
 func endpointBytes(e plan.Endpoint) string {
-	b := binary.BigEndian.AppendUint16(e.Addr.AsSlice(), e.Port)
+	b := append(make([]byte, 0, 20), e.Addr.AsSlice()...)
+	b = binary.BigEndian.AppendUint16(b, e.Port)
 	return string(append(b, 0, 0))
 }
 
-func parseEndpoint(val string) plan.Endpoint {
+func parseEndpoint(val string) (plan.Endpoint, bool) {
 	n := len(val) - 4
-	addr, _ := netip.AddrFromSlice([]byte(val[:n]))
-	return plan.Endpoint{Addr: addr, Port: binary.BigEndian.Uint16([]byte(val[n:]))}
+	if n != 4 && n != 16 {
+		return plan.Endpoint{}, false
+	}
+	addr, ok := netip.AddrFromSlice([]byte(val[:n]))
+	return plan.Endpoint{Addr: addr, Port: binary.BigEndian.Uint16([]byte(val[n:]))}, ok
 }
 
 // hairpins are the local endpoints a frontend may send to, each once.
@@ -182,85 +261,34 @@ func hairpinElement(a netip.Addr) Element {
 	return Element{id: elementID{v6: a.Is6(), set: setHairpin, key: string(append(b, b...))}}
 }
 
-// settle orders wanted endpoints so that as few slots as possible change: what
-// stays keeps its slot if that still exists, the rest fills the holes.
-func settle(old, want []plan.Endpoint) []plan.Endpoint {
-	out := make([]plan.Endpoint, len(want))
-	filled := make([]bool, len(want))
-	place := make(map[netip.AddrPort]int, len(old))
-	for i, e := range old {
-		if i < len(want) {
-			place[netip.AddrPortFrom(e.Addr, e.Port)] = i
-		}
-	}
-	var rest []plan.Endpoint
-	for _, e := range want {
-		if i, ok := place[netip.AddrPortFrom(e.Addr, e.Port)]; ok {
-			out[i], filled[i] = e, true
-			continue
-		}
-		rest = append(rest, e)
-	}
-	for i := range out {
-		if !filled[i] {
-			out[i], rest = rest[0], rest[1:]
-		}
-	}
-	return out
-}
-
-// settleFrontend settles both routes after those of the frontend's last state.
-func settleFrontend(old, f plan.Frontend) plan.Frontend {
-	f.Outside.Endpoints = settle(old.Outside.Endpoints, f.Outside.Endpoints)
-	if f.Inside == nil {
-		return f
-	}
-	in := *f.Inside
-	var was []plan.Endpoint
-	if old.Inside != nil {
-		was = old.Inside.Endpoints
-	}
-	in.Endpoints = settle(was, in.Endpoints)
-	f.Inside = &in
-	return f
-}
-
 // Render is every element of a plan as sorted text, the form of the golden files
 // and of Dump.
 func Render(p *plan.Plan) string {
 	elems := nodeElements(p.Node)
 	locals := map[netip.Addr]bool{}
-	for _, f := range plan.Index(p) {
-		elems = append(elems, frontendElements(f)...)
-		for _, a := range hairpins(f) {
-			if !locals[a] {
-				elems = append(elems, hairpinElement(a))
-			}
+	numbers, index := newGroups(), plan.Index(p)
+	for _, k := range slices.SortedFunc(maps.Keys(index), plan.Key.Compare) {
+		f := placed{Frontend: index[k]}
+		if remembers(f.Frontend) {
+			f.group = numbers.join(f.Group)
+		}
+		elems = append(elems, f.elements()...)
+		for _, a := range hairpins(f.Frontend) {
 			locals[a] = true
 		}
+	}
+	for a := range locals {
+		elems = append(elems, hairpinElement(a))
 	}
 	return text(elems)
 }
 
 func text(elems []Element) string {
+	fam := newBoth()
 	lines := make([]string, 0, len(elems))
 	for _, e := range elems {
-		lines = append(lines, e.String()+"\n")
+		lines = append(lines, e.describe(fam.of(e.id.v6))+"\n")
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "")
-}
-
-// String is the element much as nft prints it, with the class spelled out.
-func (e Element) String() string {
-	f := familyOf(e.id.v6)
-	spec := f.specs()[e.id.set]
-	line := fmt.Sprintf("%s %s %s", f.text, spec.name, fields(e.id.key, spec.key))
-	if e.id.end {
-		line += " (end)"
-	}
-	if spec.isMap() {
-		line += " : " + fields(e.val, spec.data)
-	}
-	return line
 }

@@ -119,7 +119,8 @@ func TestEndpointBytes(t *testing.T) {
 	for _, s := range []string{"10.1.2.3:80", "[fd00::1]:65535"} {
 		ap := netip.MustParseAddrPort(s)
 		want := plan.Endpoint{Addr: ap.Addr(), Port: ap.Port()}
-		if diff := cmp.Diff(want, parseEndpoint(endpointBytes(want)), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+		got, ok := parseEndpoint(endpointBytes(want))
+		if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" || !ok {
 			t.Errorf("%s (-want +got):\n%s", s, diff)
 		}
 	}
@@ -132,10 +133,12 @@ func TestSlotsWithGap(t *testing.T) {
 	elements := map[elementID]string{}
 	for i, e := range eps("abcd") {
 		if i != 2 {
-			elements[elementID{set: setServiceSlots, key: slotKey(frontendKey(k), i)}] = endpointBytes(e)
+			elements[elementID{set: setServiceSlots, key: slotKey(frontendKey(k), uint32(i))}] = endpointBytes(e)
 		}
 	}
-	if got := slotsOf(k, viewServices, elements); !slices.Equal(got, eps("ab")) {
+	s := newState()
+	s.elements = elements
+	if got := s.slots(k, viewServices, 4); !slices.Equal(got, eps("ab")) {
 		t.Errorf("got %v, want the two before the gap", got)
 	}
 }

@@ -2,8 +2,8 @@ package nftables
 
 import (
 	"encoding/binary"
+	"time"
 
-	lib "github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 )
@@ -58,129 +58,180 @@ func dport(reg uint32) expression {
 	return wrapped{&expr.Payload{DestRegister: reg, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2}}
 }
 
-// frontKey loads a view's key from the packet and returns the next register.
-func (f family) frontKey(v view) (rule, uint32) {
+// tuple says which destination a key is made of.
+type tuple bool
+
+const (
+	current  tuple = false // the packet's
+	original tuple = true  // what the client meant, which conntrack knows after a dnat
+)
+
+// key loads a frontend's key and returns the next register: address . protocol
+// . port, or protocol . port for a node port.
+func (f family) key(port bool, from tuple) (rule, uint32) {
 	reg := uint32(reg0)
 	var r rule
-	if v == viewServices {
-		r = append(r, f.addr(f.daddr, reg))
+	if !port {
+		if from == original {
+			r = append(r, ctOriginal{f.ctDst, reg})
+		} else {
+			r = append(r, f.addr(f.daddr, reg))
+		}
 		reg += f.regs()
 	}
-	r = append(r, load(expr.MetaKeyL4PROTO, reg), dport(reg+1))
-	return r, reg + 2
+	r = append(r, load(expr.MetaKeyL4PROTO, reg))
+	if from == original {
+		return append(r, ctOriginal{unix.NFT_CT_PROTO_DST, reg + 1}), reg + 2
+	}
+	return append(r, dport(reg+1)), reg + 2
 }
 
-func (f family) in(set setID, invert bool) expression {
-	return wrapped{&expr.Lookup{SourceRegister: reg0, SetName: f.specs()[set].name, Invert: invert}}
+// in matches what register 0 and the following hold against a set.
+func (f family) in(set setID) expression {
+	return wrapped{&expr.Lookup{SourceRegister: reg0, SetName: f.sets[set].name}}
+}
+
+func (f family) notIn(set setID) expression {
+	return wrapped{&expr.Lookup{SourceRegister: reg0, SetName: f.sets[set].name, Invert: true}}
 }
 
 func (f family) mapped(set setID) expression {
-	return wrapped{&expr.Lookup{SourceRegister: reg0, DestRegister: reg0, IsDestRegSet: true, SetName: f.specs()[set].name}}
+	return wrapped{&expr.Lookup{SourceRegister: reg0, DestRegister: reg0, IsDestRegSet: true, SetName: f.sets[set].name}}
+}
+
+// goes ends a rule with the verdict of the packet's priority in a vmap.
+func (f family) goes(set setID) rule {
+	return rule{load(expr.MetaKeyPRIORITY, reg0),
+		wrapped{&expr.Lookup{SourceRegister: reg0, DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: f.sets[set].name}}}
 }
 
 func setPriority() expression {
 	return wrapped{&expr.Meta{Key: expr.MetaKeyPRIORITY, SourceRegister: true, Register: reg0}}
 }
 
-// dispatch looks the packet up in a view and goes to the chain of its class. A
-// packet without an element leaves the rule at the lookup, before its priority
-// is touched.
-func (f family) dispatch(v view, conditions ...expression) rule {
-	key, _ := f.frontKey(v)
-	r := append(rule(conditions), key...)
-	return append(r, f.mapped(v.fronts()), setPriority(), load(expr.MetaKeyPRIORITY, reg0),
-		wrapped{&expr.Lookup{SourceRegister: reg0, DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: f.specs()[setClasses].name}})
+func clearPriority() rule {
+	return rule{wrapped{&expr.Immediate{Register: reg0, Data: make([]byte, 4)}}, setPriority()}
 }
 
-// toNode matches packets to an address that node ports are served at.
-func (f family) toNode() []expression {
-	return []expression{f.addr(f.daddr, reg0), f.in(setNodeAddrs, false)}
+// look puts what a map has for a frontend's key into the packet's priority. A
+// packet without an element leaves the rule here, its priority untouched.
+func (f family) look(set setID, port bool, from tuple) rule {
+	r, _ := f.key(port, from)
+	return append(r, f.mapped(set), setPriority())
 }
 
-func (f family) fromLocalPod() []expression {
-	return []expression{f.addr(f.saddr, reg0), f.in(setLocalPods, false)}
+func (f family) fromLocalPod() rule { return rule{f.addr(f.saddr, reg0), f.in(setLocalPods)} }
+
+func (f family) toNode() rule { return rule{f.addr(f.daddr, reg0), f.in(setNodeAddrs)} }
+
+func (f family) meantNode() rule { return rule{ctOriginal{f.ctDst, reg0}, f.in(setNodeAddrs)} }
+
+func verdict(k expr.VerdictKind) rule { return rule{wrapped{&expr.Verdict{Kind: k}}} }
+
+func jumpTo(chain string) rule {
+	return rule{wrapped{&expr.Verdict{Kind: expr.VerdictJump, Chain: chain}}}
+}
+
+func goTo(chain string) rule {
+	return rule{wrapped{&expr.Verdict{Kind: expr.VerdictGoto, Chain: chain}}}
+}
+
+// cat is a rule of parts.
+func cat(parts ...rule) rule {
+	var r rule
+	for _, p := range parts {
+		r = append(r, p...)
+	}
+	return r
+}
+
+// dispatch looks the packet up in a view and goes to the chain of its class.
+// Conditions that cost more than the lookup come after it: a rule that leaves
+// the priority behind is followed by one for the same frontend in another view.
+func (f family) dispatch(v view, conditions ...rule) rule {
+	return cat(f.look(v.fronts(), v.isPort(), current), cat(conditions...), f.goes(setClasses))
 }
 
 // pick chooses a slot of n and sends the connection there.
 func (f family) pick(v view, n uint32) rule {
-	r := rule{wrapped{&expr.Immediate{Register: reg0, Data: make([]byte, 4)}}, setPriority()}
-	key, next := f.frontKey(v)
-	r = append(r, key...)
-	return append(r,
-		wrapped{&expr.Numgen{Register: next, Modulus: n, Type: unix.NFT_NG_RANDOM}},
-		f.mapped(v.slots()),
-		wrapped{&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(f.proto), RegAddrMin: reg0, RegProtoMin: reg0 + f.regs()}})
+	key, next := f.key(v.isPort(), current)
+	return cat(clearPriority(), key,
+		rule{wrapped{&expr.Numgen{Register: next, Modulus: n, Type: unix.NFT_NG_RANDOM}}}, f.toSlot(v))
 }
 
-func verdict(k expr.VerdictKind) expression { return wrapped{&expr.Verdict{Kind: k}} }
-
-// classRules are the rules of the chain of a class. In a chain for n endpoints
-// the second rule serves a packet whose lookups fell on both sides of a change:
-// the frontend still had n slots, and the chosen one is gone. Slot 0 is the last
-// to go. The third is for a frontend that went altogether: silence, so that the
-// client's next attempt meets the new rules.
-func (f family) classRules(c class) []rule {
-	switch c {
-	case classReject:
-		return []rule{
-			{load(expr.MetaKeyL4PROTO, reg0), wrapped{&expr.Cmp{Op: expr.CmpOpEq, Register: reg0, Data: []byte{unix.IPPROTO_TCP}}},
-				wrapped{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}}},
-			{wrapped{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: f.unreach}}},
-		}
-	case classDrop:
-		return []rule{{verdict(expr.VerdictDrop)}}
-	}
-	return []rule{f.pick(c.view, uint32(c.n)), f.pick(c.view, 1), {verdict(expr.VerdictDrop)}}
+// toSlot ends a rule with a dnat to the slot of the key in the registers.
+func (f family) toSlot(v view) rule {
+	return rule{f.mapped(v.slots()),
+		wrapped{&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(f.proto), RegAddrMin: reg0, RegProtoMin: reg0 + f.regs()}}}
 }
 
-// chain is a base chain with its rules.
-type chain struct {
-	name     string
-	hook     uint32
-	priority int32
-	rules    []rule
+// again sends a client that is remembered where it was before. The memory holds
+// an endpoint's number; the view has a slot of that number only while it uses
+// the endpoint, so a miss at any of the three lookups ends the rule.
+func (f family) again(v view) rule {
+	key, next := f.key(v.isPort(), current)
+	return cat(f.look(groupSet(v.isPort()), v.isPort(), current), f.client(), rule{f.mapped(setAffinity), setPriority()},
+		key, rule{load(expr.MetaKeyPRIORITY, next)}, f.toSlot(v))
 }
 
-func (f family) baseChains() []chain {
-	common := []rule{f.dispatch(viewServices), f.dispatch(viewNodePorts, f.toNode()...)}
-	pods := f.dispatch(viewInside, append(f.fromLocalPod(), f.toNode()...)...)
-	self := f.dispatch(viewInside, f.toNode()...)
-	return []chain{
-		{name: "prerouting", hook: unix.NF_INET_PRE_ROUTING, priority: int32(*lib.ChainPriorityNATDest), rules: append([]rule{pods}, common...)},
-		{name: "output", hook: unix.NF_INET_LOCAL_OUT, priority: int32(*lib.ChainPriorityNATDest), rules: append([]rule{self}, common...)},
-		{name: "postrouting", hook: unix.NF_INET_POST_ROUTING, priority: int32(*lib.ChainPriorityNATSource), rules: f.postrouting()},
-	}
+// forget makes room for another endpoint: an update of an element keeps its data.
+func (f family) forget(v view) rule {
+	data := reg0 + f.regs() + 1
+	return cat(f.look(groupSet(v.isPort()), v.isPort(), current), f.client(), rule{load(expr.MetaKeyPRIORITY, data),
+		wrapped{&expr.Dynset{SrcRegKey: reg0, SrcRegData: data, SetName: f.sets[setAffinity].name, Operation: dynsetDelete}}})
 }
 
-// postrouting masquerades by the destination the client meant, which conntrack
-// knows, so that no mark is needed.
-func (f family) postrouting() []rule {
-	masq := wrapped{&expr.Masq{FullyRandom: true}}
-	origDst := ctOriginal{f.ctDst, reg0}
-	origPort := func(reg uint32) []expression {
-		return []expression{load(expr.MetaKeyL4PROTO, reg), ctOriginal{unix.NFT_CT_PROTO_DST, reg + 1}}
-	}
-	nodePort := func(set setID) rule {
-		r := rule{origDst, f.in(setNodeAddrs, false)}
-		return append(append(r, origPort(reg0)...), f.in(set, false))
-	}
-	offCluster := append(rule{origDst}, origPort(reg0+f.regs())...)
-	offCluster = append(offCluster, f.in(setMasqOffCluster, false), f.addr(f.saddr, reg0), f.in(setClusterPods, true), masq)
-	self := append(nodePort(setMasqNode),
-		wrapped{&expr.Fib{Register: reg0, FlagSADDR: true, ResultADDRTYPE: true}},
-		wrapped{&expr.Cmp{Op: expr.CmpOpEq, Register: reg0, Data: native(unix.RTN_LOCAL)}}, masq)
-	return []rule{
-		{wrapped{&expr.Ct{Key: expr.CtKeySTATUS, Register: reg0}},
-			wrapped{&expr.Bitwise{SourceRegister: reg0, DestRegister: reg0, Len: 4, Mask: native(ctStatusDNAT), Xor: native(0)}},
-			wrapped{&expr.Cmp{Op: expr.CmpOpEq, Register: reg0, Data: native(0)}}, verdict(expr.VerdictReturn)},
-		offCluster,
-		append(nodePort(setMasqNodePorts), masq),
-		self,
-		{f.addr(f.saddr, reg0), f.addr(f.daddr, reg0+f.regs()), f.in(setHairpin, false), masq},
-	}
+// client is the key of the memory: source address . group, the group being in
+// the packet's priority.
+func (f family) client() rule {
+	return rule{f.addr(f.saddr, reg0), load(expr.MetaKeyPRIORITY, reg0+f.regs())}
 }
 
-// ctStatusDNAT is IPS_DST_NAT of nf_conntrack_common.h.
-const ctStatusDNAT = 1 << 5
+// remember notes where a connection was sent to: the packet has the endpoint's
+// address by now, and its number is computed from that (endpointNumber).
+func (f family) remember(port bool, timeout time.Duration) rule {
+	data := reg0 + 2*f.regs() + 2 // past both keys
+	return cat(f.look(groupSet(port), port, original),
+		rule{f.addr(f.daddr, reg0), dport(reg0 + f.regs()), wrapped{&expr.Hash{SourceRegister: reg0, DestRegister: data,
+			Length: f.addrLen + 4, Modulus: numberCount, Offset: numberBase, Seed: numberSeed, Type: expr.HashTypeJenkins}}},
+		f.client(), rule{wrapped{&expr.Dynset{SrcRegKey: reg0, SrcRegData: data, SetName: f.sets[setAffinity].name,
+			Operation: dynsetUpdate, Timeout: timeout}}},
+		clearPriority(), verdict(expr.VerdictReturn))
+}
 
+// Operations of dynset (enum nft_dynset_ops).
+const (
+	dynsetUpdate = 1
+	dynsetDelete = 2 // Linux 5.4
+)
+
+func groupSet(port bool) setID {
+	if port {
+		return setGroupPorts
+	}
+	return setGroups
+}
+
+func isTCP() rule {
+	return rule{load(expr.MetaKeyL4PROTO, reg0), wrapped{&expr.Cmp{Op: expr.CmpOpEq, Register: reg0, Data: []byte{unix.IPPROTO_TCP}}}}
+}
+
+func (f family) reject() rule {
+	return rule{wrapped{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: f.unreach}}}
+}
+
+// ctBits matches bits of a ct key: all zero, or not all zero.
+func ctBits(key expr.CtKey, mask uint32, op expr.CmpOp) rule {
+	return rule{wrapped{&expr.Ct{Key: key, Register: reg0}},
+		wrapped{&expr.Bitwise{SourceRegister: reg0, DestRegister: reg0, Len: 4, Mask: native(mask), Xor: native(0)}},
+		wrapped{&expr.Cmp{Op: op, Register: reg0, Data: native(0)}}}
+}
+
+const (
+	ctStatusDNAT = 1 << 5 // IPS_DST_NAT of nf_conntrack_common.h
+	ctStateNew   = 1 << 3 // NF_CT_STATE_BIT(IP_CT_NEW)
+)
+
+func isNew() rule            { return ctBits(expr.CtKeySTATE, ctStateNew, expr.CmpOpNeq) }
+func notTaken() rule         { return ctBits(expr.CtKeySTATUS, ctStatusDNAT, expr.CmpOpEq) }
 func native(v uint32) []byte { return binary.NativeEndian.AppendUint32(nil, v) }

@@ -1,6 +1,8 @@
 package nftables
 
 import (
+	"fmt"
+
 	lib "github.com/google/nftables"
 	"golang.org/x/sys/unix"
 )
@@ -14,93 +16,134 @@ type setID uint8
 
 const (
 	setServices setID = iota
+	setServicesInside
 	setNodePorts
-	setInside
+	setNodePortsInside
 	setServiceSlots
+	setServiceInsideSlots
 	setNodePortSlots
-	setInsideSlots
+	setNodePortInsideSlots
 	setMasqOffCluster
-	setMasqNodePorts
+	setMasqAlways
 	setMasqNode
+	setMasqAlwaysPorts
+	setMasqNodePorts
 	setHairpin
+	setRestricted
+	setSources
+	setClusterIPs
+	setServiceCIDRs
 	setNodeAddrs
 	setLocalPods
 	setClusterPods
-	setClasses
+	setGroups
+	setGroupPorts
+	setTimeouts
+	setTimeoutPorts
+	setClasses  // from here on: not of a plan, but of the rules
+	setLearners //
+	setAffinity // written by the kernel alone
 	setCount
 )
 
-// Key and data types that occur beside an address of the table's family.
-// SlotIndex is a number; nft has no plain 4-byte integer type that it prints in
-// the host's byte order, except mark.
-var slotIndex = lib.TypeMark
+// isRules tells the sets that belong to the rules from those with a plan's data.
+func (s setID) isRules() bool { return s >= setClasses }
+
+func (s setID) isInterval() bool {
+	return s == setServiceCIDRs || s == setLocalPods || s == setClusterPods
+}
+
+// number is a number as a key or as data; nft has no plain 4-byte integer type
+// that it prints in the host's byte order, except mark.
+var number = lib.TypeMark
 
 // setSpec is one set as the kernel is told of it, for one family.
 type setSpec struct {
 	name     string
 	key      []lib.SetDatatype
 	data     []lib.SetDatatype // none: a set, not a map
-	interval bool
+	interval bool              // of single addresses: a start and an element past the end
+	ranges   bool              // concatenations: each element has two keys
+	learned  bool              // the kernel adds elements, each with a timeout
 }
 
-func (s setSpec) isMap() bool { return len(s.data) > 0 }
+func (s setSpec) isMap() bool     { return len(s.data) > 0 }
+func (s setSpec) isVerdict() bool { return s.isMap() && s.data[0].Name == lib.TypeVerdict.Name }
 
-// specs are the sets of one family, indexed by setID.
-func (f family) specs() [setCount]setSpec {
-	addr := f.addrType
-	vip := []lib.SetDatatype{addr, lib.TypeInetProto, lib.TypeInetService}
-	port := []lib.SetDatatype{lib.TypeInetProto, lib.TypeInetService}
-	class := []lib.SetDatatype{lib.TypeClassID}
-	to := []lib.SetDatatype{addr, lib.TypeInetService}
-	slot := func(k []lib.SetDatatype) []lib.SetDatatype {
-		return append(append([]lib.SetDatatype{}, k...), slotIndex)
+// specsOf describes the sets of one family.
+func specsOf(addr lib.SetDatatype) *[setCount]setSpec {
+	type types = []lib.SetDatatype
+	vip := types{addr, lib.TypeInetProto, lib.TypeInetService}
+	port := types{lib.TypeInetProto, lib.TypeInetService}
+	class, verdict := types{lib.TypeClassID}, types{lib.TypeVerdict}
+	to := types{addr, lib.TypeInetService}
+	vipSlot := types{addr, lib.TypeInetProto, lib.TypeInetService, number}
+	portSlot := types{lib.TypeInetProto, lib.TypeInetService, number}
+	out := &[setCount]setSpec{
+		setServices:            {name: "services", key: vip, data: class},
+		setServicesInside:      {name: "services-inside", key: vip, data: class},
+		setNodePorts:           {name: "nodeports", key: port, data: class},
+		setNodePortsInside:     {name: "nodeports-inside", key: port, data: class},
+		setServiceSlots:        {name: "service-slots", key: vipSlot, data: to},
+		setServiceInsideSlots:  {name: "service-inside-slots", key: vipSlot, data: to},
+		setNodePortSlots:       {name: "nodeport-slots", key: portSlot, data: to},
+		setNodePortInsideSlots: {name: "nodeport-inside-slots", key: portSlot, data: to},
+		setMasqOffCluster:      {name: "masquerade-off-cluster", key: vip},
+		setMasqAlways:          {name: "masquerade-always", key: vip},
+		setMasqNode:            {name: "masquerade-node", key: vip},
+		setMasqAlwaysPorts:     {name: "masquerade-always-nodeports", key: port},
+		setMasqNodePorts:       {name: "masquerade-node-nodeports", key: port},
+		setHairpin:             {name: "hairpin", key: types{addr, addr}},
+		setRestricted:          {name: "restricted", key: vip},
+		setSources:             {name: "restricted-sources", key: types{addr, lib.TypeInetProto, lib.TypeInetService, addr}, ranges: true},
+		setClusterIPs:          {name: "cluster-ips", key: types{addr}},
+		setServiceCIDRs:        {name: "service-cidrs", key: types{addr}},
+		setNodeAddrs:           {name: "node-addresses", key: types{addr}},
+		setLocalPods:           {name: "local-pods", key: types{addr}},
+		setClusterPods:         {name: "cluster-pods", key: types{addr}},
+		setGroups:              {name: "affinity-groups", key: vip, data: types{number}},
+		setGroupPorts:          {name: "affinity-groups-nodeports", key: port, data: types{number}},
+		setTimeouts:            {name: "affinity-timeouts", key: vip, data: types{number}},
+		setTimeoutPorts:        {name: "affinity-timeouts-nodeports", key: port, data: types{number}},
+		setClasses:             {name: "classes", key: class, data: verdict},
+		setLearners:            {name: "learners", key: types{number}, data: verdict},
+		setAffinity:            {name: "affinity", key: types{addr, number}, data: types{number}, learned: true},
 	}
-	return [setCount]setSpec{
-		setServices:       {name: "services", key: vip, data: class},
-		setServiceSlots:   {name: "service-slots", key: slot(vip), data: to},
-		setNodePorts:      {name: "nodeports", key: port, data: class},
-		setNodePortSlots:  {name: "nodeport-slots", key: slot(port), data: to},
-		setInside:         {name: "nodeports-inside", key: port, data: class},
-		setInsideSlots:    {name: "nodeport-inside-slots", key: slot(port), data: to},
-		setMasqOffCluster: {name: "masquerade-off-cluster", key: vip},
-		setMasqNodePorts:  {name: "masquerade-nodeports", key: port},
-		setMasqNode:       {name: "masquerade-node", key: port},
-		setHairpin:        {name: "hairpin", key: []lib.SetDatatype{addr, addr}},
-		setNodeAddrs:      {name: "node-addresses", key: []lib.SetDatatype{addr}},
-		setLocalPods:      {name: "local-pods", key: []lib.SetDatatype{addr}, interval: true},
-		setClusterPods:    {name: "cluster-pods", key: []lib.SetDatatype{addr}, interval: true},
-		setClasses:        {name: "classes", key: class, data: []lib.SetDatatype{lib.TypeVerdict}},
+	for id := range out {
+		out[id].interval = setID(id).isInterval()
 	}
+	return out
 }
 
 // family is what differs between the two tables.
 type family struct {
-	v6       bool
-	proto    byte // NFPROTO_*
-	addrLen  uint32
-	addrType lib.SetDatatype
-	saddr    uint32 // offset in the network header
-	daddr    uint32
-	ctDst    uint32 // NFT_CT_DST_IP or _IP6: the original destination
-	unreach  uint8  // ICMP code of port unreachable
-	text     string
+	v6      bool
+	proto   byte // NFPROTO_*
+	addrLen uint32
+	saddr   uint32 // offset in the network header
+	daddr   uint32
+	ctDst   uint32 // NFT_CT_DST_IP or _IP6: the original destination
+	unreach uint8  // ICMP code of port unreachable
+	text    string
+	sets    *[setCount]setSpec // indexed by setID
 }
 
-func ipv4() family {
-	return family{proto: unix.NFPROTO_IPV4, addrLen: 4, addrType: lib.TypeIPAddr, saddr: 12, daddr: 16, ctDst: ctDstIP, unreach: 3, text: "ip"}
-}
+// both are the two families, made once for each Target: describing the sets
+// anew for every element would be most of a change's cost.
+type both [2]family
 
-func ipv6() family {
-	return family{v6: true, proto: unix.NFPROTO_IPV6, addrLen: 16, addrType: lib.TypeIP6Addr, saddr: 8, daddr: 24, ctDst: ctDstIP6, unreach: 4, text: "ip6"}
-}
-
-func families() [2]family { return [2]family{ipv4(), ipv6()} }
-
-func familyOf(v6 bool) family {
-	if v6 {
-		return ipv6()
+func newBoth() *both {
+	return &both{
+		{proto: unix.NFPROTO_IPV4, addrLen: 4, saddr: 12, daddr: 16, ctDst: ctDstIP, unreach: 3, text: "ip", sets: specsOf(lib.TypeIPAddr)},
+		{v6: true, proto: unix.NFPROTO_IPV6, addrLen: 16, saddr: 8, daddr: 24, ctDst: ctDstIP6, unreach: 4, text: "ip6", sets: specsOf(lib.TypeIP6Addr)},
 	}
-	return ipv4()
+}
+
+func (b *both) of(v6 bool) family {
+	if v6 {
+		return b[1]
+	}
+	return b[0]
 }
 
 // Keys of the ct expression that golang.org/x/sys does not name
@@ -111,46 +154,79 @@ const (
 )
 
 // view is a map of frontends and its map of slots. The number is the upper half
-// of a class, so nft prints class 1:3 for three endpoints in view 1.
+// of a class, so nft prints class 1:3 for three endpoints in view 1, and 11:3 if
+// clients are remembered.
 type view uint8
 
 const (
 	viewVerdict view = iota // 0:1 reject, 0:2 drop
 	viewServices
+	viewServicesInside
 	viewNodePorts
-	viewInside
+	viewNodePortsInside
 )
 
 func (v view) name() string {
-	return [...]string{"verdict", "services", "nodeports", "inside"}[v]
+	names := [...]string{"verdict", "services", "services-inside", "nodeports", "nodeports-inside"}
+	if int(v) < len(names) {
+		return names[v]
+	}
+	return fmt.Sprintf("view-%d", uint8(v)) // only another program writes such a class
 }
 
 func (v view) fronts() setID {
-	return [...]setID{0, setServices, setNodePorts, setInside}[v]
+	return [...]setID{0, setServices, setServicesInside, setNodePorts, setNodePortsInside}[v]
 }
 
 func (v view) slots() setID {
-	return [...]setID{0, setServiceSlots, setNodePortSlots, setInsideSlots}[v]
+	return [...]setID{0, setServiceSlots, setServiceInsideSlots, setNodePortSlots, setNodePortInsideSlots}[v]
 }
 
-// class is what a frontend's element holds: the view and the number of slots,
-// or one of the verdicts. It travels from the frontend's map to the vmap
-// "classes" in the packet's priority field.
+// isPort tells whether the view's keys are without an address.
+func (v view) isPort() bool { return v >= viewNodePorts }
+
+// class is what a frontend's element holds: the view, whether clients are
+// remembered, and the number of slots, or one of the verdicts. It travels from
+// the frontend's map to the vmap "classes" in the packet's priority field.
 type class struct {
-	view view
-	n    uint16
+	view   view
+	sticky bool
+	n      uint16
 }
 
 var (
-	classReject = class{viewVerdict, 1}
-	classDrop   = class{viewVerdict, 2}
+	classReject = class{view: viewVerdict, n: 1}
+	classDrop   = class{view: viewVerdict, n: 2}
 )
 
 // maxSlots is the largest number of endpoints of one frontend.
 const maxSlots = 1<<16 - 1
 
+const stickyBit = 0x10
+
 // bytes is the class in the order nft prints a classid of unknown byte order,
 // major:minor. Only equality counts for the kernel.
 func (c class) bytes() string {
-	return string([]byte{0, byte(c.view), byte(c.n >> 8), byte(c.n)})
+	v := byte(c.view)
+	if c.sticky {
+		v |= stickyBit
+	}
+	return string([]byte{0, v, byte(c.n >> 8), byte(c.n)})
+}
+
+func parseClass(raw string) class {
+	return class{view: view(raw[1] &^ stickyBit), sticky: raw[1]&stickyBit != 0, n: uint16(raw[2])<<8 | uint16(raw[3])}
+}
+
+// chainName is the chain a class selects.
+func (c class) chainName() string {
+	switch {
+	case c == classReject:
+		return "reject"
+	case c == classDrop:
+		return "drop"
+	case c.sticky:
+		return fmt.Sprintf("sticky-%s-%d", c.view.name(), c.n)
+	}
+	return fmt.Sprintf("%s-%d", c.view.name(), c.n)
 }

@@ -28,11 +28,16 @@ func (t *Target) takeOver(p *plan.Plan) error {
 // the next Apply dumps again.
 func (t *Target) takeOverFrom(p *plan.Plan, present *state) error {
 	defer t.dropUnlessSynced()
-	err := t.reconcile(p, present, false)
-	if err != nil && len(present.tables) > 0 {
+	there := maps.Clone(present.tables)
+	err := t.probe(there)
+	if err == nil {
+		err = t.reconcile(p, present, nil)
+	}
+	if err != nil && len(there) > 0 {
 		if refusal := t.refusal(); refusal != nil {
 			t.log.Warn("tables of an incompatible version cannot be taken over, replacing them", "err", refusal)
-			err = t.reconcile(p, present, true)
+			clear(t.refused)
+			err = t.reconcile(p, newState(), there)
 		}
 	}
 	if err != nil {
@@ -42,14 +47,49 @@ func (t *Target) takeOverFrom(p *plan.Plan, present *state) error {
 	return nil
 }
 
+// probe finds out whether the kernel has the family ip6, which may be left out
+// of it. Where a table stands it has.
+func (t *Target) probe(there map[bool]bool) error {
+	was := t.lack
+	t.lack = nil
+	if _, known := there[true]; known {
+		return nil
+	}
+	b := &batch{}
+	b.table(t.fam.of(true), unix.NFT_MSG_NEWTABLE)
+	err := t.try(b)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.EAFNOSUPPORT), errors.Is(err, unix.EOPNOTSUPP):
+		_ = t.Close()
+		t.lack = err
+		if was == nil {
+			t.log.Warn("this kernel has no nftables for IPv6: only IPv4 Services are served", "err", err)
+		}
+		return nil
+	}
+	return err
+}
+
+func (t *Target) try(b *batch) error {
+	if t.kernel != nil {
+		if err := t.kernel(b); err != nil {
+			return err
+		}
+	}
+	return t.transact(b, newOps())
+}
+
 // refusal sends the constant part by itself, which changes nothing in tables that
 // are ours, and returns the kernel's error if it says that what is there is of
 // another kind.
 func (t *Target) refusal() error {
 	_ = t.Close() // errors of the failed batch may still wait there
 	b := &batch{}
-	t.constant(b)
-	err := t.send(b, newOps())
+	t.constant(b, newState())
+	t.hooks(b, newState())
+	err := t.transact(b, newOps())
 	if err == nil {
 		return nil
 	}
@@ -63,105 +103,213 @@ func (t *Target) refusal() error {
 }
 
 func (t *Target) dropUnlessSynced() {
+	t.present = nil
 	if !t.synced {
 		t.forget()
 	}
 }
 
-// reconcile writes the constant rules and every element that differs.
-func (t *Target) reconcile(p *plan.Plan, present *state, replace bool) error {
+// whole tells whether a change should be one transaction if it fits the socket:
+// while the tables are replaced.
+func (t *Target) whole() bool { return t.replacing }
+
+// reconcile writes what differs: the tables, their sets and chains, every
+// element, and last the chains with hooks. Where these are missing the rules
+// come alive complete, in one transaction.
+func (t *Target) reconcile(p *plan.Plan, present *state, replace map[bool]bool) error {
 	t.synced = false
-	t.fronts = map[plan.Key]plan.Frontend{}
+	t.present, t.replacing = present, replace != nil
+	t.fronts = map[plan.Key]placed{}
+	t.groups = newGroups()
 	t.hairpins = map[netip.Addr]int{}
-	t.chains = map[familyClass]bool{}
-	left := maps.Clone(present.elements)
-	b, o := &batch{}, newOps()
-	if err := t.dial(); err != nil {
+	t.chains = map[way]bool{}
+	index := plan.Index(p)
+	keys := slices.SortedFunc(maps.Keys(index), plan.Key.Compare)
+	steps := make([]step, 0, len(keys))
+	for _, k := range keys {
+		f := index[k]
+		t.reserve(f)
+		steps = append(steps, step{key: k, want: &f})
+	}
+	steps = t.possible(steps)
+	t.setHead(p.Node, steps, replace)
+	if err := t.run(steps); err != nil {
 		return err
 	}
-	if replace {
-		clear(left)
-		for _, f := range present.tables {
-			b.table(f, unix.NFT_MSG_DELTABLE)
-		}
-	}
-	t.constant(b)
-	t.node = nodeElements(p.Node)
-	o.replace(take(left, setNodeAddrs, setLocalPods, setClusterPods), t.node)
+	return t.finish(steps)
+}
 
-	index := plan.Index(p)
-	for _, key := range slices.SortedFunc(maps.Keys(index), plan.Key.Compare) {
-		f := settleFrontend(present.frontend(index[key], left), index[key])
-		t.fronts[key] = f
-		t.needClasses(b, f)
-		adopt(o, left, frontendElements(f))
-		for _, a := range hairpins(f) {
+// reserve keeps the number that the kernel has for a frontend's group.
+func (t *Target) reserve(f plan.Frontend) {
+	if !remembers(f) {
+		return
+	}
+	at := elementID{v6: f.Key.IPv6, set: groupSet(f.Key.IsNodePort()), key: frontendKey(f.Key)}
+	if val := t.present.elements[at]; len(val) == 4 {
+		t.groups.reserve(f.Group, native32(val))
+	}
+}
+
+// setHead prepares what goes before the frontends: tables, sets, constant chains,
+// and the elements that frontends share.
+func (t *Target) setHead(n plan.Node, steps []step, replace map[bool]bool) {
+	t.node = t.mine(nodeElements(n))
+	shared := slices.Clone(t.node)
+	for _, s := range steps {
+		for _, a := range hairpins(*s.want) {
 			if t.hairpins[a]++; t.hairpins[a] == 1 {
-				adopt(o, left, []Element{hairpinElement(a)})
+				shared = append(shared, hairpinElement(a))
 			}
 		}
-		if err := t.sendIfLarge(&b, &o); err != nil {
-			return err
-		}
 	}
-	return t.removeLeft(b, o, left)
+	was := t.present.take(setNodeAddrs, setLocalPods, setServiceCIDRs, setClusterPods, setHairpin)
+	known := *t.present // claims change what it holds, not which chains and sets there are
+	t.head = func(b *batch, o *ops) {
+		for v6 := range replace {
+			b.table(t.fam.of(v6), unix.NFT_MSG_DELTABLE)
+		}
+		t.constant(b, &known)
+		o.replace(was, shared)
+	}
 }
 
-// adopt adds what differs from the elements found, and takes it off their list.
-func adopt(o *ops, left map[elementID]string, elems []Element) {
-	for _, e := range elems {
-		val, found := left[e.id]
-		delete(left, e.id)
-		if found && val == e.val {
+// constant writes those tables, sets and plain chains that are not as they should be.
+func (t *Target) constant(b *batch, present *state) {
+	for _, f := range t.fam {
+		if f.v6 && t.lack != nil {
 			continue
 		}
-		if found {
-			o.del(Element{e.id, val})
+		if !present.tables[f.v6] {
+			b.table(f, unix.NFT_MSG_NEWTABLE)
 		}
-		o.add(e)
+		for id := range setCount {
+			if present.sets[setAt{f.v6, id}] != f.sets[id].shape() {
+				b.set(f, id)
+			}
+		}
+		for _, c := range f.plainChains() {
+			if !present.holds(f, c) {
+				b.chain(f, c)
+			}
+		}
 	}
 }
 
-func take(left map[elementID]string, sets ...setID) []Element {
+// hooks writes those base chains that are not as they should be, and removes
+// base chains that somebody else made in our tables.
+func (t *Target) hooks(b *batch, present *state) {
+	for _, f := range t.fam {
+		if f.v6 && t.lack != nil {
+			continue
+		}
+		ours := map[string]bool{}
+		for _, c := range f.baseChains() {
+			ours[c.name] = true
+			if !present.holds(f, c) {
+				b.chain(f, c)
+			}
+		}
+		for at, st := range present.chains {
+			if at.v6 == f.v6 && st.hook != (hook{}) && !ours[at.name] {
+				b.removeChain(f, at.name)
+			}
+		}
+	}
+}
+
+// adopt adds what differs from the elements found. Ranges must not overlap even
+// for a moment, so a frontend's old ones go in the same batch.
+func (t *Target) adopt(p *pending, key plan.Key, elems []Element) {
+	if ranges := t.present.ranges(key); len(ranges) > 0 {
+		for _, e := range ranges {
+			if !slices.Contains(elems, e) {
+				delete(t.present.elements, e.id)
+				p.claimed = append(p.claimed, e)
+				p.o.del(e)
+			}
+		}
+	}
+	for _, e := range elems {
+		t.claim(p, e)
+	}
+}
+
+// claim takes an element off what was found, and adds it if it differs.
+func (t *Target) claim(p *pending, e Element) {
+	val, found := t.present.elements[e.id]
+	if found {
+		delete(t.present.elements, e.id)
+		p.claimed = append(p.claimed, Element{e.id, val})
+		if val == e.val {
+			return
+		}
+		p.o.del(Element{e.id, val})
+	}
+	p.o.add(e)
+}
+
+// take removes all elements of some sets and returns them.
+func (s *state) take(sets ...setID) []Element {
 	var out []Element
-	for id, val := range left {
+	for id, val := range s.elements {
 		if slices.Contains(sets, id.set) {
 			out = append(out, Element{id, val})
-			delete(left, id)
+			delete(s.elements, id)
 		}
 	}
 	return out
 }
 
-func (t *Target) removeLeft(b *batch, o *ops, left map[elementID]string) error {
-	var rest []Element
-	for id, val := range left {
-		rest = append(rest, Element{id, val})
-	}
-	slices.SortFunc(rest, compareElements)
-	for _, e := range rest {
-		o.del(e)
-		if err := t.sendIfLarge(&b, &o); err != nil {
-			return err
+// ranges are the source ranges found for a frontend.
+func (s *state) ranges(k plan.Key) []Element {
+	if s.sources == nil {
+		s.sources = map[elementID][]Element{}
+		for id := range s.elements {
+			if id.set == setSources {
+				at := elementID{v6: id.v6, set: setRestricted, key: sourceOwner(id)}
+				s.sources[at] = append(s.sources[at], Element{id: id})
+			}
 		}
 	}
-	return t.send(b, o)
+	if len(s.sources) == 0 || k.IsNodePort() {
+		return nil
+	}
+	return s.sources[elementID{v6: k.IPv6, set: setRestricted, key: frontendKey(k)}]
 }
 
-// constant writes the part that does not depend on any Service. The chains are
-// emptied and filled in the same batch, so no packet sees them in between.
-func (t *Target) constant(b *batch) {
-	for _, f := range families() {
-		b.table(f, unix.NFT_MSG_NEWTABLE)
-		for id := range setCount {
-			b.set(f, id)
-		}
-		for _, c := range []class{classReject, classDrop} {
-			b.class(f, c)
-			t.chains[familyClass{f.v6, c}] = true
-		}
-		for _, c := range f.baseChains() {
-			b.chain(f, c)
+// sourceOwner is the key of the frontend that a source range belongs to.
+func sourceOwner(id elementID) string {
+	addr := 4
+	if id.v6 {
+		addr = 16
+	}
+	return id.key[:max(0, len(id.key)/2-addr)]
+}
+
+// finish removes what nobody claimed and brings the hooks up to date.
+func (t *Target) finish(steps []step) error {
+	var rest []Element
+	for id, val := range t.present.elements {
+		if !id.set.isRules() {
+			rest = append(rest, Element{id, val})
 		}
 	}
+	slices.SortFunc(rest, compareElements)
+	p := t.begin()
+	for _, e := range rest {
+		p.o.del(e)
+		if full(p.b, p.o, t.room, t.whole()) {
+			if err := t.flush(p); err != nil {
+				return err
+			}
+			p = t.begin()
+		}
+	}
+	for _, s := range steps {
+		if t.refused[s.key] != nil {
+			t.countHairpins(p.o, hairpins(*s.want), nil)
+		}
+	}
+	t.hooks(p.b, t.present)
+	return t.flush(p)
 }

@@ -89,7 +89,7 @@ func backends(netns int) map[string]backend {
 			start: func(o backendOptions, log *slog.Logger) running {
 				t := userspace.New(userspace.Config{Logger: log, NetNS: netns, StateDir: o.stateDir})
 				return running{
-					Target: t, close: t.Close,
+					Target: t, close: t.Close, watch: t.Watch,
 					path:   func(p *plan.Plan, k plan.Key) (string, error) { return userspace.Path(p, k, netns) },
 					counts: userspaceCounts(t),
 				}

@@ -1,0 +1,268 @@
+package nftables
+
+import (
+	"errors"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// step is what one frontend is to become. The kernel takes a batch whole or not
+// at all; steps are what it is divided into when one of them is refused.
+type step struct {
+	key  plan.Key
+	want *plan.Frontend // nil: gone
+
+	was placed // set by place
+	had bool
+}
+
+// pending is a batch in the making, with what it takes to undo it in the mirror.
+type pending struct {
+	b       *batch
+	o       *ops
+	steps   []step
+	ways    []way     // new in the mirror
+	claimed []Element // taken from what a take-over found
+}
+
+// way is a chain of a class or of a timeout.
+type way struct {
+	v6      bool
+	class   class
+	seconds uint32
+}
+
+func (t *Target) begin() *pending {
+	p := &pending{b: &batch{}, o: newOps()}
+	if t.head != nil {
+		t.head(p.b, p.o)
+	}
+	return p
+}
+
+// run brings frontends to where they are to be, in as few batches as fit.
+func (t *Target) run(steps []step) error {
+	if err := t.dial(); err != nil {
+		return err
+	}
+	p := t.begin()
+	for _, s := range steps {
+		t.place(p, s)
+		if !full(p.b, p.o, t.room, t.whole()) {
+			continue
+		}
+		if err := t.flush(p); err != nil {
+			return err
+		}
+		p = t.begin()
+	}
+	return t.flush(p)
+}
+
+// batchElements is the number of elements written (deleted or added) at which a
+// large change is split, between two frontends: each of them still changes as a
+// whole.
+const batchElements = 8000
+
+// full tells whether a change is to be split here. Half of the room is kept for
+// the frontend that was added last.
+func full(b *batch, o *ops, room int, whole bool) bool {
+	writes, bytes := o.size()
+	return !whole && writes >= batchElements || bytes+b.bytes() >= room/2
+}
+
+// flush sends a batch. If the kernel refuses something in it, the halves are
+// sent, and so on until the frontend is found: all others are applied.
+func (t *Target) flush(p *pending) error {
+	err := t.transact(p.b, p.o)
+	if err == nil {
+		t.head = nil
+		return nil
+	}
+	if !isRefusal(err) || len(p.steps) == 0 {
+		return err
+	}
+	_ = t.Close() // more errors of the batch may wait there
+	t.undo(p)
+	n := len(p.steps)
+	if n == 1 && t.head == nil {
+		t.refused[p.steps[0].key] = err
+		return nil
+	}
+	for _, half := range [][]step{p.steps[:n/2], p.steps[n/2:]} {
+		if err := t.run(half); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isRefusal tells errors that the content of a batch causes from those of the
+// moment, and from those of a mirror that is not the kernel's state any more
+// (an element that is not there, or is there already).
+func isRefusal(err error) bool {
+	for _, kind := range []error{unix.EINVAL, unix.ERANGE, unix.ENOTEMPTY, unix.EOPNOTSUPP, unix.ENFILE, unix.ENOSPC, unix.E2BIG, unix.EOVERFLOW} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// transact is the only place that writes to the kernel.
+func (t *Target) transact(b *batch, o *ops) error {
+	o.write(t.fam, b)
+	if b.empty() {
+		return nil
+	}
+	if t.fault != nil {
+		if err := t.fault(); err != nil {
+			return err
+		}
+	}
+	if err := t.dial(); err != nil {
+		return err
+	}
+	return t.conn.send(b)
+}
+
+func (t *Target) dial() error {
+	if t.conn != nil {
+		return nil
+	}
+	c, err := dial(t.netns, t.port)
+	if err != nil {
+		return err
+	}
+	t.conn, t.room = c, c.room
+	return nil
+}
+
+// place adds to a batch what changes for one frontend.
+func (t *Target) place(p *pending, s step) {
+	s.was, s.had = t.fronts[s.key]
+	p.steps = append(p.steps, s)
+	var old, elems []Element
+	if s.had {
+		old = s.was.elements()
+	}
+	now := t.put(p, s)
+	if s.want != nil {
+		elems = now.elements()
+	}
+	if t.present != nil {
+		t.adopt(p, s.key, elems)
+		return
+	}
+	p.o.replace(old, elems)
+	t.countHairpins(p.o, hairpins(s.was.Frontend), hairpins(now.Frontend))
+}
+
+// put brings the mirror of a frontend up to date.
+func (t *Target) put(p *pending, s step) placed {
+	if s.want == nil {
+		delete(t.fronts, s.key)
+		t.unjoin(s.was)
+		return placed{}
+	}
+	before := s.was.Frontend
+	if t.present != nil {
+		before = t.present.frontend(*s.want)
+	}
+	now := placed{Frontend: settleFrontend(before, *s.want)}
+	if remembers(now.Frontend) {
+		now.group = t.groups.join(now.Group)
+	}
+	t.unjoin(s.was) // after joining, so that a number that stays is not given up
+	t.fronts[s.key] = now
+	t.needChains(p, now)
+	return now
+}
+
+func (t *Target) unjoin(f placed) {
+	if remembers(f.Frontend) {
+		t.groups.leave(f.Group)
+	}
+}
+
+// undo takes a batch that was not written back out of the mirror.
+func (t *Target) undo(p *pending) {
+	for i := len(p.steps) - 1; i >= 0; i-- {
+		s := p.steps[i]
+		now := t.fronts[s.key]
+		t.unjoin(now)
+		if t.present == nil {
+			t.countHairpins(newOps(), hairpins(now.Frontend), hairpins(s.was.Frontend))
+		}
+		if !s.had {
+			delete(t.fronts, s.key)
+			continue
+		}
+		if remembers(s.was.Frontend) {
+			t.groups.reserve(s.was.Group, s.was.group)
+			t.groups.join(s.was.Group)
+		}
+		t.fronts[s.key] = s.was
+	}
+	for _, w := range p.ways {
+		delete(t.chains, w)
+	}
+	for _, e := range p.claimed {
+		t.present.elements[e.id] = e.val
+	}
+}
+
+// countHairpins keeps an element for every local endpoint that some frontend uses.
+func (t *Target) countHairpins(o *ops, old, new []netip.Addr) {
+	for _, a := range new {
+		t.hairpins[a]++
+		if t.hairpins[a] == 1 {
+			o.add(hairpinElement(a))
+		}
+	}
+	for _, a := range old {
+		t.hairpins[a]--
+		if t.hairpins[a] == 0 {
+			delete(t.hairpins, a)
+			o.del(hairpinElement(a))
+		}
+	}
+}
+
+// needChains adds the chains of classes and timeouts that no frontend had before.
+// They are never removed while the tables stand: there is one for each number of
+// endpoints and each timeout ever seen, whatever the number of Services.
+func (t *Target) needChains(p *pending, f placed) {
+	fam := t.fam.of(f.Key.IPv6)
+	for _, c := range f.classes() {
+		if w := (way{v6: fam.v6, class: c}); !t.chains[w] {
+			t.needChain(p, w, fam.classChain(c), setClasses, c.bytes())
+		}
+	}
+	if !remembers(f.Frontend) {
+		return
+	}
+	if w := (way{v6: fam.v6, seconds: seconds(f.Affinity)}); !t.chains[w] {
+		t.needChain(p, w, fam.learner(w.seconds), setLearners, numberBytes(w.seconds))
+	}
+}
+
+// needChain adds a chain and the element of a vmap that leads to it.
+func (t *Target) needChain(p *pending, w way, c chain, vmap setID, key string) {
+	f := t.fam.of(w.v6)
+	t.chains[w] = true
+	p.ways = append(p.ways, w)
+	e := Element{elementID{v6: w.v6, set: vmap, key: key}, c.name}
+	if t.present == nil {
+		p.b.chain(f, c)
+		p.o.add(e)
+		return
+	}
+	if !t.present.holds(f, c) {
+		p.b.chain(f, c)
+	}
+	t.claim(p, e)
+}

@@ -1,0 +1,209 @@
+package nftables
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
+	"github.com/plumbline/plumbline/fixtures/netns"
+)
+
+// spoil gives the i-th Service of a plan an endpoint of the other family, which
+// no kernel takes: the element's data has the wrong length.
+func spoil(p *plan.Plan, i int) plan.Key {
+	n := objects.Name{Namespace: "ns", Name: fmt.Sprint(i)}
+	f := p.Services[n].Frontends[0]
+	f.Outside.Endpoints = append([]plan.Endpoint{{Addr: netip.MustParseAddr("fd00::1"), Port: 80, Local: true}}, f.Outside.Endpoints...)
+	f.Affinity, f.Group = 5, f.Key
+	p.Services[n] = plan.Service{Frontends: []plan.Frontend{f}}
+	return f.Key
+}
+
+// without is a plan less some frontends.
+func without(p *plan.Plan, keys ...plan.Key) *plan.Plan {
+	out := &plan.Plan{Node: p.Node, Services: map[objects.Name]plan.Service{}}
+	for n, s := range p.Services {
+		bad := false
+		for _, k := range keys {
+			bad = bad || s.Frontends[0].Key == k
+		}
+		if !bad {
+			out.Services[n] = s
+		}
+	}
+	return out
+}
+
+func wantRefused(t *testing.T, err error, keys ...plan.Key) {
+	t.Helper()
+	var refused *plan.Refused
+	if !errors.As(err, &refused) {
+		t.Fatalf("got %v, want a refusal", err)
+	}
+	if len(refused.Frontends) != len(keys) {
+		t.Errorf("%d frontends refused, want %d: %v", len(refused.Frontends), len(keys), err)
+	}
+	for _, k := range keys {
+		if refused.Frontends[k] == nil {
+			t.Errorf("%v is not among the refused: %v", k, err)
+		}
+	}
+}
+
+func wantKernel(t *testing.T, ns *netns.NS, want *plan.Plan) {
+	t.Helper()
+	out, err := Dump(ns.FD())
+	if diff := cmp.Diff(Render(want), out); diff != "" || err != nil {
+		t.Errorf("kernel (-want +got), %v:\n%s", err, diff)
+	}
+	wantClasses(t, ns)
+}
+
+// wantClasses holds that every frontend's class leads to its chain.
+func wantClasses(t *testing.T, ns *netns.NS) {
+	t.Helper()
+	s, err := dump(ns.FD())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, val := range s.elements {
+		if id.set > setNodePortsInside {
+			continue
+		}
+		c := parseClass(val).chainName()
+		if got := s.elements[elementID{v6: id.v6, set: setClasses, key: val}]; got != c || s.chains[chainAt{id.v6, c}].marks == "" {
+			t.Errorf("class %s leads to %q, rules %q", c, got, s.chains[chainAt{id.v6, c}].marks)
+		}
+	}
+}
+
+// Frontends that the kernel refuses hold up no others, neither at the start nor
+// in a change, and they are served as soon as they are good again.
+func TestRefused(t *testing.T) {
+	ns := netns.ForTest(t, "refused")
+	target := newTest(t, ns)
+	bad := some(2500, 2, 1) // several batches
+	keys := []plan.Key{spoil(bad, 0), spoil(bad, 1234), spoil(bad, 2499)}
+	wantRefused(t, target.Apply(t.Context(), nil, bad), keys...)
+	wantKernel(t, ns, without(bad, keys...))
+
+	write(t, ns, func(b *batch) { b.chain(newBoth()[0], chain{name: "witness"}) }) // nothing is replaced or flushed
+	good := some(2500, 2, 2)
+	if err := target.Apply(t.Context(), bad, good); err != nil {
+		t.Fatal(err)
+	}
+	wantKernel(t, ns, good)
+
+	wantRefused(t, target.Apply(t.Context(), good, bad), keys...)
+	mixed := without(bad, keys...) // those refused are as they were
+	for _, i := range []int{0, 1234, 2499} {
+		n := objects.Name{Namespace: "ns", Name: fmt.Sprint(i)}
+		mixed.Services[n] = good.Services[n]
+	}
+	wantKernel(t, ns, mixed)
+
+	// A restart finds what was there of them and leaves nothing of it.
+	wantRefused(t, newTest(t, ns).Apply(t.Context(), nil, bad), keys...)
+	wantKernel(t, ns, without(bad, keys...))
+	if got := chains(t, ns); !strings.Contains(got, "witness") {
+		t.Errorf("the table was replaced; chains: %s", got)
+	}
+
+	// While the first batch is at fault itself, nobody is blamed for it.
+	broken := some(3, 2, 1)
+	broken.Node.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}
+	again := newTest(t, ns)
+	if err := again.Apply(t.Context(), nil, some(3, 2, 1)); err != nil {
+		t.Fatal(err)
+	}
+	again.fault = func() error { return unix.ENOBUFS }
+	var refused *plan.Refused
+	if err := again.Apply(t.Context(), some(3, 2, 1), broken); err == nil || errors.As(err, &refused) {
+		t.Errorf("got %v, want an error that refuses nothing", err)
+	}
+}
+
+// A change that is refused in part leaves the mirror as the kernel is: what
+// follows is applied by difference.
+func TestRefusedMirror(t *testing.T) {
+	ns := netns.ForTest(t, "mirror")
+	target := newTest(t, ns)
+	states := []*plan.Plan{some(20, 3, 1), some(20, 2, 2), some(10, 4, 3)}
+	for i, p := range states { // affinity and hairpins are counted
+		for n, s := range p.Services {
+			f := s.Frontends[0]
+			f.Affinity, f.Group = 10, f.Key
+			f.Outside.Endpoints[0].Local = true
+			p.Services[n] = plan.Service{Frontends: []plan.Frontend{f}}
+		}
+		states[i] = p
+	}
+	if err := target.Apply(t.Context(), nil, states[0]); err != nil {
+		t.Fatal(err)
+	}
+	bad := some(20, 5, 4)
+	keys := []plan.Key{spoil(bad, 3), spoil(bad, 17)}
+	wantRefused(t, target.Apply(t.Context(), states[0], bad), keys...)
+	old := bad
+	for _, p := range states[1:] {
+		if err := target.Apply(t.Context(), old, p); err != nil {
+			t.Fatal(err)
+		}
+		wantKernel(t, ns, p)
+		old = p
+	}
+	if err := target.Apply(t.Context(), old, &plan.Plan{}); err != nil {
+		t.Fatal(err)
+	}
+	wantKernel(t, ns, &plan.Plan{})
+	if len(target.hairpins) > 0 || len(target.groups.used) > 0 || len(target.groups.taken) > 0 || len(target.fronts) > 0 {
+		t.Errorf("the mirror still has %d hairpins, %d groups, %d numbers, %d frontends",
+			len(target.hairpins), len(target.groups.used), len(target.groups.taken), len(target.fronts))
+	}
+}
+
+// On a kernel without nftables for IPv6, IPv4 is served, IPv6 is refused, and one
+// warning says so.
+func TestWithoutIPv6(t *testing.T) {
+	ns := netns.ForTest(t, "four")
+	var said bytes.Buffer
+	target := New(Config{Logger: slog.New(slog.NewTextHandler(&said, nil)), NetNS: ns.FD()})
+	t.Cleanup(func() { _ = target.Close() })
+	target.kernel = func(*batch) error { return unix.EAFNOSUPPORT }
+	p := some(3, 2, 1)
+	p.Node.Addrs = []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
+	if err := target.Apply(t.Context(), nil, p); err != nil {
+		t.Fatal(err)
+	}
+	v4 := *p
+	v4.Node.Addrs = p.Node.Addrs[:1]
+	wantKernel(t, ns, &v4)
+
+	six := some(3, 2, 1)
+	six.Node = p.Node
+	key := plan.Key{IPv6: true, Addr: netip.MustParseAddr("fd00::1"), Protocol: objects.TCP, Port: 80}
+	six.Services[objects.Name{Namespace: "six"}] = plan.Service{Frontends: []plan.Frontend{{Key: key, Outside: plan.Route{Action: plan.Reject}}}}
+	wantRefused(t, target.Apply(t.Context(), p, six), key)
+	wantRefused(t, target.Apply(t.Context(), nil, six), key)
+	wantKernel(t, ns, &v4)
+	if err := target.Apply(t.Context(), six, p); err != nil {
+		t.Errorf("a refused frontend that goes away: %v", err)
+	}
+	if n := strings.Count(said.String(), "level=WARN"); n != 1 {
+		t.Errorf("%d warnings, want one:\n%s", n, said.String())
+	}
+	target.kernel = nil // a reload of the module, say
+	if err := target.Apply(t.Context(), nil, six); err != nil {
+		t.Fatal(err)
+	}
+	wantKernel(t, ns, six)
+}
