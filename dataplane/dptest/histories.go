@@ -118,7 +118,7 @@ func follow(t *testing.T, b Backend, seed uint64, target Target, differs func(*p
 // settled waits until a loop has applied everything and returns its plan.
 func settled(ctx context.Context, l *loop.Loop) (text string, err error) {
 	for {
-		err := l.Inspect(ctx, func(p *plan.Plan) {
+		err := l.Inspect(ctx, func(p *plan.Plan, _ map[plan.Key]error) {
 			if l.Status().Waiting.IsZero() {
 				text = p.String()
 			}

@@ -13,7 +13,8 @@
 // reads back what is there and writes only what differs. So is the state when
 // somebody else has changed it (Lost), and once in an hour. A Service that the
 // kernel refuses is set aside with an Event, and tried again when it changes or
-// with the next complete Apply; all others go on.
+// with the next complete Apply; all others go on. Flows that could not be ended
+// are tried again too, and hold up no rule.
 package loop
 
 import (
@@ -75,7 +76,7 @@ type Round struct {
 type Loop struct {
 	cfg     Config
 	wake    chan struct{}
-	inspect chan func(*plan.Plan)
+	inspect chan func(*plan.Plan, map[plan.Key]error)
 
 	mu      sync.Mutex
 	snap    objects.Snapshot      // guarded by mu
@@ -93,29 +94,33 @@ type Loop struct {
 	applied plan.Plan
 	claims  plan.Claims
 	checks  map[objects.Name]plan.HealthCheck
-	odd     map[objects.Name]string // last told of a Service
-	refused map[objects.Name]string
-	known   bool // the Target holds what applied says
-	flows   bool // the Flows have been told of everything
+	refused map[plan.Key]error // frontends that the kernel does not take
+	known   bool               // the Target holds what applied says
+	flows   bool               // the Flows have been told of everything
+	// flowsTried: the Flows have been told once, well or not.
+	flowsTried bool
+	// What was last told of a Service.
+	toldRefused, toldOdd map[objects.Name]string
 }
 
 // New makes a Loop that does nothing before Run.
 func New(cfg Config) *Loop {
 	return &Loop{
-		cfg:     cfg,
-		wake:    make(chan struct{}, 1),
-		inspect: make(chan func(*plan.Plan)),
-		dirty:   map[objects.Name]bool{},
-		applied: plan.Plan{Services: map[objects.Name]plan.Service{}},
-		checks:  map[objects.Name]plan.HealthCheck{},
-		odd:     map[objects.Name]string{},
-		refused: map[objects.Name]string{},
-		status:  Status{Ineligible: true},
+		cfg:         cfg,
+		wake:        make(chan struct{}, 1),
+		inspect:     make(chan func(*plan.Plan, map[plan.Key]error)),
+		dirty:       map[objects.Name]bool{},
+		applied:     plan.Plan{Services: map[objects.Name]plan.Service{}},
+		checks:      map[objects.Name]plan.HealthCheck{},
+		refused:     map[plan.Key]error{},
+		toldRefused: map[objects.Name]string{}, toldOdd: map[objects.Name]string{},
+		status: Status{Ineligible: true},
 	}
 }
 
 // Handle takes changes in. The first call must bring the complete state; until
-// then nothing is applied. It does not block.
+// then nothing is applied. It waits for no kernel, but for a plan that is being
+// made: milliseconds, or a second or so where all Services change.
 func (l *Loop) Handle(changes []objects.Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,11 +174,12 @@ func (l *Loop) wakeUp() {
 	}
 }
 
-// Inspect calls f with the plan that was applied last, between two rounds of Run.
-// f must not keep it.
-func (l *Loop) Inspect(ctx context.Context, f func(*plan.Plan)) error {
+// Inspect calls f with the plan that was applied last and the frontends of it that
+// the kernel refused, between two rounds of Run. f must not keep or change them;
+// the Services of a plan are replaced and never changed.
+func (l *Loop) Inspect(ctx context.Context, f func(p *plan.Plan, refused map[plan.Key]error)) error {
 	done := make(chan struct{})
-	run := func(p *plan.Plan) { f(p); close(done) }
+	run := func(p *plan.Plan, refused map[plan.Key]error) { f(p, refused); close(done) }
 	select {
 	case l.inspect <- run:
 		<-done
@@ -197,27 +203,30 @@ func (l *Loop) Run(ctx context.Context) error {
 	delay := retryFirst
 	var retry <-chan time.Time
 	for {
+		due := false
 		select {
 		case <-ctx.Done():
 			return nil
 		case f := <-l.inspect:
-			f(&l.applied)
+			f(&l.applied, l.refused)
 			continue
 		case <-check.C:
 			l.Lost()
 			continue
 		case <-l.wake:
-			if retry != nil {
+			if retry != nil && !l.known {
 				continue // the retry takes it along
 			}
 		case <-retry:
+			retry, due = nil, true
 		}
-		retry = nil
-		if !l.round(ctx) {
-			retry = time.After(delay)
-			delay = min(2*delay, retryMost)
+		if l.round(ctx, due) {
+			retry, delay = nil, retryFirst
 			continue
 		}
-		delay = retryFirst
+		if retry == nil {
+			retry = time.After(delay)
+			delay = min(2*delay, retryMost)
+		}
 	}
 }

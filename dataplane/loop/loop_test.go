@@ -280,6 +280,66 @@ func TestRefused(t *testing.T) {
 	})
 }
 
+// A refused frontend is tried again when its Service changes in another way, and
+// stays known as refused.
+func TestRefusedAgain(t *testing.T) {
+	two := svc(2)
+	two.Service.Ports = append(two.Service.Ports, objects.ServicePort{Name: "b", Protocol: objects.TCP, Port: 81})
+	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		bad := plan.Key{Addr: netip.MustParseAddr("10.96.0.2"), Protocol: objects.TCP, Port: 80}
+		w.no = map[plan.Key]error{bad: errors.New("too long")}
+		l.Handle([]objects.Change{node(), svc(1), svc(2)})
+		synctest.Wait()
+		w.take()
+		l.Handle([]objects.Change{two})
+		want(t, w, "0s change set=2 gone=0 of 1") // the new port, and the refused one again
+		if s := l.Status(); s.Refused != 1 {
+			t.Errorf("status %+v, want it still refused", s)
+		}
+		l.Handle([]objects.Change{{Gone: &objects.Gone{Kind: objects.KindService, Name: two.Service.Name}}})
+		want(t, w, "0s change set=0 gone=3 of 0") // what was there before it was refused goes too
+		if s := l.Status(); s.Refused != 0 {
+			t.Errorf("status %+v, want nothing refused", s)
+		}
+	})
+}
+
+// failingFlows fail for a while.
+type failingFlows struct {
+	w    *world
+	fail int
+}
+
+func (f *failingFlows) Apply(_ context.Context, old, new *plan.Plan) error {
+	f.w.note("flows complete=%t of %d", old == nil, len(new.Services))
+	if f.fail--; f.fail >= 0 {
+		return errors.New("conntrack says no")
+	}
+	return nil
+}
+
+// Flows that fail hold up no rule: changes go on at once and by difference, and
+// the flows are tried again by themselves.
+func TestFlowsFail(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		l.cfg.Flows = &failingFlows{w, 2}
+		l.Handle([]objects.Change{node(), svc(1), svc(2)})
+		want(t, w, "0s complete set=4 gone=0 of 2", "0s checks 0 at 1", "0s flows complete=true of 2")
+		if s := l.Status(); !s.FlowsMissed || !s.Waiting.IsZero() {
+			t.Errorf("status %+v, want flows missed and nothing waiting", s)
+		}
+		l.Handle([]objects.Change{slice(1, true)})
+		want(t, w, "0s change set=1 gone=0 of 1")
+		time.Sleep(time.Second)
+		want(t, w, "100ms flows complete=true of 2", "300ms flows complete=true of 2")
+		l.Handle([]objects.Change{slice(2, true)})
+		want(t, w, "0s change set=1 gone=0 of 1", "0s flows complete=false of 1")
+		if s := l.Status(); s.FlowsMissed {
+			t.Errorf("status %+v, want no flows missed", s)
+		}
+	})
+}
+
 // What somebody else changed is read back and mended, and so is everything once
 // in an hour.
 func TestLost(t *testing.T) {

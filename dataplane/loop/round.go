@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,13 +12,24 @@ import (
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
-// round applies what has come in since the last one and reports success.
-func (l *Loop) round(ctx context.Context) bool {
-	waiting := l.Status().Waiting
-	old, new := l.collect()
-	if new == nil {
+// round applies what has come in since the last one and reports success. flows
+// asks for what the Flows have missed, too.
+func (l *Loop) round(ctx context.Context, flows bool) bool {
+	old, new, waiting := l.collect()
+	if new == nil && (!flows || l.flows) {
 		return true
 	}
+	begin := time.Now()
+	if new != nil && !l.apply(ctx, old, new, begin.Sub(waiting)) {
+		return false
+	}
+	done := l.keepFlows(ctx, old, new, flows)
+	l.settled(begin, done)
+	return done
+}
+
+// apply tells the Target of a change, and then the health checks.
+func (l *Loop) apply(ctx context.Context, old, new *plan.Plan, waited time.Duration) bool {
 	begin := time.Now()
 	err := l.cfg.Target.Apply(ctx, old, new)
 	took := time.Since(begin)
@@ -25,7 +37,7 @@ func (l *Loop) round(ctx context.Context) bool {
 	if errors.As(err, &refused) {
 		err = nil
 	}
-	l.observe(Round{Services: len(new.Services), Complete: old == nil, Waited: begin.Sub(waiting), Took: took, Failed: err != nil})
+	l.observe(Round{Services: len(new.Services), Complete: old == nil, Waited: waited, Took: took, Failed: err != nil})
 	if err != nil {
 		if ctx.Err() == nil {
 			l.cfg.Logger.Error("change not applied, will retry", "services", len(new.Services), "err", err)
@@ -36,13 +48,11 @@ func (l *Loop) round(ctx context.Context) bool {
 	l.cfg.Logger.Debug("applied", "services", len(new.Services), "complete", old == nil, "took", took)
 	first := !l.known
 	l.known = true
-	l.complain(new, refused)
+	l.setAside(old, new, refused)
 	if l.keepChecks(new, old) || first {
 		l.cfg.HealthChecks.Sync(l.applied.Node, maps.Clone(l.checks))
 	}
-	done := l.keepFlows(ctx, old, new)
-	l.settled(begin, done)
-	return done
+	return true
 }
 
 func (l *Loop) observe(r Round) {
@@ -51,14 +61,16 @@ func (l *Loop) observe(r Round) {
 	}
 }
 
-// settled brings the status up to date after a round that began at a time.
+// settled brings the status up to date after a round that began at a time. What
+// the Flows have missed is no reason to call the proxy unhealthy: new connections
+// go where they should.
 func (l *Loop) settled(begin time.Time, done bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	left := len(l.dirty) > 0 || l.node || l.lost || !done
+	left := len(l.dirty) > 0 || l.node || l.lost
 	l.tell(func(s *Status) {
 		s.Applied = time.Now()
-		s.Services, s.Refused = len(l.applied.Services), len(l.refused)
+		s.Services, s.Refused, s.FlowsMissed = len(l.applied.Services), l.refusedServices(), !done
 		s.Waiting = time.Time{}
 		if left {
 			s.Waiting = begin // what is left came after this round began
@@ -66,53 +78,81 @@ func (l *Loop) settled(begin time.Time, done bool) {
 	})
 }
 
-// keepFlows tells the Flows of a change, of everything after one they missed.
-func (l *Loop) keepFlows(ctx context.Context, old, new *plan.Plan) bool {
+// keepFlows tells the Flows of a change, of everything after one they missed:
+// that only when it is due, or each change would cost as much as all.
+func (l *Loop) keepFlows(ctx context.Context, old, new *plan.Plan, due bool) bool {
 	if l.cfg.Flows == nil {
 		return true
 	}
 	if !l.flows {
+		if !due && l.flowsTried {
+			return false
+		}
 		old, new = nil, &l.applied
 	}
-	if err := l.cfg.Flows.Apply(ctx, old, new); err != nil {
+	l.flowsTried = true
+	// What the kernel refused is as it was, whatever that is: no flow of it is
+	// known to be stale.
+	if err := l.cfg.Flows.Apply(ctx, old.Without(l.refused), new.Without(l.refused)); err != nil {
 		if ctx.Err() == nil {
 			l.cfg.Logger.Error("stale flows not ended, will retry", "err", err)
 		}
-		l.flows, l.known = false, false
+		l.flows = false
 		return false
 	}
 	l.flows = true
 	return true
 }
 
-// complain sets aside what the kernel refused and tells what is odd.
-func (l *Loop) complain(new *plan.Plan, refused *plan.Refused) {
-	for name, s := range new.Services {
-		var why []string
-		for _, f := range s.Frontends {
-			if refused == nil {
-				break
-			}
-			if err := refused.Frontends[f.Key]; err != nil {
-				why = append(why, f.Key.String()+": "+err.Error())
+// setAside keeps what the kernel refused of a change, and tells the owners of
+// that and of what is odd.
+func (l *Loop) setAside(old, new *plan.Plan, refused *plan.Refused) {
+	if old == nil {
+		clear(l.refused)
+		old = &plan.Plan{}
+	}
+	for _, p := range []*plan.Plan{old, new} {
+		for _, s := range p.Services {
+			for _, f := range s.Frontends {
+				delete(l.refused, f.Key)
 			}
 		}
-		l.warn(l.refused, name, reasonRefused, strings.Join(why, "; "))
-		l.warn(l.odd, name, reasonOdd, strings.Join(s.Warnings, "; "))
+	}
+	if refused != nil {
+		maps.Copy(l.refused, refused.Frontends)
+	}
+	owners := map[objects.Name][]string{}
+	if len(l.refused) > 0 {
+		for k, o := range plan.Owners(new) {
+			if err := l.refused[k]; err != nil {
+				owners[o.Service] = append(owners[o.Service], k.String()+": "+err.Error())
+			}
+		}
+	}
+	for name, s := range new.Services {
+		slices.Sort(owners[name])
+		l.warn(l.toldRefused, name, reasonRefused, strings.Join(owners[name], "; "))
+		l.warn(l.toldOdd, name, reasonOdd, strings.Join(s.Warnings, "; "))
 	}
 }
 
+// refusedServices counts the Services with a refused frontend.
+func (l *Loop) refusedServices() int { return len(l.toldRefused) }
+
 // collect takes the changed Services and brings l.applied up to date. It returns
-// plans of just these before and after, or nil and the complete plan; a nil new
-// means that there is nothing to do.
-func (l *Loop) collect() (old, new *plan.Plan) {
+// plans of just these before and after, or nil and the complete plan, and since
+// when they wait; a nil new means that there is nothing to do.
+func (l *Loop) collect() (old, new *plan.Plan, waiting time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if waiting = l.Status().Waiting; waiting.IsZero() {
+		waiting = time.Now()
+	}
 	if l.known && len(l.dirty) == 0 && !l.node && !l.lost {
 		// A retry took it along, or the change was none. Under mu: nothing can
 		// have come since.
 		l.tell(func(s *Status) { s.Waiting = time.Time{} })
-		return nil, nil
+		return nil, nil, waiting
 	}
 	node := l.applied.Node
 	if l.node {
@@ -128,9 +168,24 @@ func (l *Loop) collect() (old, new *plan.Plan) {
 	known := l.known && !l.lost
 	l.node, l.lost = false, false
 	if !known {
-		return nil, &l.applied
+		return nil, &l.applied, waiting
 	}
-	return old, new
+	// A refused frontend is not in the kernel: it is set again, though it may be
+	// the same. One that is gone stays in old, for what was there before it.
+	return old.Without(l.again(new)), new, waiting
+}
+
+// again are the refused frontends that a plan still has.
+func (l *Loop) again(p *plan.Plan) map[plan.Key]error {
+	out := map[plan.Key]error{}
+	for _, s := range p.Services {
+		for _, f := range s.Frontends {
+			if err := l.refused[f.Key]; err != nil {
+				out[f.Key] = err
+			}
+		}
+	}
+	return out
 }
 
 // rebuild replaces one Service in l.applied, with its states before and after.
@@ -145,8 +200,8 @@ func (l *Loop) rebuild(name objects.Name, old, new *plan.Plan) {
 		new.Services[name] = s
 		l.applied.Services[name] = s
 	} else {
-		delete(l.odd, name)
-		delete(l.refused, name)
+		delete(l.toldOdd, name)
+		delete(l.toldRefused, name)
 	}
 	l.claims.Set(name, was, s)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -223,14 +224,17 @@ func isTrue(p *bool, absent bool) bool {
 	return *p
 }
 
-// FromNode converts a Node. Its ExternalIPs stand in for InternalIPs where it
-// has none of the latter, as kube-proxy takes them.
+// FromNode converts a Node. Its ExternalIPs stand in for InternalIPs in a family
+// that has none of the latter, as kube-proxy takes them (GetNodeHostIPs).
 func FromNode(n *corev1.Node) (Node, error) {
 	out := Node{Name: n.Name, Leaving: n.DeletionTimestamp != nil, Zone: n.Labels[corev1.LabelTopologyZone]}
 	c := &complaints{}
-	out.InternalIPs = c.addrs("internal IP", nodeAddrs(n, corev1.NodeInternalIP))
-	if len(out.InternalIPs) == 0 {
-		out.InternalIPs = c.addrs("external IP", nodeAddrs(n, corev1.NodeExternalIP))
+	internal := c.addrs("internal IP", nodeAddrs(n, corev1.NodeInternalIP))
+	out.InternalIPs = internal
+	for _, a := range c.addrs("external IP", nodeAddrs(n, corev1.NodeExternalIP)) {
+		if !slices.ContainsFunc(internal, func(i netip.Addr) bool { return i.Is6() == a.Is6() }) {
+			out.InternalIPs = append(out.InternalIPs, a)
+		}
 	}
 	cidrs := n.Spec.PodCIDRs
 	if len(cidrs) == 0 && n.Spec.PodCIDR != "" {
@@ -289,7 +293,11 @@ func (c *complaints) addrs(what string, texts []string) []netip.Addr {
 func (c *complaints) prefixes(what string, texts []string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, text := range texts {
-		if p, err := netip.ParsePrefix(strings.TrimSpace(text)); c.note(what, err) {
+		p, err := netip.ParsePrefix(strings.TrimSpace(text))
+		if err == nil && p.Addr().Is4In6() {
+			err = fmt.Errorf("network %s is IPv4 written as IPv6", p)
+		}
+		if c.note(what, err) {
 			out = append(out, p.Masked())
 		}
 	}
@@ -301,8 +309,24 @@ func (c *complaints) of(kind, name string) error {
 	if len(c.errs) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s %s: %w", kind, name, errors.Join(c.errs...))
+	var texts []string
+	for _, err := range c.errs[:min(len(c.errs), mostNamed)] {
+		texts = append(texts, err.Error())
+	}
+	if rest := len(c.errs) - len(texts); rest > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", rest))
+	}
+	return &Unusable{fmt.Sprintf("%s %s: %s", kind, name, strings.Join(texts, "; "))}
 }
+
+// mostNamed is how many complaints an error names; an Event is one line.
+const mostNamed = 5
+
+// Unusable is the error of a conversion that left something out; the rest of
+// the object is valid.
+type Unusable struct{ text string }
+
+func (u *Unusable) Error() string { return u.text }
 
 // parseUnicast reads an address that packets of others can be sent to.
 func parseUnicast(text string) (netip.Addr, error) {

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
@@ -121,6 +122,47 @@ func TestSnapshot(t *testing.T) {
 	s.Apply(Change{Node: &n})
 	if touched := s.Apply(Change{Gone: &Gone{Kind: KindNode}}); !touched.Node || touched.All || !s.Node.Leaving || len(s.Node.InternalIPs) != 1 || n.Leaving {
 		t.Errorf("a deleted node is %+v; want it leaving, with its addresses, and the caller's untouched", s.Node)
+	}
+}
+
+// A Node that is registered anew, without addresses yet, keeps those it had.
+func TestNodeWithoutAddresses(t *testing.T) {
+	var s Snapshot
+	n := Node{Name: "n", InternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}, PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}
+	s.Apply(Change{Node: &n})
+	if touched := s.Apply(Change{Node: &Node{Name: "n"}}); touched.All || len(s.Node.InternalIPs) != 1 || len(s.Node.PodCIDRs) != 1 {
+		t.Errorf("touched %+v, node %+v; want the old addresses", touched, s.Node)
+	}
+}
+
+// An endpoint at an address of the node's interfaces is touched when that comes
+// or goes, and no other.
+func TestLocalAddresses(t *testing.T) {
+	var s Snapshot
+	a := netip.MustParseAddr("192.0.2.7")
+	for i, at := range []netip.Addr{a, netip.MustParseAddr("10.0.0.1")} {
+		svc := Name{"ns", string(rune('a' + i))}
+		s.Apply(Change{Slice: &EndpointSlice{Name: svc, Service: svc, Endpoints: []Endpoint{{Addr: at}}}})
+	}
+	for _, local := range []LocalAddrs{{a}, {}} {
+		if touched := s.Apply(Change{Local: &local}); touched.All || len(touched.Services) != 1 || touched.Services[0].Name != "a" {
+			t.Errorf("with %v: touched %+v", local, touched)
+		}
+	}
+}
+
+func TestDecodeUnusable(t *testing.T) {
+	snap, err := Decode([]byte("kind: Service\nmetadata: {name: a, namespace: ns}\nspec: {clusterIP: 127.0.0.1}\n---\nkind: Service\nmetadata: {name: b, namespace: ns}\n"))
+	var u *Unusable
+	if !errors.As(err, &u) || !strings.Contains(err.Error(), "service ns/a: cluster IP") || snap == nil || len(snap.Services) != 2 {
+		t.Errorf("%v, %v; want both Services and what is unusable of one", snap, err)
+	}
+}
+
+func TestMappedRange(t *testing.T) {
+	got, err := FromService(&corev1.Service{Spec: corev1.ServiceSpec{LoadBalancerSourceRanges: []string{"::ffff:10.0.0.0/104"}}})
+	if err == nil || !got.BadRanges || len(got.SourceRanges) != 0 {
+		t.Errorf("%+v, %v; want the range refused and the Service closed", got, err)
 	}
 }
 

@@ -51,15 +51,14 @@ func (s *Snapshot) Apply(c Change) Touched {
 		s.setSlice(c.Slice.Service, c.Slice.Name, c.Slice)
 		return Touched{Services: []Name{c.Slice.Service}}
 	case c.Node != nil:
-		old := s.Node
-		s.Node = c.Node
-		return Touched{Node: true, All: old == nil || old.Zone != c.Node.Zone || !slices.Equal(old.InternalIPs, c.Node.InternalIPs)}
+		return s.setNode(*c.Node)
 	case c.ServiceCIDR != nil:
 		s.ServiceCIDRs[c.ServiceCIDR.Name] = *c.ServiceCIDR
 		return Touched{Node: true}
 	case c.Local != nil:
+		old := s.Local
 		s.Local = *c.Local
-		return Touched{Node: true, All: true}
+		return Touched{Node: true, Services: s.servicesAt(difference(old, s.Local))}
 	case c.Gone != nil:
 		return s.gone(*c.Gone)
 	}
@@ -96,6 +95,40 @@ func (s *Snapshot) gone(g Gone) Touched {
 	return Touched{}
 }
 
+// setNode replaces the Node. One that is registered anew has no addresses and no
+// pod networks for a while: then the old ones stay, as kube-proxy keeps the node
+// IPs it started with.
+func (s *Snapshot) setNode(n Node) Touched {
+	old := s.Node
+	if old != nil && len(n.InternalIPs) == 0 {
+		n.InternalIPs = old.InternalIPs
+	}
+	if old != nil && len(n.PodCIDRs) == 0 {
+		n.PodCIDRs = old.PodCIDRs
+	}
+	s.Node = &n
+	return Touched{Node: true, All: old == nil || old.Zone != n.Zone || !slices.Equal(old.InternalIPs, n.InternalIPs)}
+}
+
+// difference are the addresses in one of two lists.
+func difference(a, b []netip.Addr) []netip.Addr {
+	other := func(in []netip.Addr) func(netip.Addr) bool {
+		return func(x netip.Addr) bool { return slices.Contains(in, x) }
+	}
+	return append(slices.DeleteFunc(slices.Clone(a), other(b)), slices.DeleteFunc(slices.Clone(b), other(a))...)
+}
+
+// servicesAt are the Services with endpoints at some addresses.
+func (s *Snapshot) servicesAt(addrs []netip.Addr) []Name {
+	var out []Name
+	for _, a := range addrs {
+		if s.addrs[a] > 0 {
+			out = append(out, s.endpointsAt(a)...)
+		}
+	}
+	return out
+}
+
 // setService replaces a Service, nil for none. Others are touched when an
 // address becomes one of a Service, or is one no more, while they have an
 // endpoint there. That is mostly somebody's mistake and rare, so these are
@@ -112,13 +145,7 @@ func (s *Snapshot) setService(name Name, svc *Service) []Name {
 	turned := slices.Concat(
 		count(s.vips, new.ClusterIPs, 1), count(s.vips, old.ClusterIPs, -1),
 		count(s.outer, new.outer(), 1), count(s.outer, old.outer(), -1))
-	touched := []Name{name}
-	for _, a := range turned {
-		if s.addrs[a] > 0 {
-			touched = append(touched, s.endpointsAt(a)...)
-		}
-	}
-	return touched
+	return append([]Name{name}, s.servicesAt(turned)...)
 }
 
 func (s Service) outer() []netip.Addr { return slices.Concat(s.ExternalIPs, s.LoadBalancerIPs) }

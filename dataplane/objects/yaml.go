@@ -2,6 +2,7 @@ package objects
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,20 +12,27 @@ import (
 )
 
 // Decode reads Services, EndpointSlices, ServiceCIDRs and one Node from a stream of YAML
-// documents, strictly: an unknown field is an error. It is for tests and tools.
+// documents, strictly: an unknown field is an error. What a valid object has that
+// cannot be used comes as an error that wraps Unusable, beside a snapshot of all
+// the rest. It is for tests and tools.
 func Decode(text []byte) (*Snapshot, error) {
 	snap := &Snapshot{}
+	var unusable []error
 	for i, doc := range bytes.Split(append([]byte("\n"), text...), []byte("\n---")) {
 		if len(bytes.TrimSpace(doc)) == 0 {
 			continue
 		}
 		c, err := decodeOne(doc)
-		if err != nil {
+		var u *Unusable
+		switch {
+		case errors.As(err, &u):
+			unusable = append(unusable, fmt.Errorf("document %d: %w", i+1, err))
+		case err != nil:
 			return nil, fmt.Errorf("document %d: %w", i+1, err)
 		}
 		snap.Apply(c)
 	}
-	return snap, nil
+	return snap, errors.Join(unusable...)
 }
 
 func decodeOne(doc []byte) (Change, error) {

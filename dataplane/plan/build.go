@@ -31,9 +31,22 @@ func BuildNode(snap *objects.Snapshot, opt Options) Node {
 	out.ServiceCIDRs = sortedPrefixes(out.ServiceCIDRs)
 	if n := snap.Node; n != nil {
 		out.Addrs = nodePortAddrs(n.InternalIPs, snap.Local, opt.NodePorts)
-		out.PodCIDRs = sortedPrefixes(n.PodCIDRs)
+		out.PodCIDRs = podCIDRs(n.PodCIDRs, opt.ClusterCIDRs)
 	}
 	return out
+}
+
+// podCIDRs are the networks of the node's own pods. Where the Node has none of a
+// family, its pods cannot be told from others', and all of the cluster count as
+// its own, as with kube-proxy's detectLocalMode ClusterCIDR.
+func podCIDRs(node, cluster []netip.Prefix) []netip.Prefix {
+	out := slices.Clone(node)
+	for _, c := range cluster {
+		if !slices.ContainsFunc(node, func(p netip.Prefix) bool { return p.Addr().Is6() == c.Addr().Is6() }) {
+			out = append(out, c)
+		}
+	}
+	return sortedPrefixes(out)
 }
 
 // nodePortAddrs are the addresses that node ports are served at: the Node's first

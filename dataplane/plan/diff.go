@@ -14,9 +14,6 @@ type Changes struct {
 	Gone []Key      // sorted
 }
 
-// Empty tells whether there is nothing to do.
-func (c Changes) Empty() bool { return c.Node == nil && len(c.Set) == 0 && len(c.Gone) == 0 }
-
 // Diff compares two plans; a nil plan is empty. Its cost is that of the plans
 // given, so a change of a few Services is a Diff of two plans of a few Services.
 func Diff(old, new *Plan) Changes {
@@ -47,16 +44,32 @@ func Diff(old, new *Plan) Changes {
 	return c
 }
 
-// Index maps the plan's frontends by key. Where several Services claim one, the
-// first by kind, then by namespace and name, has it.
-func Index(p *Plan) map[Key]Frontend {
-	out := make(map[Key]Frontend, 2*len(p.Services))
+// Owner is a frontend and the Service it belongs to.
+type Owner struct {
+	Service  objects.Name
+	Frontend Frontend
+}
+
+// Owners says who has each frontend. Where several Services claim one, the first
+// by kind, then by namespace and name, has it.
+func Owners(p *Plan) map[Key]Owner {
+	out := make(map[Key]Owner, 2*len(p.Services))
 	for _, name := range slices.SortedFunc(maps.Keys(p.Services), objects.Name.Compare) {
 		for _, f := range p.Services[name].Frontends {
-			if had, taken := out[f.Key]; !taken || f.Kind < had.Kind {
-				out[f.Key] = f
+			if had, taken := out[f.Key]; !taken || f.Kind < had.Frontend.Kind {
+				out[f.Key] = Owner{name, f}
 			}
 		}
+	}
+	return out
+}
+
+// Index is the plan's frontends by key.
+func Index(p *Plan) map[Key]Frontend {
+	owners := Owners(p)
+	out := make(map[Key]Frontend, len(owners))
+	for k, o := range owners {
+		out[k] = o.Frontend
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,9 +49,6 @@ func TestDiff(t *testing.T) {
 			if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)
 			}
-			if got.Empty() != (len(c.set)+len(c.gone) == 0) {
-				t.Errorf("empty: %t", got.Empty())
-			}
 		})
 	}
 }
@@ -60,7 +58,7 @@ func TestDiffNode(t *testing.T) {
 	if got := Diff(&Plan{}, &Plan{Node: n}); got.Node == nil || !got.Node.Equal(n) {
 		t.Errorf("node is %v, want the new one", got.Node)
 	}
-	if got := Diff(&Plan{Node: n}, &Plan{Node: n}); !got.Empty() {
+	if got := Diff(&Plan{Node: n}, &Plan{Node: n}); got.Node != nil || len(got.Set)+len(got.Gone) > 0 {
 		t.Errorf("changes of an unchanged node: %+v", got)
 	}
 }
@@ -156,4 +154,18 @@ func randomSnapshot(r *rand.Rand) *objects.Snapshot {
 		}
 	}
 	return snap
+}
+
+// A Node without pod networks of a family has all of the cluster's as its own.
+func TestPodCIDRs(t *testing.T) {
+	p4, c4, c6 := netip.MustParsePrefix("10.244.1.0/24"), netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00::/48")
+	for _, c := range []struct{ node, want []netip.Prefix }{
+		{[]netip.Prefix{p4}, []netip.Prefix{p4, c6}},
+		{nil, []netip.Prefix{c4, c6}},
+	} {
+		snap := &objects.Snapshot{Node: &objects.Node{PodCIDRs: c.node}}
+		if got := BuildNode(snap, Options{ClusterCIDRs: []netip.Prefix{c4, c6}}).PodCIDRs; !slices.Equal(got, c.want) {
+			t.Errorf("pod networks of a Node with %v: %v, want %v", c.node, got, c.want)
+		}
+	}
 }
