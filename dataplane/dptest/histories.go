@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -117,6 +118,8 @@ func follow(t *testing.T, b Backend, seed uint64, target Target, differs func(*p
 
 // settled waits until a loop has applied everything and returns its plan.
 func settled(ctx context.Context, l *loop.Loop) (text string, err error) {
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
 	for {
 		err := l.Inspect(ctx, func(p *plan.Plan, _ map[plan.Key]error) {
 			if l.Status().Waiting.IsZero() {
@@ -125,6 +128,11 @@ func settled(ctx context.Context, l *loop.Loop) (text string, err error) {
 		})
 		if text != "" || err != nil {
 			return text, err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return "", ctx.Err()
 		}
 	}
 }

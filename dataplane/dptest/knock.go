@@ -19,34 +19,6 @@ import (
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
-// How silence is told from slowness. A packet without an answer counts as
-// dropped when as many control exchanges of the same protocol, from the same place
-// through the node to world, all begun after it was sent, have been answered, and
-// as much time has passed as slack times the slowest of them took, and silence at
-// least. On a busy machine this takes longer; it is never guessed. Where the
-// controls themselves get no answer there is no verdict but an error.
-//
-// A packet and its controls are sent from one processor: the kernel queues what
-// goes over a veth by processor and in order, so that a control cannot overtake a
-// packet that waits for its turn there. Answers of UDP and SCTP come from a
-// goroutine, for which there is no such order, and get more time.
-//
-// An answer is one to the first packet: a connection that came to be only by a
-// second SYN, a second after the first, is an error too.
-const (
-	patience = 10 * time.Millisecond // before there is doubt
-	controls = 3
-	slack    = 20
-	broken   = 10 * time.Second // for what must come
-)
-
-func silence(p objects.Protocol) time.Duration {
-	if p == objects.TCP {
-		return 100 * time.Millisecond
-	}
-	return 250 * time.Millisecond
-}
-
 // on runs f in a place, on one processor. The thread is thrown away by Do.
 func (n *Net) on(from Source, cpu int, f func() error) error {
 	return n.places[from].Do(func() error {
@@ -74,11 +46,6 @@ func anyCPU() (int, error) {
 	return usable[rand.IntN(len(usable))], nil
 }
 
-// controlPort is where world answers, at its own addresses.
-const controlPort = 9
-
-var errSilent = errors.New("silence")
-
 // reachedServer is the action of an answer.
 const reachedServer = plan.Forward
 
@@ -87,6 +54,7 @@ type answer struct {
 	action plan.Action // Forward for any server's answer
 	server netip.AddrPort
 	client netip.Addr // as the server saw it
+	kernel string     // what it says of a packet that counts as dropped
 }
 
 // knocks calls f with a knock for each connection it wants from a place.
@@ -104,64 +72,33 @@ func (n *Net) knocks(ctx context.Context, r Row, f func(knock func() (answer, er
 func (n *Net) knock(ctx context.Context, cpu int, from Source, p objects.Protocol, to netip.AddrPort) (answer, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	doubt := time.AfterFunc(patience, func() { end(n.judgeSilence(ctx, cpu, from, p, to.Addr())) })
+	f := &flight{proto: p, starve: n.starve}
+	var seen string // written before end, read after it
+	doubt := time.AfterFunc(patience, func() {
+		err := n.judgeSilence(ctx, cpu, from, f, to.Addr())
+		seen = f.String()
+		end(err)
+	})
 	defer doubt.Stop()
-	a, err := n.exchange(ctx, from, p, to)
-	if why := context.Cause(ctx); err != nil && why != nil {
+	a, err := n.exchange(ctx, from, f, to)
+	// What the exchange found out itself counts, whatever was judged meanwhile.
+	if why := context.Cause(ctx); why != nil && (errors.Is(err, context.Canceled) || errors.Is(err, os.ErrDeadlineExceeded)) {
 		err = why
 	}
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return answer{action: plan.Reject}, nil
 	case errors.Is(err, errSilent):
-		return answer{action: plan.Drop}, nil
+		return answer{action: plan.Drop, kernel: seen}, nil
 	}
 	return a, err
 }
 
-// judgeSilence returns errSilent when an answer would have come by now.
-func (n *Net) judgeSilence(ctx context.Context, cpu int, from Source, p objects.Protocol, like netip.Addr) error {
-	begin := time.Now()
-	var slowest time.Duration
-	err := n.on(from, cpu, func() error {
-		ctx, cancel := context.WithTimeout(ctx, broken)
-		defer cancel()
-		for range controls {
-			start := time.Now()
-			if _, err := n.exchange(ctx, from, p, n.control(like)); err != nil {
-				return err
-			}
-			slowest = max(slowest, time.Since(start))
-		}
-		return nil
-	})
-	if ctx.Err() != nil {
-		return nil // the answer has come
-	}
-	if err != nil {
-		return fmt.Errorf("no verdict: control connection from %s to %s: %v", from, n.control(like), err) // never taken for the row's own
-	}
-	select {
-	case <-time.After(max(silence(p), slack*slowest) - time.Since(begin)):
-	case <-ctx.Done():
-	}
-	return errSilent
-}
-
-// control is world's address of a family.
-func (n *Net) control(like netip.Addr) netip.AddrPort {
-	for _, l := range links() {
-		if l.place == outerWorld {
-			return netip.AddrPortFrom(prefix(l.there[family(like)]).Addr(), controlPort)
-		}
-	}
-	return netip.AddrPort{}
-}
-
 // exchange sends one packet and awaits what comes of it.
-func (n *Net) exchange(ctx context.Context, from Source, p objects.Protocol, to netip.AddrPort) (answer, error) {
+func (n *Net) exchange(ctx context.Context, from Source, f *flight, to netip.AddrPort) (answer, error) {
 	port := n.port()
-	conn, err := dial(ctx, from, port, p, to)
+	f.pause()
+	conn, err := dial(ctx, from, port, f, to)
 	if err != nil {
 		return answer{}, err
 	}
@@ -171,13 +108,15 @@ func (n *Net) exchange(ctx context.Context, from Source, p objects.Protocol, to 
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	if ip, ok := conn.(*net.IPConn); ok {
-		return n.sctp(ctx, ip, port, to)
+		return n.sctp(ctx, f, ip, port, to)
 	}
 	// A packet that is dropped or rejected on its way out of the node itself
 	// is not permitted; which of the two it was, reading tells.
 	if _, err := conn.Write([]byte("who")); err != nil && !errors.Is(err, syscall.EPERM) {
 		return answer{}, err
 	}
+	f.written.Store(true)
+	f.pause()
 	return read(conn)
 }
 
@@ -189,14 +128,14 @@ func (n *Net) port() uint16 { return uint16(10000 + n.ports.Add(1)%20000) }
 
 // dial binds to the source's address, but on the node to none: there the route's
 // is what programs use.
-func dial(ctx context.Context, from Source, port uint16, p objects.Protocol, to netip.AddrPort) (net.Conn, error) {
-	var d net.Dialer
+func dial(ctx context.Context, from Source, port uint16, f *flight, to netip.AddrPort) (net.Conn, error) {
+	d := net.Dialer{Control: f.control}
 	where := to.String()
 	src := netip.AddrPortFrom(from.Addr(to.Addr()), port)
 	if from == Self {
 		src = netip.AddrPortFrom([...]netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}[family(to.Addr())], port)
 	}
-	switch p {
+	switch f.proto {
 	case objects.TCP:
 		d.LocalAddr = net.TCPAddrFromAddrPort(src)
 	case objects.UDP:
@@ -205,7 +144,7 @@ func dial(ctx context.Context, from Source, port uint16, p objects.Protocol, to 
 		where = to.Addr().String()
 		d.LocalAddr = &net.IPAddr{IP: src.Addr().AsSlice()}
 	}
-	return d.DialContext(ctx, network(p, to.Addr()), where)
+	return d.DialContext(ctx, network(f.proto, to.Addr()), where)
 }
 
 // readAll reads the answer of a connection that the first SYN made.

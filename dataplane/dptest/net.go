@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +32,9 @@ type Net struct {
 	node    map[netip.Addr]bool
 	inits   inits
 	ports   atomic.Uint32 // clients' so far
+	serving sync.Map      // of *packetServer, all that run
 	think   time.Duration // how slow servers of packets are
+	starve  func()        // what befalls a row's client before it sends and before it reads; may be nil
 }
 
 // NewNet builds the network; it goes away with the test. It needs root.
@@ -88,8 +91,10 @@ func (n *Net) finish() error {
 		for path, value := range map[string]string{
 			"net/ipv4/ip_forward":              "1",
 			"net/ipv6/conf/all/forwarding":     "1",
-			"net/ipv4/icmp_ratelimit":          "0", // refusals by ICMP are limited per destination
+			"net/ipv4/icmp_ratelimit":          "0", // refusals by ICMP are limited per destination,
 			"net/ipv6/icmp/ratelimit":          "0",
+			"net/ipv4/icmp_ratemask":           "0", // and those of a mask also in all (icmp_global_allow)
+			"net/ipv6/icmp/ratemask":           "\n",
 			"net/ipv4/conf/all/rp_filter":      "0",
 			"net/ipv4/conf/all/accept_local":   "1",
 			"net/ipv4/conf/all/send_redirects": "0",

@@ -24,7 +24,7 @@ table inet byhand {
 		ip daddr 10.96.0.1 sctp dport 7 dnat ip to 10.244.2.2:7000
 		ip daddr 10.96.0.2 tcp dport 80 dnat ip to numgen random mod 2 map { 0 : 10.244.1.2, 1 : 10.244.2.2 }
 		ip daddr 10.96.0.3 tcp dport 80 dnat ip to jhash ip saddr mod 2 seed 1 map { 0 : 10.244.1.2, 1 : 10.244.2.2 }
-		ip daddr 10.96.0.4 tcp dport 80 dnat ip to numgen random mod 8 map { 0-3 : 10.244.1.2, 4-7 : 10.244.2.2 }
+		ip daddr 10.96.0.4 tcp dport 80 dnat ip to numgen inc mod 8 map { 0-3 : 10.244.1.2, 4-7 : 10.244.2.2 }
 		ip daddr 203.0.113.1 tcp dport 80 dnat ip to 10.244.2.2:8080
 		ip6 daddr fd00:10:96::1 tcp dport 80 dnat ip6 to [fd00:10:244:2::2]:8080
 		ip6 daddr fd00:10:96::1 udp dport 53 dnat ip6 to [fd00:10:244:1::2]:1053

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/plumbline/plumbline/dataplane/plan"
@@ -68,6 +71,9 @@ func (n *Net) note(got *Row, r Row, a answer, first bool) error {
 		action = "" // it arrived where it was sent to
 	}
 	if !first && action != got.Action {
+		if action == plan.Drop {
+			return fmt.Errorf("first %q, then %q (%s; conntrack of the node: %s)", got.Action, action, a.kernel, n.lost())
+		}
 		return fmt.Errorf("first %q, then %q", got.Action, action)
 	}
 	got.Action = action
@@ -84,6 +90,35 @@ func (n *Net) note(got *Row, r Row, a answer, first bool) error {
 		}
 	}
 	return nil
+}
+
+// lost is what the node's conntrack says of packets it could not take, in all
+// processors, since there is the node.
+func (n *Net) lost() string {
+	var text []byte
+	err := n.Node.Do(func() (err error) {
+		text, err = os.ReadFile("/proc/thread-self/net/stat/nf_conntrack")
+		return err
+	})
+	if err != nil {
+		return err.Error()
+	}
+	sums := map[string]uint64{}
+	var names []string
+	for line := range strings.Lines(string(text)) {
+		if names == nil {
+			names = strings.Fields(line)
+			continue
+		}
+		for i, field := range strings.Fields(line) {
+			count, err := strconv.ParseUint(field, 16, 64)
+			if err != nil || i >= len(names) {
+				return "unknown: " + line
+			}
+			sums[names[i]] += count
+		}
+	}
+	return fmt.Sprintf("insert_failed %d, drop %d, early_drop %d", sums["insert_failed"], sums["drop"], sums["early_drop"])
 }
 
 // dest tells whether the source was replaced. From the node itself that cannot

@@ -6,12 +6,14 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // SCTP is spoken by hand over raw sockets, so that it needs no SCTP in the kernel,
@@ -59,21 +61,14 @@ func (i *inits) note(tag uint32, a answer) {
 }
 
 // answer is a server's work.
-func (i *inits) answer(conn net.PacketConn, at netip.AddrPort) {
-	buf := make([]byte, 256)
-	for {
-		k, from, err := conn.ReadFrom(buf)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil || k < sctpHeader+initChunk || buf[sctpHeader] != chunkInit || binary.BigEndian.Uint16(buf[2:]) != at.Port() {
-			continue
-		}
-		client, _ := netip.ParseAddr(from.String())
-		tag := binary.BigEndian.Uint32(buf[sctpHeader+4:])
-		i.note(tag, answer{reachedServer, at, client})
-		_, _ = conn.WriteTo(sctpPacket(chunkInitAck, at.Port(), binary.BigEndian.Uint16(buf), tag), from)
+func (i *inits) answer(packet []byte, from net.Addr, at netip.AddrPort) []byte {
+	if len(packet) < sctpHeader+initChunk || packet[sctpHeader] != chunkInit || binary.BigEndian.Uint16(packet[2:]) != at.Port() {
+		return nil
 	}
+	client, _ := netip.ParseAddr(from.String())
+	tag := binary.BigEndian.Uint32(packet[sctpHeader+4:])
+	i.note(tag, answer{action: reachedServer, server: at, client: client})
+	return sctpPacket(chunkInitAck, at.Port(), binary.BigEndian.Uint16(packet), tag)
 }
 
 // sctpPacket is one with an INIT or INIT ACK; the tag is the client's.
@@ -97,13 +92,16 @@ func sctpPacket(chunk byte, from, to uint16, tag uint32) []byte {
 }
 
 // sctp sends one INIT and awaits both its arrival and what comes back.
-func (n *Net) sctp(ctx context.Context, conn *net.IPConn, from uint16, to netip.AddrPort) (answer, error) {
+func (n *Net) sctp(ctx context.Context, f *flight, conn *net.IPConn, from uint16, to netip.AddrPort) (answer, error) {
 	tag := rand.Uint32() | 1
 	arrived := n.inits.expect(tag)
+	f.arrived.Store(&arrived)
 	defer n.inits.forget(tag)
 	if _, err := conn.Write(sctpPacket(chunkInit, from, to.Port(), tag)); err != nil && !errors.Is(err, syscall.EPERM) {
 		return answer{}, err
 	}
+	f.written.Store(true)
+	f.pause()
 	buf := make([]byte, 256)
 	for {
 		k, _, err := conn.ReadFrom(buf)
@@ -114,8 +112,8 @@ func (n *Net) sctp(ctx context.Context, conn *net.IPConn, from uint16, to netip.
 			select {
 			case a := <-arrived:
 				return a, nil
-			case <-ctx.Done():
-				return answer{}, context.Cause(ctx)
+			case <-time.After(broken):
+				return answer{}, fmt.Errorf("answered, but no server noted the INIT")
 			}
 		}
 	}

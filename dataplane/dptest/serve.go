@@ -3,14 +3,17 @@
 package dptest
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
 )
@@ -94,12 +97,18 @@ func (s *Servers) listen(n *Net, p objects.Protocol, at netip.AddrPort) error {
 		return err
 	}
 	s.closers = append(s.closers, conn)
+	raw, err := conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return err
+	}
+	w := &packetServer{conn: conn, raw: raw, at: at, answer: n.answerTo}
+	if p == objects.SCTP {
+		w.answer = n.inits.answer
+	}
+	n.serving.Store(w, nil)
 	s.serving.Go(func() {
-		if p == objects.SCTP {
-			n.inits.answer(conn, at)
-			return
-		}
-		n.answerPackets(conn, at)
+		defer n.serving.Delete(w)
+		w.run()
 	})
 	return nil
 }
@@ -115,18 +124,61 @@ func answerConnections(ln net.Listener, at netip.AddrPort) {
 	}
 }
 
-func (n *Net) answerPackets(conn net.PacketConn, at netip.AddrPort) {
-	buf := make([]byte, 64)
-	for {
-		_, from, err := conn.ReadFrom(buf)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err == nil {
-			time.Sleep(n.think)
-			_, _ = conn.WriteTo(fmt.Appendf(nil, "%s %s", at, from), from)
-		}
+// packetServer answers packets, each with its queue locked from before it leaves
+// the queue until its answer is sent: who holds the lock and sees nothing in the
+// queue knows that all has been answered.
+type packetServer struct {
+	conn   net.PacketConn
+	raw    syscall.RawConn
+	at     netip.AddrPort
+	answer func(packet []byte, from net.Addr, at netip.AddrPort) []byte // nil: none
+	queue  sync.Mutex
+}
+
+func (w *packetServer) run() {
+	for w.raw.Read(waiting) == nil {
+		w.next()
 	}
+}
+
+// waiting is for RawConn. What poll tells of has a good checksum (udp_poll), so
+// that reading it will not wait.
+func waiting(fd uintptr) bool { return ready(int(fd), unix.POLLIN) }
+
+func (w *packetServer) next() {
+	w.queue.Lock()
+	defer w.queue.Unlock()
+	buf := make([]byte, 256)
+	k, from, err := w.conn.ReadFrom(buf)
+	if err != nil {
+		return
+	}
+	if out := w.answer(buf[:k], from, w.at); out != nil {
+		_, _ = w.conn.WriteTo(out, from)
+	}
+}
+
+// idle tells whether all that has arrived is answered; a closed server is.
+func (w *packetServer) idle() bool {
+	w.queue.Lock()
+	defer w.queue.Unlock()
+	busy := false
+	_ = w.raw.Control(func(fd uintptr) { busy = waiting(fd) })
+	return !busy
+}
+
+// idle waits until every server of packets has answered what had arrived.
+func (n *Net) idle(ctx context.Context) (err error) {
+	n.serving.Range(func(w, _ any) bool {
+		err = await(ctx, "a server has not answered", w.(*packetServer).idle)
+		return err == nil
+	})
+	return err
+}
+
+func (n *Net) answerTo(_ []byte, from net.Addr, at netip.AddrPort) []byte {
+	time.Sleep(n.think)
+	return fmt.Appendf(nil, "%s %s", at, from)
 }
 
 func parseAnswer(text string) (answer, error) {
@@ -136,5 +188,5 @@ func parseAnswer(text string) (answer, error) {
 	if !ok || err != nil || err2 != nil {
 		return answer{}, fmt.Errorf("answer %q is not a server's", text)
 	}
-	return answer{reachedServer, at, from.Addr().Unmap()}, nil
+	return answer{action: reachedServer, server: at, client: from.Addr().Unmap()}, nil
 }

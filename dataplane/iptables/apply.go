@@ -109,7 +109,7 @@ func (t *Target) prepare(ctx context.Context) error {
 		return err
 	}
 	if len(tool.families) == 1 {
-		t.log.Warn("this kernel has no IPv6: its frontends are left out")
+		t.log.Warn("the network namespace has no IPv6: its frontends are refused")
 	}
 	t.tool = tool
 	return nil
@@ -127,6 +127,9 @@ func (t *Target) takeOver(ctx context.Context, p *plan.Plan, refused map[plan.Ke
 	index := plan.Index(p)
 	t.member = map[plan.Key]plan.Key{}
 	t.node = p.Node
+	for k := range index {
+		t.refuseIPv6(k, refused)
+	}
 	var sums [2]uint64
 	for _, v6 := range t.tool.families {
 		have, err := t.tool.read(within(ctx), v6)
@@ -148,6 +151,13 @@ func (t *Target) takeOver(ctx context.Context, p *plan.Plan, refused map[plan.Ke
 	return nil
 }
 
+// refuseIPv6 refuses a frontend of IPv6 where there is none.
+func (t *Target) refuseIPv6(k plan.Key, refused map[plan.Key]error) {
+	if k.IPv6 && !slices.Contains(t.tool.families, true) {
+		refused[k] = fmt.Errorf("the network namespace has no IPv6: %w", errors.ErrUnsupported)
+	}
+}
+
 func (t *Target) note(group plan.Key, fs []plan.Frontend) {
 	for _, f := range fs {
 		t.member[f.Key] = group
@@ -159,6 +169,9 @@ func (t *Target) change(ctx context.Context, d plan.Changes, refused map[plan.Ke
 	node := t.node
 	if d.Node != nil {
 		node = *d.Node
+	}
+	for _, f := range d.Set {
+		t.refuseIPv6(f.Key, refused)
 	}
 	var sums [2]uint64
 	for _, v6 := range t.tool.families {

@@ -102,9 +102,10 @@
 // PLUMB-SERVICES rule by rule, then through its Service's endpoints; one that goes to
 // no Service also through PLUMB-UNCLAIMED. The nftables backend has none of this.
 //
-// The lock /run/xtables.lock is taken by iptables-legacy-restore, which waits five
-// seconds for it: ErrLocked, nothing changed, try again. The nft flavour has no
-// lock, nor need of one: the kernel tells it when somebody came between.
+// iptables-legacy-restore takes the lock /run/xtables.lock for each section, and
+// waits five seconds for it: ErrLocked, the section under way changed nothing, those
+// before it are in, and the next Apply reads back what is there. The nft flavour has
+// no lock, nor need of one: the kernel tells it when somebody came between.
 //
 // Connections that conntrack remembers keep their endpoint; ending them is not part
 // of this package. Refusals by ICMP are rate limited by the kernel (icmp_ratelimit).

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/netip"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/dptest"
 	"github.com/plumbline/plumbline/dataplane/objects"
@@ -399,5 +401,48 @@ func TestPollReadsWhatChanged(t *testing.T) {
 	}
 	if again := target.look(t.Context(), clean, func() { lost++ }); again != nil || lost != 1 {
 		t.Errorf("after a flush: clean %v, lost %d times", again, lost)
+	}
+}
+
+// Without IPv6 its frontends are refused by name, at a start and later, and those
+// of IPv4 are served.
+func TestNoIPv6(t *testing.T) {
+	need.Root(t)
+	need.Program(t, "iptables-nft-restore")
+	ns := netns.ForTest(t, "node")
+	target := New(Config{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), NetNS: ns.FD(), Flavour: NFT})
+	target.tool = &tool{flavour: NFT, netns: ns.FD(), families: []bool{false}}
+	both := func(i int) *plan.Plan {
+		four, six := frontend(i, 1), frontend(i, 1)
+		six.Key.IPv6, six.Key.Addr = true, netip.AddrFrom16([16]byte{0xfd, 15: byte(i)})
+		six.Outside.Endpoints = []plan.Endpoint{{Addr: netip.MustParseAddr("fd01::1"), Port: 8080}}
+		return &plan.Plan{Services: map[objects.Name]plan.Service{{Name: "web"}: {Frontends: []plan.Frontend{four, six}}}}
+	}
+	var old *plan.Plan
+	for i := range 2 {
+		p := both(i + 1)
+		var refused *plan.Refused
+		if err := target.Apply(t.Context(), old, p); !errors.As(err, &refused) {
+			t.Fatalf("applied with %v", err)
+		}
+		for k := range plan.Index(p) {
+			if why := refused.Frontends[k]; errors.Is(why, errors.ErrUnsupported) != k.IPv6 || (why != nil) != k.IPv6 {
+				t.Errorf("%s: refused for %v", k, why)
+			}
+		}
+		want := strings.Join(whole(p, false).lines(false), "")
+		if got, err := target.tool.read(exec.Command, false); err != nil || strings.Join(got.lines(false), "") != want {
+			t.Errorf("kernel has %v %v", got, err)
+		}
+		old = p
+	}
+}
+
+// A table that cannot be opened is for want of NET_RAW only where that is wanting.
+func TestExplain(t *testing.T) {
+	const said = "iptables-restore: unable to initialize table 'filter'"
+	err := explain(&ExecError{Stderr: said})
+	if asks := strings.Contains(err.Error(), "NET_RAW"); asks == bequeaths(unix.CAP_NET_RAW) {
+		t.Errorf("with the right to NET_RAW %t: %v", !asks, err)
 	}
 }

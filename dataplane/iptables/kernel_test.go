@@ -536,7 +536,7 @@ func TestCapabilities(t *testing.T) {
 				t.Errorf("with NET_ADMIN: %v", err)
 			}
 		case iptables.Legacy:
-			if err == nil || !strings.Contains(err.Error(), "NET_RAW") {
+			if err == nil || !strings.Contains(err.Error(), "without the right to (NET_ADMIN; legacy needs NET_RAW") {
 				t.Errorf("with NET_ADMIN alone: %v, want an error that asks for NET_RAW", err)
 			}
 			if err := apply(unix.CAP_NET_ADMIN, unix.CAP_NET_RAW); err != nil {

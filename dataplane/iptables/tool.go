@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/plumbline/plumbline/fixtures/netns"
 )
 
@@ -27,8 +29,9 @@ const (
 // lockWait is how long the xtables lock of others is waited for.
 const lockWait = 5 * time.Second
 
-// ErrLocked: another program held /run/xtables.lock all the time. Nothing was
-// changed; the next Apply may find it free.
+// ErrLocked: another program held /run/xtables.lock all the time. The lock is
+// taken for each table's section of a script: the section under way changed
+// nothing, sections before it are in. The next Apply may find it free.
 var ErrLocked = errors.New("the xtables lock is held by another program")
 
 // ExecError is a program that ended badly.
@@ -177,12 +180,23 @@ func explain(e *ExecError) error {
 		return fmt.Errorf("%w: %w", ErrLocked, e)
 	case strings.Contains(e.Stderr, "lock file"):
 		return fmt.Errorf("take the xtables lock (its folder, /run, must exist and be writable): %w", e)
-	case strings.Contains(e.Stderr, "unable to initialize table"):
-		return fmt.Errorf("open a table (legacy needs the kernel's ip_tables and the right to NET_RAW): %w", e)
-	case strings.Contains(e.Stderr, "Permission denied"), strings.Contains(e.Stderr, "you must be root"):
+	case strings.Contains(e.Stderr, "unable to initialize table") && bequeaths(unix.CAP_NET_RAW):
+		return fmt.Errorf("open a table (legacy needs the kernel's ip_tables): %w", e)
+	case strings.Contains(e.Stderr, "unable to initialize table"),
+		strings.Contains(e.Stderr, "Permission denied"), strings.Contains(e.Stderr, "you must be root"):
 		return fmt.Errorf("use iptables without the right to (NET_ADMIN; legacy needs NET_RAW as well): %w", e)
 	}
 	return e
+}
+
+// bequeaths tells whether programs that we start get a capability: root's get
+// those of the bounding set, anybody else's the ambient ones (capabilities(7)).
+func bequeaths(capability uintptr) bool {
+	has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, capability, 0, 0, 0)
+	if os.Geteuid() != 0 {
+		has, err = unix.PrctlRetInt(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_IS_SET, capability, 0, 0)
+	}
+	return err == nil && has == 1
 }
 
 // excerpt is the first few lines of what a program said, without its advice.

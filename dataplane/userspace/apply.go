@@ -26,7 +26,8 @@ type Config struct {
 	// StateDir is where a process notes what it would lose, for its successor to
 	// tell: a directory that outlives it, such as /run/plumbline. Empty: nowhere.
 	StateDir string
-	// Drain is how long Close leaves connections to end by themselves.
+	// Drain is how long Close leaves connections to end by themselves. 0: no time,
+	// they are cut at once.
 	Drain time.Duration
 	// UDPUnreplied and UDPReplied are how long an idle flow is remembered, before
 	// and after its first answer. 0: 30 s and 120 s, as conntrack does.
@@ -103,9 +104,9 @@ func (t *Target) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	tcp, udp, err := inherit(t.cfg.StateDir)
-	if err != nil {
-		return err
+	tcp, udp, damaged := inherit(t.cfg.StateDir)
+	for _, err := range damaged {
+		t.log.Warn("what ended with a previous process is not known in full", "err", err)
 	}
 	if tcp+udp > 0 {
 		t.log.Warn("connections of the previous process ended with it", "tcp", tcp, "udp", udp)

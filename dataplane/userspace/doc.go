@@ -43,12 +43,14 @@
 //
 // # What it cannot keep
 //
-//   - Connections end with the process: by a reset on Close (once Config.Drain is
-//     over), by an end that looks like any other when the process is killed. The
+//   - Connections end with the process: by a reset on Close, by an end that looks like any other when the process is killed. The
 //     rules stay, and new connections wait: their SYN is dropped until the next
 //     process listens. With Config.StateDir that process tells how many
 //     connections and flows ended with the one before, if that could not. Those
 //     the kernel had accepted and the process had not yet are not counted.
+//   - Close leaves connections time to end (Config.Drain) only where the embedding
+//     program asks for it, as it may for other UDP times; by default, and in
+//     plumb-proxy, there is none.
 //   - A client is accepted before its endpoint is. If that refuses, or does not
 //     answer in 31 s, the client is reset; a UDP client learns nothing. A plan that
 //     changes between a client's SYN and its acceptance may also reset it

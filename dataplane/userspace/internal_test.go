@@ -2,10 +2,12 @@ package userspace
 
 import (
 	"errors"
+	"log/slog"
 	"math"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +16,8 @@ import (
 
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
+	"github.com/plumbline/plumbline/fixtures/need"
+	"github.com/plumbline/plumbline/fixtures/netns"
 )
 
 func destinations(n int) []plan.Destination {
@@ -87,7 +91,7 @@ func TestJournal(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	expect := func(wantTCP, wantUDP int64, when string) {
 		t.Helper()
-		if tcp, udp, err := inherit(dir); tcp != wantTCP || udp != wantUDP || err != nil {
+		if tcp, udp, err := inherit(dir); tcp != wantTCP || udp != wantUDP || len(err) > 0 {
 			t.Errorf("%s: %d and %d lost, want %d and %d: %v", when, tcp, udp, wantTCP, wantUDP, err)
 		}
 	}
@@ -117,6 +121,85 @@ func TestJournal(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left: %v %v", left, err)
 	}
+}
+
+// Damaged journals are told by name and hold up neither the others nor a start.
+// What is not one, and what never became one, is removed.
+func TestDamagedJournals(t *testing.T) {
+	dir := t.TempDir()
+	whole := make([]byte, journalSize)
+	counter(whole[:8]).Store(4)
+	for name, text := range map[string][]byte{
+		"userspace-1": []byte("short"), "userspace-3": whole, "userspace-4": {},
+		unbornPrefix + "1": nil, "other": nil,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "userspace-2"), 0o700); err != nil { // cannot be read
+		t.Fatal(err)
+	}
+	alive, err := os.Create(filepath.Join(dir, unbornPrefix+"2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alive.Close()
+	if err := unix.Flock(int(alive.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		tcp     int64
+		damaged []string
+	}{{4, []string{"userspace-1", "userspace-2", "userspace-4"}}, {0, []string{"userspace-2"}}} {
+		tcp, udp, damaged := inherit(dir)
+		if tcp != want.tcp || udp != 0 || len(damaged) != len(want.damaged) {
+			t.Fatalf("%d and %d lost, %v", tcp, udp, damaged)
+		}
+		for i, name := range want.damaged {
+			if !strings.Contains(damaged[i].Error(), filepath.Join(dir, name)) {
+				t.Errorf("%s does not name %s", damaged[i], name)
+			}
+		}
+	}
+	var left []string
+	files, err := os.ReadDir(dir)
+	for _, f := range files {
+		left = append(left, f.Name())
+	}
+	if diff := cmp.Diff([]string{"other", unbornPrefix + "2", "userspace-2"}, left); diff != "" || err != nil {
+		t.Errorf("left (-want +got): %v\n%s", err, diff)
+	}
+}
+
+// A flow that is refused while the proxy ends does not begin again: nobody would
+// end it.
+func TestNoFlowBeginsAfterTheEnd(t *testing.T) {
+	need.Root(t)
+	p, err := newProxy(New(Config{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}).cfg, &counters{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.journal, err = openJournal(""); err != nil {
+		t.Fatal(err)
+	}
+	if p.space, err = enter(netns.ForTest(t, "node").FD()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.space.Close)
+	here := netip.MustParseAddr("127.0.0.1")
+	key := flowKey{client: netip.AddrPortFrom(here, 5000), at: netip.MustParseAddrPort("127.0.0.2:53")}
+	to := plan.Route{Action: plan.Forward, Endpoints: []plan.Endpoint{{Addr: here, Port: 5353}}}
+	p.index.update(nil, []plan.Frontend{{Key: plan.Key{Addr: key.at.Addr(), Protocol: objects.UDP, Port: 53}, Outside: to}}, nil)
+	p.datagram(key, nil)
+	if n := p.closeFlows(); n != 1 {
+		t.Fatalf("%d flows closed, want 1", n)
+	}
+	p.datagram(key, nil)
+	if got := p.stats.read(); got.Begun != 1 || got.Flows != 0 || got.Turned != 1 {
+		t.Errorf("after the end: %+v", got)
+	}
+	p.closeFlows()
 }
 
 func TestDeltaCancels(t *testing.T) {

@@ -3,6 +3,7 @@ package userspace
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ type journal struct {
 
 const (
 	journalPrefix = "userspace-"
+	unbornPrefix  = "plumbline-new-" // of a journal that is not locked yet
 	journalSize   = 16
 )
 
@@ -35,7 +37,7 @@ func openJournal(dir string) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	f, err := os.CreateTemp(dir, ".new-*") // not seen by inherit before it is locked
+	f, err := os.CreateTemp(dir, unbornPrefix+"*") // not counted by inherit before it is locked
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
@@ -64,51 +66,87 @@ func (j *journal) begin(dir string) error {
 }
 
 func (j *journal) path(dir string) string {
-	return filepath.Join(dir, journalPrefix+strings.TrimPrefix(filepath.Base(j.file.Name()), ".new-"))
+	return filepath.Join(dir, journalPrefix+strings.TrimPrefix(filepath.Base(j.file.Name()), unbornPrefix))
 }
 
 // counter is a number in mapped memory, which begins at a page.
 func counter(mem []byte) *atomic.Int64 { return (*atomic.Int64)(unsafe.Pointer(&mem[0])) }
 
-// inherit adds up and removes the journals of processes that died.
-func inherit(dir string) (tcp, udp int64, err error) {
+// inherit adds up and removes the journals of processes that died, and removes
+// those that never began. What is damaged is told and holds nothing up; what is
+// too short to be a journal is removed. A process that begins its journal at this
+// very moment may lose it, and then fails to.
+func inherit(dir string) (tcp, udp int64, damaged []error) {
 	if dir == "" {
 		return 0, 0, nil
 	}
-	paths, err := filepath.Glob(filepath.Join(dir, journalPrefix+"*"))
-	if err != nil {
-		return 0, 0, fmt.Errorf("find journals: %w", err)
+	files, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		damaged = append(damaged, fmt.Errorf("find journals: %w", err))
 	}
-	for _, path := range paths {
-		a, b, e := bequest(path)
-		tcp, udp, err = tcp+a, udp+b, errors.Join(err, e)
+	for _, f := range files {
+		path := filepath.Join(dir, f.Name())
+		var a, b int64
+		var err error
+		switch {
+		case strings.HasPrefix(f.Name(), journalPrefix):
+			a, b, err = bequest(path)
+		case strings.HasPrefix(f.Name(), unbornPrefix):
+			_, err = claim(path, func(*os.File) error { return nil })
+		}
+		tcp, udp = tcp+a, udp+b
+		if err != nil {
+			damaged = append(damaged, err)
+		}
 	}
-	return tcp, udp, err
+	return tcp, udp, damaged
 }
 
+// bequest is what a journal counted. Both are 0 if its process lives.
 func bequest(path string) (tcp, udp int64, err error) {
+	mem := make([]byte, journalSize)
+	var short error
+	ours, err := claim(path, func(f *os.File) error {
+		_, err := f.ReadAt(mem, 0)
+		if errors.Is(err, io.EOF) {
+			short, err = fmt.Errorf("read journal %s: it is too short", path), nil
+		}
+		return err
+	})
+	if !ours || err != nil || short != nil {
+		return 0, 0, errors.Join(err, short)
+	}
+	return counter(mem[:8]).Load(), counter(mem[8:]).Load(), nil
+}
+
+// claim reads and removes the file of a process that died; ours is false if it
+// lives, or another took the file.
+func claim(path string, read func(*os.File) error) (ours bool, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, 0, nil
+		return false, nil
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("read journal: %w", err)
+		return false, fmt.Errorf("open journal: %w", err)
 	}
 	defer f.Close()
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return 0, 0, nil // its process lives
+			return false, nil // its process lives
 		}
-		return 0, 0, fmt.Errorf("lock journal %s: %w", path, err)
+		return false, fmt.Errorf("lock journal %s: %w", path, err)
 	}
-	mem := make([]byte, journalSize)
-	if _, err := f.ReadAt(mem, 0); err != nil {
-		return 0, 0, fmt.Errorf("read journal %s: %w", path, err)
+	if err := read(f); err != nil {
+		return false, fmt.Errorf("read journal %s: %w", path, err)
 	}
-	if err := os.Remove(path); err != nil {
-		return 0, 0, fmt.Errorf("remove journal: %w", err)
+	err = os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil // another was faster
 	}
-	return counter(mem[:8]).Load(), counter(mem[8:]).Load(), nil
+	if err != nil {
+		return false, fmt.Errorf("remove journal: %w", err)
+	}
+	return true, nil
 }
 
 // Close ends the journal of a process that knows what it has lost. The counters

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +30,7 @@ type order struct {
 	YAML     string
 	StateDir string
 	Caps     []uint // if any, all that it has
+	Drain    time.Duration
 }
 
 const orderVariable = "USERSPACE_TEST_ORDER"
@@ -56,7 +58,7 @@ func proxyMain(text string) int {
 			return 1
 		}
 	}
-	target := userspace.New(userspace.Config{Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), StateDir: o.StateDir})
+	target := userspace.New(userspace.Config{Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), StateDir: o.StateDir, Drain: o.Drain})
 	if err := target.Apply(ctx, nil, planOf(fataler{}, o.YAML)); err != nil {
 		fmt.Println(err)
 		return 1
@@ -159,6 +161,7 @@ func TestKilled(t *testing.T) {
 	w.listen(t, dptest.PodA, "10.244.1.2:8080", echo)
 	w.answer(t, dptest.PodA, "10.244.1.2:5353")
 	o := order{YAML: services + slice("web", 8080, "TCP", readyA) + slice("dns", 5353, "UDP", readyA), StateDir: t.TempDir()}
+	o.Drain = 20 * time.Second // the last connection that is closed may be on its way out
 	p := spawn(t, w.Net, o)
 	for round := range 5 {
 		open := 3 + round

@@ -20,6 +20,7 @@ import (
 type flows struct {
 	mu     sync.Mutex
 	all    map[flowKey]*flow       // guarded by mu
+	closed bool                    // guarded by mu; no flow may begin any more
 	warned map[netip.AddrPort]bool // guarded by mu; frontends with an address that is taken
 }
 
@@ -103,6 +104,9 @@ func (p *proxy) datagram(key flowKey, payload []byte) {
 // newFlow is nil when there is nowhere to go. It is called with the flows locked,
 // so that a change of plan comes either before its choice or sees the flow.
 func (p *proxy) newFlow(key flowKey) *flow {
+	if p.flows.closed {
+		return nil
+	}
 	to, ok := p.route(key.packet())
 	if !ok || !p.room.TryAcquire(perFlow) {
 		return nil
@@ -259,9 +263,11 @@ func (p *proxy) recheck(changed map[plan.Key]bool) {
 	}
 }
 
-// closeFlows ends all flows and returns how many they were.
+// closeFlows ends all flows and returns how many they were. What a refused
+// datagram of one would begin anew while it ends does not begin.
 func (p *proxy) closeFlows() int {
 	p.flows.mu.Lock()
+	p.flows.closed = true
 	n := len(p.flows.all)
 	for _, f := range p.flows.all {
 		p.endLocked(f)

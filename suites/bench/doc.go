@@ -20,20 +20,27 @@
 //	change         one endpoint of a Service replaced, one at a time: from the write
 //	               at the API to the last notification of the kernel (nftables
 //	               events) that answers it, the number of those (kernel
-//	               operations), the CPU of the process and its children
+//	               operations), the CPU of the process and its children. It is
+//	               over when the kernel has been quiet for 150 ms.
 //	switch         a Service's only endpoint replaced: from the write at the API to
 //	               the first packet that reaches the new one
 //	warm restart   SIGKILL, a switch meanwhile, and a start: from the start of the
 //	               process to the first packet that follows the switch. Connections
-//	               are opened from several addresses all along, some of them not
-//	               through the dataplane (the control), and long ones stay open.
+//	               are opened from several addresses from before the kill until the
+//	               switch is followed and Config.Connections were opened, at most
+//	               5000 a second. One of eight goes past the dataplane (the
+//	               control), one of a hundred stays open and is asked at the end.
 //
-// Any step may take Config.Limit; what has not finished then is ended and said so.
+// Whether a Service answers is asked every 2 ms, and each time for 20 ms at most.
+//
+// Any step may take Config.Limit. A cold start that has not finished then ends the
+// row. Of what is done many times, what was done by then is shown, and of how many;
+// the next step follows all the same.
 // Absolute times depend on the machine; rows of one run are what may be compared.
 // The API and the load share the machine's cores with the proxy.
 //
 // An nftables event is counted for every rule, set and element that changes,
-// whoever writes it; iptables with the nft back end shows there too. A dataplane
-// that changes no rule for a changed endpoint (userspace) shows none: its time to
-// the kernel is left empty.
+// whoever writes it; iptables with the nft back end shows there too. A legacy
+// iptables shows none, and neither does a dataplane that changes no rule for a
+// changed endpoint (userspace): the time to the kernel is left empty.
 package bench

@@ -3,12 +3,14 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/agent"
@@ -22,11 +24,14 @@ type subject struct {
 	n       int // Services
 	spec    agent.Spec
 	agent   *agent.Agent
+	logged  int64 // length of its log before it started
 	monitor *monitor
 	out     *Result
 }
 
-// errLimit: a step did not finish within the limit.
+// errLimit: what was waited for did not come within the limit. A cold start that
+// does not end is the row's end; of what is done many times, the result has those
+// that were, and says of how many.
 var errLimit = errors.New("not finished within the limit")
 
 // measure runs all steps of one row at one size. What the row cannot finish is in
@@ -65,10 +70,19 @@ func (w *world) measure(ctx context.Context, cfg Config, row Row, n int) (Result
 }
 
 func (s *subject) start() error {
+	said, err := os.Stat(filepath.Join(s.logDir(), s.spec.Name+".log"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if s.logged = 0; err == nil {
+		s.logged = said.Size()
+	}
 	a, err := agent.Start(s.w.node, s.w.dir, s.spec)
 	s.agent = a
 	return err
 }
+
+func (s *subject) logDir() string { return cmp.Or(s.spec.LogDir, s.w.dir) }
 
 // end stops the process and removes its rules.
 func (s *subject) end(ctx context.Context) error {
@@ -78,8 +92,13 @@ func (s *subject) end(ctx context.Context) error {
 	return errors.Join(s.agent.Kill(), s.w.cleanUp(ctx, s.cfg, s.row))
 }
 
-// await polls until a condition holds, or the limit or the process is over.
-func (s *subject) await(ctx context.Context, begin time.Time, cond func() (bool, error)) error {
+// pollEvery is how often a condition is looked at.
+const pollEvery = 2 * time.Millisecond
+
+// await polls until a condition holds, or the time or the process is over.
+func (s *subject) await(ctx context.Context, end time.Time, cond func() (bool, error)) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
 	for {
 		ok, err := cond()
 		if ok || err != nil {
@@ -90,9 +109,9 @@ func (s *subject) await(ctx context.Context, begin time.Time, cond func() (bool,
 			return fmt.Errorf("%s ended by itself: %w; see %s", s.row.Name, s.agent.Err(), s.agent.Log())
 		case <-ctx.Done():
 			return ctx.Err()
-		default:
+		case <-tick.C:
 		}
-		if time.Since(begin) > s.cfg.Limit {
+		if time.Now().After(end) {
 			return errLimit
 		}
 	}
@@ -112,10 +131,10 @@ func (s *subject) coldStart(ctx context.Context) error {
 	for range sample {
 		left = append(left, r.IntN(s.n))
 	}
-	err := s.await(ctx, begin, func() (bool, error) {
+	err := s.await(ctx, begin.Add(s.cfg.Limit), func() (bool, error) {
 		return len(left) == 0, s.w.client.Do(func() error {
 			for len(left) > 0 {
-				if _, _, err := knock(source(0), netip.AddrPortFrom(vip(left[0]), servicePort)); err != nil {
+				if _, _, err := knock(source(0), netip.AddrPortFrom(vip(left[0]), servicePort), glance); err != nil {
 					return nil //nolint:nilerr // not there yet
 				}
 				left = left[1:]
@@ -128,8 +147,11 @@ func (s *subject) coldStart(ctx context.Context) error {
 	}
 	s.out.Cold = time.Since(begin)
 	use, err := s.agent.Usage()
+	if err != nil {
+		return err
+	}
 	s.out.ColdCPU = use.CPU
-	s.out.ColdApply = s.firstApply(ctx)
+	s.out.ColdApply, err = s.firstApply(ctx)
 	return err
 }
 
@@ -142,19 +164,19 @@ func (s *subject) firstPackets(context.Context) error {
 	err := s.w.client.Do(func() error {
 		for k := range packets {
 			i := 1 + r.IntN(s.n-1)
-			_, took, err := knock(source(k), netip.AddrPortFrom(vip(i), servicePort))
+			_, took, err := knock(source(k), netip.AddrPortFrom(vip(i), servicePort), patience)
 			if err != nil {
 				return fmt.Errorf("service %d: %w", i, err)
 			}
 			through = append(through, took)
-			if _, took, err = knock(source(k), netip.AddrPortFrom(pod(i, 1, 0), podPort)); err != nil {
+			if _, took, err = knock(source(k), netip.AddrPortFrom(pod(i, 1, 0), podPort), patience); err != nil {
 				return fmt.Errorf("direct: %w", err)
 			}
 			direct = append(direct, took)
 		}
 		return nil
 	})
-	s.out.FirstPacket, s.out.Direct = spread(through), spread(direct)
+	s.out.FirstPacket, s.out.Direct = spread(through, packets), spread(direct, packets)
 	return err
 }
 
@@ -178,22 +200,22 @@ func (s *subject) changes(ctx context.Context) error {
 		if !s.row.Kernel {
 			continue // it changes no rule; switches measure it
 		}
-		got := s.monitor.settle(at.Add(s.cfg.Limit))
-		if got.commits == 0 {
-			return errLimit
-		}
+		got := s.monitor.settle(begin.Add(s.cfg.Limit))
 		if got.overrun {
 			return errors.New("the kernel's notifications overran the buffer")
 		}
-		took, ops, commits = append(took, got.first.Sub(at)), append(ops, got.ops), append(commits, got.commits)
+		if got.commits == 0 {
+			break // the limit
+		}
+		took, ops, commits = append(took, got.last.Sub(at)), append(ops, got.ops), append(commits, got.commits)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
 	after, err := s.agent.Usage()
-	s.out.Change, s.out.Ops, s.out.Commits = spread(took), median(ops), median(commits)
-	if n := max(len(took), 1); s.row.Kernel {
-		s.out.ChangeCPU = (after.CPU - before.CPU) / time.Duration(n)
+	if s.row.Kernel {
+		s.out.Change, s.out.Ops, s.out.Commits = spread(took, s.cfg.Changes), median(ops), median(commits)
+		s.out.ChangeCPU = (after.CPU - before.CPU) / time.Duration(max(len(took), 1))
 	}
 	s.out.RSS, s.out.Peak = after.RSS, after.Peak
 	return err
@@ -206,12 +228,15 @@ func (s *subject) switches(ctx context.Context) error {
 	begin := time.Now()
 	for k := 0; k < s.cfg.Switches && time.Since(begin) < s.cfg.Limit; k++ {
 		d, err := s.switchOver(ctx)
+		if errors.Is(err, errLimit) {
+			break
+		}
 		if err != nil {
 			return err
 		}
 		took = append(took, d)
 	}
-	s.out.Switch = spread(took)
+	s.out.Switch = spread(took, s.cfg.Switches)
 	return nil
 }
 
@@ -226,9 +251,9 @@ func (s *subject) switchOver(ctx context.Context) (time.Duration, error) {
 // follows waits until packets to the switched Service reach its endpoint.
 func (s *subject) follows(ctx context.Context, begin time.Time) (time.Duration, error) {
 	want := pod(switched, 0, s.w.generation[switched])
-	err := s.await(ctx, begin, func() (there bool, err error) {
+	err := s.await(ctx, begin.Add(s.cfg.Limit), func() (there bool, err error) {
 		err = s.w.client.Do(func() error {
-			at, _, err := knock(source(0), netip.AddrPortFrom(vip(switched), servicePort))
+			at, _, err := knock(source(0), netip.AddrPortFrom(vip(switched), servicePort), glance)
 			there = err == nil && at == want
 			return nil
 		})
@@ -237,41 +262,54 @@ func (s *subject) follows(ctx context.Context, begin time.Time) (time.Duration, 
 	return time.Since(begin), err
 }
 
-// warmRestart kills the process and starts it again, under load.
+// warmRestart kills the process and starts it again, under load, several times.
 func (s *subject) warmRestart(ctx context.Context) error {
 	var took []time.Duration
-	var total Load
 	share := s.cfg.Connections / max(s.cfg.Restarts, 1)
-	for range s.cfg.Restarts {
-		l := s.w.load(ctx, s.n, share)
-		d, err := s.restart(ctx)
-		if err != nil {
-			l.cancel()
+	begin := time.Now()
+	for k := 0; k < s.cfg.Restarts && time.Since(begin) < s.cfg.Limit; k++ {
+		d, got, err := s.restartUnderLoad(ctx, share)
+		s.out.Load = s.out.Load.plus(got)
+		if errors.Is(err, errLimit) {
+			break
 		}
-		got, failed := l.wait()
-		if err := errors.Join(err, failed); err != nil {
+		if err != nil {
 			return err
 		}
 		took = append(took, d)
-		total = total.plus(got)
 	}
-	s.out.Warm, s.out.Load = spread(took), total
-	s.out.WarmApply = s.firstApply(ctx)
-	return nil
+	s.out.Warm = spread(took, s.cfg.Restarts)
+	if len(took) < s.cfg.Restarts || len(took) == 0 {
+		return nil
+	}
+	var err error
+	s.out.WarmApply, err = s.firstApply(ctx)
+	return err
 }
 
-func (s *subject) restart(ctx context.Context) (time.Duration, error) {
+// restartUnderLoad restarts once at least a quarter of n connections were opened,
+// and has more opened until n were and the new process follows.
+func (s *subject) restartUnderLoad(ctx context.Context, n int) (time.Duration, Load, error) {
+	l := s.w.load(ctx, s.n, n, s.cfg.Limit)
+	l.reach(int64(n) / 4)
+	d, err := s.restart(ctx, l)
+	got, failed := l.wait(err != nil)
+	if failed != nil {
+		return d, got, fmt.Errorf("open connections: %w", failed)
+	}
+	return d, got, err
+}
+
+func (s *subject) restart(ctx context.Context, l *load) (time.Duration, error) {
 	if err := s.agent.Kill(); err != nil {
 		return 0, err
 	}
 	if err := s.w.api.Apply(s.w.next(switched)); err != nil {
 		return 0, err
 	}
-	if err := os.Truncate(s.agent.Log(), 0); err != nil {
-		return 0, err
-	}
 	if err := s.start(); err != nil {
 		return 0, err
 	}
+	defer l.taking()()
 	return s.follows(ctx, s.agent.Started())
 }

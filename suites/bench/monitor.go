@@ -23,19 +23,15 @@ type monitor struct {
 	mu      sync.Mutex
 	ops     int       // guarded by mu; rules, sets, elements … since reset
 	commits int       // guarded by mu; transactions since reset
-	first   time.Time // guarded by mu; the first commit since reset
 	last    time.Time // guarded by mu; the last notification
 	overrun bool      // guarded by mu; the kernel had more to say than room
 }
-
-// groupNFTables is NFNLGRP_NFTABLES of linux/netfilter/nfnetlink.h.
-const groupNFTables = 7
 
 // monitorBuffer holds the notifications of a whole cold start.
 const monitorBuffer = 256 << 20
 
 func newMonitor(ns *netns.NS) (*monitor, error) {
-	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: ns.FD(), Groups: 1 << (groupNFTables - 1)})
+	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: ns.FD(), Groups: 1 << (unix.NFNLGRP_NFTABLES - 1)})
 	if err != nil {
 		return nil, fmt.Errorf("watch nftables: %w", err)
 	}
@@ -67,9 +63,7 @@ func (m *monitor) run() {
 					m.ops++
 					continue
 				}
-				if m.commits++; m.commits == 1 {
-					m.first = now
-				}
+				m.commits++
 			}
 		})
 	}
@@ -87,13 +81,13 @@ func (m *monitor) note(f func()) {
 
 // reset begins a new count.
 func (m *monitor) reset() {
-	m.note(func() { m.ops, m.commits, m.first, m.last, m.overrun = 0, 0, time.Time{}, time.Time{}, false })
+	m.note(func() { m.ops, m.commits, m.last, m.overrun = 0, 0, time.Time{}, false })
 }
 
 // seen is a count.
 type seen struct {
 	ops, commits int
-	first        time.Time
+	last         time.Time // notification
 	overrun      bool
 }
 
@@ -105,13 +99,13 @@ const quiet = 150 * time.Millisecond
 func (m *monitor) settle(deadline time.Time) seen {
 	for {
 		m.mu.Lock()
-		out := seen{m.ops, m.commits, m.first, m.overrun}
+		out := seen{m.ops, m.commits, m.last, m.overrun}
 		rest := time.Until(deadline)
 		if out.commits > 0 {
 			rest = quiet - time.Since(m.last)
 		}
 		m.mu.Unlock()
-		if rest <= 0 {
+		if rest <= 0 || out.overrun {
 			return out
 		}
 		select {

@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"os/exec"
@@ -21,11 +22,12 @@ func TestKilledUnderLoad(t *testing.T) {
 	need.Root(t)
 	for _, name := range []string{"plumb-nftables", "plumb-iptables"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each has a network of its own
 			got := killed(t, name, 20)
 			if got.ControlFailed > 0 {
 				t.Fatalf("the network was not sound: %d of %d connections past the dataplane failed", got.ControlFailed, got.ControlSent)
 			}
-			if got.Failed > 0 || got.Broken > 0 || got.Sent < 1000 || got.Long == 0 {
+			if got.Failed > 0 || got.Broken > 0 || got.Sent < 20*300 || got.Long == 0 {
 				t.Errorf("%d of %d connections failed, %d of %d open ones broke; the first: %s", got.Failed, got.Sent, got.Broken, got.Long, got.First)
 			}
 			t.Logf("%d connections, %d open ones, 20 kills", got.Sent, got.Long)
@@ -70,18 +72,21 @@ func killed(t *testing.T, name string, times int) Load {
 			t.Error(err)
 		}
 	}()
+	l := w.load(ctx, services, 1, cfg.Limit)
+	if l.reach(50); l.sent.Load() < 50 {
+		t.Error("the load ended before what it is to disturb was over")
+	}
+	if _, err := l.wait(false); err != nil {
+		t.Fatal(err)
+	}
 	var total Load
 	for range times {
-		l := w.load(ctx, services, 1000)
-		_, err := s.restart(ctx)
+		_, got, err := s.restartUnderLoad(ctx, 400)
 		if err != nil {
-			l.cancel()
-			_, _ = l.wait()
 			t.Fatal(err)
 		}
-		got, err := l.wait()
-		if err != nil {
-			t.Fatal(err)
+		if got.During == 0 {
+			t.Error("no connection was opened while a new process took over")
 		}
 		total = total.plus(got)
 	}
@@ -111,9 +116,28 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+func TestFirstApply(t *testing.T) {
+	var log bytes.Buffer
+	l := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	l.Info("watching", "services", 3)
+	l.Debug("applied", "services", 1, "complete", false, "took", time.Second)
+	if d, err := firstApply(log.Bytes()); d != 0 || err != nil {
+		t.Errorf("a log without a complete Apply: %v, %v", d, err)
+	}
+	l.Debug("applied", "services", 1000, "complete", true, "took", 1500*time.Microsecond)
+	l.Debug("applied", "services", 1000, "complete", true, "took", time.Minute)
+	if d, err := firstApply(log.Bytes()); d != 1500*time.Microsecond || err != nil {
+		t.Errorf("took %v, %v in\n%s", d, err, log.String())
+	}
+	half, _, _ := strings.Cut(log.String(), ".5ms")
+	if d, err := firstApply([]byte(half)); d != 0 || err != nil {
+		t.Errorf("half a line: %v, %v", d, err)
+	}
+}
+
 func TestTables(t *testing.T) {
 	full := Result{
-		Row: "plumb-nftables", Services: 1000, Cold: 1500 * time.Millisecond, Change: Spread{N: 3, P50: 900 * time.Microsecond, P99: 4 * time.Millisecond},
+		Row: "plumb-nftables", Services: 1000, Cold: 1500 * time.Millisecond, Change: Spread{N: 3, Of: 3, P50: 900 * time.Microsecond, P99: 4 * time.Millisecond},
 		Ops: 2, RSS: 50 << 20, Peak: 60 << 20, Load: Load{Sent: 10, ControlSent: 2, Long: 1},
 	}
 	ended := Result{Row: "kube-proxy:iptables", Services: 44000, Ended: "cold start not finished after 5m0s"}
@@ -122,6 +146,17 @@ func TestTables(t *testing.T) {
 	for _, line := range []string{want, "| kube-proxy:iptables | 44000 | ended: cold start not finished after 5m0s |"} {
 		if !strings.Contains(got, line) {
 			t.Errorf("no line %q in\n%s", line, got)
+		}
+	}
+	for line := range strings.Lines(got) {
+		if n := strings.Count(line, "|"); n != len(columns)+1 {
+			t.Errorf("%d bars for %d columns: %s", n, len(columns), line)
+		}
+	}
+	cut := Markdown([]Result{{Row: "slow", Change: Spread{N: 37, Of: 200, P50: time.Second, P99: 2 * time.Second}, Switch: Spread{Of: 50}, Warm: Spread{N: 1, Of: 5, P50: time.Second}}})
+	for _, cell := range []string{"| 1 s / 2 s (ended after 37 of 200) |", "| ended after 0 of 50 |", "| 1 s (ended after 1 of 5) |"} {
+		if !strings.Contains(cut, cell) {
+			t.Errorf("no cell %q in\n%s", cell, cut)
 		}
 	}
 	stat := Benchstat([]Result{full})

@@ -14,7 +14,7 @@ import (
 type Result struct {
 	Row      string
 	Services int
-	Ended    string // the step that did not finish; what follows it is empty
+	Ended    string // how the cold start did not finish; what follows is empty
 
 	Cold      time.Duration
 	ColdCPU   time.Duration
@@ -22,7 +22,7 @@ type Result struct {
 
 	FirstPacket, Direct Spread
 
-	Change       Spread // write at the API -> commit in the kernel
+	Change       Spread // write at the API -> last notification of the kernel
 	Ops, Commits int    // of a change, median
 	ChangeCPU    time.Duration
 	RSS, Peak    int64
@@ -36,7 +36,7 @@ type Result struct {
 
 func (l Load) plus(o Load) Load {
 	return Load{
-		Sent: l.Sent + o.Sent, Failed: l.Failed + o.Failed,
+		Sent: l.Sent + o.Sent, Failed: l.Failed + o.Failed, During: l.During + o.During,
 		ControlSent: l.ControlSent + o.ControlSent, ControlFailed: l.ControlFailed + o.ControlFailed,
 		Long: l.Long + o.Long, Broken: l.Broken + o.Broken, First: cmp.Or(l.First, o.First),
 	}
@@ -49,18 +49,22 @@ func median(in []int) int {
 	return slices.Sorted(slices.Values(in))[len(in)/2]
 }
 
+var columns = []string{
+	"dataplane", "Services", "cold start", "first Apply", "first packet p50 / p99", "direct p50 / p99", "change to kernel p50 / p99",
+	"operations", "CPU of a change", "change to first packet p50 / p99", "warm restart", "warm Apply", "connections lost in restarts", "RSS (peak)",
+}
+
 // Markdown is the results as a table, a line for each row and size.
 func Markdown(results []Result) string {
 	var b strings.Builder
-	b.WriteString("| dataplane | Services | cold start | first Apply | first packet p50 / p99 | direct p50 / p99 | change to kernel p50 / p99 | operations | CPU of a change | change to first packet p50 / p99 | warm restart | warm Apply | connections lost in restarts | RSS (peak) |\n")
-	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 	for _, r := range results {
 		cells := []string{
-			r.Row, fmt.Sprint(r.Services), short(r.Cold), short(r.ColdApply), pair(r.FirstPacket), pair(r.Direct), pair(r.Change),
-			number(r.Ops), short(r.ChangeCPU), pair(r.Switch), short(r.Warm.P50), short(r.WarmApply), r.Load.String(), memory(r),
+			r.Row, fmt.Sprint(r.Services), short(r.Cold), short(r.ColdApply), r.FirstPacket.String(), r.Direct.String(), r.Change.String(),
+			number(r.Ops), short(r.ChangeCPU), r.Switch.String(), r.Warm.cell(short(r.Warm.P50)), short(r.WarmApply), r.Load.String(), memory(r),
 		}
 		if r.Ended != "" {
-			cells = append(cells[:2], "ended: "+r.Ended, short(r.ColdApply), pair(r.FirstPacket), pair(r.Direct), pair(r.Change), number(r.Ops), short(r.ChangeCPU), pair(r.Switch), short(r.Warm.P50), "", "", memory(r))
+			cells[2] = "ended: " + r.Ended
 		}
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
 	}
@@ -88,11 +92,20 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%.3g s", d.Seconds())
 }
 
-func pair(s Spread) string {
-	if s.N == 0 {
+// String is the median and the 99th percentile.
+func (s Spread) String() string { return s.cell(short(s.P50) + " / " + short(s.P99)) }
+
+// cell is text about the spread, with a word on those that are missing.
+func (s Spread) cell(text string) string {
+	switch {
+	case s.N == s.Of && s.N == 0:
 		return ""
+	case s.N == 0:
+		return fmt.Sprintf("ended after 0 of %d", s.Of)
+	case s.N < s.Of:
+		return fmt.Sprintf("%s (ended after %d of %d)", text, s.N, s.Of)
 	}
-	return short(s.P50) + " / " + short(s.P99)
+	return text
 }
 
 func number(n int) string {

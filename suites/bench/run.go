@@ -19,12 +19,12 @@ type Config struct {
 	Changes     int   // endpoints replaced, each size
 	Switches    int
 	Restarts    int
-	Connections int           // opened during all restarts of a size
+	Connections int           // opened around all restarts of a size, at least
 	Limit       time.Duration // of each step
 	PlumbProxy  string        // paths of the programs
 	KubeProxy   string        // may be empty if no row needs it
-	Dir         string        // results go here
-	Work        string        // the processes' configuration, logs and pids
+	Dir         string        // results and the processes' logs go here
+	Work        string        // the processes' configuration and pids
 	Logger      *slog.Logger
 }
 
@@ -56,6 +56,10 @@ func (c Config) Validate() error {
 // goes: what is done is not lost if it is interrupted.
 func Run(ctx context.Context, cfg Config) ([]Result, error) {
 	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	var err error
+	if cfg.Rows, err = flavoured(ctx, cfg.Rows); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {

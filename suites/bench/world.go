@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -61,8 +62,10 @@ func newWorld(ctx context.Context, dir string, log *slog.Logger) (*world, error)
 }
 
 func (w *world) open(ctx context.Context) error {
+	// Several worlds of one process have different names.
+	id := fmt.Sprintf("%d-%04x", os.Getpid(), rand.Uint32N(1<<16))
 	for name, ns := range map[string]**netns.NS{"node": &w.node, "client": &w.client, "pods": &w.pods} {
-		made, err := netns.New(fmt.Sprintf("%s%s-%d", benchPrefix, name, os.Getpid()))
+		made, err := netns.New(benchPrefix + name + "-" + id)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ package peer
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -172,11 +173,15 @@ func (f *feed) step(ctx context.Context, c *dptest.Case, s *dptest.Step) error {
 }
 
 func (f *feed) delete(fields []string) error {
-	if len(fields) != 2 {
+	if len(fields) == 0 {
 		return nil
 	}
 	kinds := map[string]api.Kind{"Service": api.Services, "EndpointSlice": api.EndpointSlices, "ServiceCIDR": api.ServiceCIDRs}
-	return f.api.Delete(kinds[fields[0]], fields[1])
+	kind, known := kinds[fields[0]]
+	if !known || len(fields) != 2 {
+		return fmt.Errorf("delete %q: want a kind and a name", strings.Join(fields, " "))
+	}
+	return f.api.Delete(kind, fields[1])
 }
 
 // decode reads API objects; the cases leave the apiVersion out.
@@ -278,7 +283,7 @@ func (f *feed) follow(ctx context.Context, vip netip.Addr, at netip.AddrPort) er
 		default:
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("kube-proxy has not taken the objects in after %v: %s %w", sentinelPatience, got.Outcome(), err)
+			return errors.Join(fmt.Errorf("kube-proxy has not taken the objects in after %v: %s", sentinelPatience, got.Outcome()), err)
 		}
 	}
 }

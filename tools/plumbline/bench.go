@@ -48,9 +48,9 @@ func benchCommand() *cobra.Command {
 	f.IntVar(&cfg.Changes, "changes", 200, "endpoints replaced one at a time, per size")
 	f.IntVar(&cfg.Switches, "switches", 50, "Services whose only endpoint is replaced, per size")
 	f.IntVar(&cfg.Restarts, "restarts", 5, "warm restarts, per size")
-	f.IntVar(&cfg.Connections, "connections", 50_000, "connections opened during the restarts of a size")
+	f.IntVar(&cfg.Connections, "connections", 200_000, "connections opened around the restarts of a size, at least")
 	f.DurationVar(&cfg.Limit, "limit", 5*time.Minute, "what takes longer is ended and reported as that, each step")
-	f.StringVar(&cfg.Dir, "results", "results/bench", "directory for tables and logs")
+	f.StringVar(&cfg.Dir, "results", "results/bench", "directory for tables and the processes' logs")
 	return cmd
 }
 

@@ -1,0 +1,185 @@
+//go:build linux
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Load is what came of many connections.
+type Load struct {
+	Sent, Failed               int // through Services
+	During                     int // of all: while a new process took over
+	ControlSent, ControlFailed int // straight to endpoints
+	Long, Broken               int // kept open, and asked again at the end
+	First                      string
+}
+
+// load opens connections to random Services until a number was sent and the caller
+// has said that what they are to disturb is over. The long ones are asked again at
+// the end.
+type load struct {
+	n      int64
+	end    time.Time // whatever was sent by then
+	stop   atomic.Bool
+	over   atomic.Bool
+	all    sync.WaitGroup
+	errs   [loadWorkers]error
+	sent   atomic.Int64
+	during int64
+
+	mu  sync.Mutex
+	out Load         // guarded by mu
+	fds []int        // guarded by mu; the long ones
+	to  []netip.Addr // guarded by mu; whom they reached
+}
+
+const (
+	loadWorkers = 4    // that open connections at a time
+	loadRate    = 5000 // connections a second of all workers, at most
+	maxLong     = 1000 // that stay open
+)
+
+func (w *world) load(ctx context.Context, services, n int, limit time.Duration) *load {
+	l := &load{n: int64(n), end: time.Now().Add(limit)}
+	for k := range loadWorkers {
+		l.all.Go(func() {
+			l.errs[k] = w.client.Do(func() error { return l.work(ctx, rand.New(rand.NewPCG(uint64(k), 7)), services) })
+		})
+	}
+	return l
+}
+
+func (l *load) work(ctx context.Context, r *rand.Rand, services int) error {
+	pace := time.NewTicker(loadWorkers * time.Second / loadRate)
+	defer pace.Stop()
+	for !l.finished() {
+		l.one(r, services, int(l.sent.Add(1)))
+		select {
+		case <-pace.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (l *load) finished() bool {
+	return l.stop.Load() || l.over.Load() && l.sent.Load() >= l.n || time.Now().After(l.end)
+}
+
+// reach waits until so many were sent, or the load has ended.
+func (l *load) reach(n int64) {
+	for tick := time.Tick(pollEvery); l.sent.Load() < n && !l.finished(); {
+		<-tick
+	}
+}
+
+// taking counts, until it is called back, what is sent while a process takes over.
+func (l *load) taking() (over func()) {
+	before := l.sent.Load()
+	return func() { l.during = l.sent.Load() - before }
+}
+
+// wait waits until all connections were opened; what they disturb is over. Cut
+// short, it waits for those under way alone.
+func (l *load) wait(cut bool) (Load, error) {
+	l.over.Store(true)
+	if cut {
+		l.stop.Store(true)
+	}
+	l.all.Wait()
+	return l.finish(), errors.Join(l.errs[:]...)
+}
+
+// one opens a connection: one of eight is a control, some stay open.
+func (l *load) one(r *rand.Rand, services, k int) {
+	i := 1 + r.IntN(services-1) // not the switched one
+	to := netip.AddrPortFrom(vip(i), servicePort)
+	if p := nodePort(i); p != 0 && k%2 == 0 {
+		to = netip.AddrPortFrom(nodeAddr, p)
+	}
+	control := k%8 == 0
+	if control {
+		to = netip.AddrPortFrom(pod(i, 1+r.IntN(endpoints-1), 0), podPort)
+	}
+	if !control && k%longInterval == 1 && k < maxLong*longInterval {
+		l.keep(dialAndAsk(source(k), to))
+		return
+	}
+	_, _, err := knock(source(k), to, patience)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if control {
+		l.out.ControlSent++
+		if err != nil {
+			l.out.ControlFailed++
+		}
+		return
+	}
+	l.out.Sent++
+	l.failed(err)
+}
+
+func dialAndAsk(from, to netip.AddrPort) (int, netip.Addr, error) {
+	fd, _, err := dial(from, to, patience)
+	if err != nil {
+		return -1, netip.Addr{}, err
+	}
+	at, err := who(fd)
+	if err != nil {
+		_ = unix.Close(fd)
+	}
+	return fd, at, err
+}
+
+func (l *load) keep(fd int, at netip.Addr, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.out.Sent++
+	if err != nil {
+		l.failed(err)
+		return
+	}
+	l.fds, l.to = append(l.fds, fd), append(l.to, at)
+}
+
+// failed is called with mu held.
+func (l *load) failed(err error) {
+	if err == nil {
+		return
+	}
+	l.out.Failed++
+	if l.out.First == "" {
+		l.out.First = err.Error()
+	}
+}
+
+// finish asks the long connections whether they still lead where they did.
+func (l *load) finish() Load {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for k, fd := range l.fds {
+		l.out.Long++
+		_, err := unix.Write(fd, []byte{1})
+		var at netip.Addr
+		if err == nil {
+			at, err = who(fd)
+		}
+		if err != nil || at != l.to[k] {
+			l.out.Broken++
+		}
+		_ = unix.Close(fd)
+	}
+	l.fds, l.to = nil, nil
+	l.out.During = int(l.during)
+	return l.out
+}
