@@ -43,9 +43,9 @@ type tracker interface {
 	// if plain.
 	dump(ctx context.Context, q filter, plain bool, each func(flow)) error
 	// remove tells whether the flow was there.
-	remove(f flow) (bool, error)
+	remove(ctx context.Context, f flow) (bool, error)
 	// reset ends the TCP connection of a flow that was removed.
-	reset(f flow) error
+	reset(ctx context.Context, f flow) error
 	close() error
 }
 
@@ -62,7 +62,7 @@ type Stats struct {
 
 // New makes Flows; nothing is opened before a change asks for it.
 func New(cfg Config) *Flows {
-	return &Flows{log: cfg.Logger, resetTCP: cfg.ResetTCP, table: newTable(cfg.ResetTCP), kernel: &kernel{netns: cfg.NetNS}}
+	return &Flows{log: cfg.Logger, resetTCP: cfg.ResetTCP, table: newTable(cfg.ResetTCP), kernel: &kernel{netns: cfg.NetNS, within: answerWithin}}
 }
 
 // Stats is safe to call at any time.
@@ -108,7 +108,7 @@ func (f *Flows) end(ctx context.Context, w *work) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		there, err := f.kernel.remove(fl)
+		there, err := f.kernel.remove(ctx, fl)
 		if err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (f *Flows) end(ctx context.Context, w *work) error {
 		}
 		f.deleted.Add(1)
 		if w.judge(fl) == reset {
-			mute = errors.Join(mute, f.reset(fl, mute == nil))
+			mute = errors.Join(mute, f.reset(ctx, fl, mute == nil))
 		}
 	}
 	if mute != nil { // nothing to try again: the flow is not there any more
@@ -130,8 +130,8 @@ func (f *Flows) end(ctx context.Context, w *work) error {
 }
 
 // reset counts, and returns the error if it is the first.
-func (f *Flows) reset(fl flow, first bool) error {
-	err := f.kernel.reset(fl)
+func (f *Flows) reset(ctx context.Context, fl flow, first bool) error {
+	err := f.kernel.reset(ctx, fl)
 	if err == nil {
 		f.resets.Add(1)
 		return nil

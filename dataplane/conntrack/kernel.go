@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
+	"time"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -13,6 +15,7 @@ import (
 // kernel is the connection tracking of one network namespace.
 type kernel struct {
 	netns  int           // const
+	within time.Duration // const; the longest wait for a part of an answer
 	conn   *netlink.Conn // nil until needed, and after an error
 	buffer []byte
 }
@@ -26,6 +29,10 @@ const (
 
 // receiveBuffer is as much as the kernel puts into one part of a dump.
 const receiveBuffer = 32 << 10
+
+// answerWithin bounds the wait for the kernel, which answers while it is asked or
+// read from: only what it had no memory for does not come.
+const answerWithin = 30 * time.Second
 
 func (k *kernel) dial() error {
 	if k.conn != nil {
@@ -75,9 +82,11 @@ func (k *kernel) dumpOpen(ctx context.Context, request []byte, each func(flow)) 
 	if err != nil {
 		return err
 	}
+	stop := k.stopWith(ctx)
+	defer stop()
 	interrupted := false
 	for {
-		if err := ctx.Err(); err != nil {
+		if err := k.await(ctx); err != nil {
 			return err
 		}
 		// Received here, not by the library: it would hold the whole table.
@@ -87,7 +96,7 @@ func (k *kernel) dumpOpen(ctx context.Context, request []byte, each func(flow)) 
 			n, _, failed = unix.Recvfrom(int(fd), k.buffer, unix.MSG_DONTWAIT)
 			return !errors.Is(failed, unix.EAGAIN)
 		})
-		if err := errors.Join(err, failed); err != nil {
+		if err := errors.Join(ctx.Err(), err, failed); err != nil {
 			return err
 		}
 		done, cut, err := parsePart(k.buffer[:n], sent.Header.Sequence, each)
@@ -101,6 +110,21 @@ func (k *kernel) dumpOpen(ctx context.Context, request []byte, each func(flow)) 
 			return nil
 		}
 	}
+}
+
+// stopWith makes reading end with ctx, until the function it returns is called.
+func (k *kernel) stopWith(ctx context.Context) func() bool {
+	conn := k.conn
+	return context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
+}
+
+// await gives the next answer its time. It looks at ctx after the deadline is set:
+// what stopWith sets stands from then on.
+func (k *kernel) await(ctx context.Context) error {
+	if err := k.conn.SetReadDeadline(time.Now().Add(k.within)); err != nil {
+		return fmt.Errorf("set deadline: %w", err)
+	}
+	return ctx.Err()
 }
 
 // parsePart reads one part of a dump.
@@ -139,8 +163,8 @@ func errno(data []byte) error {
 
 // remove deletes a flow and tells whether it was there: it may have ended, or
 // have become another.
-func (k *kernel) remove(f flow) (bool, error) {
-	err := k.execute(ctDelete, 0, deleteRequest(f))
+func (k *kernel) remove(ctx context.Context, f flow) (bool, error) {
+	err := k.execute(ctx, ctDelete, 0, deleteRequest(f))
 	if errors.Is(err, unix.ENOENT) {
 		return false, nil
 	}
@@ -151,12 +175,21 @@ func (k *kernel) remove(f flow) (bool, error) {
 	return true, nil
 }
 
-func (k *kernel) execute(kind netlink.HeaderType, flags netlink.HeaderFlags, data []byte) error {
+func (k *kernel) execute(ctx context.Context, kind netlink.HeaderType, flags netlink.HeaderFlags, data []byte) error {
 	if err := k.dial(); err != nil {
+		return err
+	}
+	stop := k.stopWith(ctx)
+	defer stop()
+	if err := k.await(ctx); err != nil {
 		return err
 	}
 	_, err := k.conn.Execute(netlink.Message{
 		Header: netlink.Header{Type: kind, Flags: netlink.Request | netlink.Acknowledge | flags}, Data: data,
 	})
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		_ = k.close() // the answer may still come
+		return errors.Join(ctx.Err(), err)
+	}
 	return err
 }

@@ -1,12 +1,17 @@
 package conntrack
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/bpf"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
@@ -106,10 +111,10 @@ func TestStaleFlows(t *testing.T) {
 // forget empties the node's table.
 func (w *world) forget() {
 	w.t.Helper()
-	k := kernel{netns: w.node.FD()}
+	k := kernel{netns: w.node.FD(), within: answerWithin}
 	defer k.close()
-	w.must(k.execute(ctDelete, 0, nfgen(false)))
-	w.must(k.execute(ctDelete, 0, nfgen(true)))
+	w.must(k.execute(w.t.Context(), ctDelete, 0, nfgen(false)))
+	w.must(k.execute(w.t.Context(), ctDelete, 0, nfgen(true)))
 }
 
 // A start knows no "before": nothing is deleted if nothing changed, and what the
@@ -161,7 +166,7 @@ func fill(t testing.TB, k *kernel, number int, dst, from netip.AddrPort) {
 	t.Helper()
 	for i := range number {
 		src := netip.AddrPortFrom(netip.AddrFrom4([4]byte{100, 64, byte(i >> 8), byte(i)}), uint16(1024+i>>16))
-		if err := k.execute(ctNew, 0x600, entry(src, dst, from, src)); err != nil {
+		if err := k.execute(t.Context(), ctNew, 0x600, entry(src, dst, from, src)); err != nil {
 			t.Fatalf("flow %d: %v", i, err)
 		}
 	}
@@ -184,10 +189,10 @@ func TestOneOfTenThousand(t *testing.T) {
 	w := newWorld(t)
 	x := byFamily[false]
 	vip, a, b := ap(x.vip, 53), ap(x.a, 53), ap(x.b, 53)
-	k := &kernel{netns: w.node.FD()}
+	k := &kernel{netns: w.node.FD(), within: answerWithin}
 	defer k.close()
 	fill(t, k, 9999, vip, b)
-	if err := k.execute(ctNew, 0x600, entry(ap(x.client, 7), vip, a, ap(x.client, 7))); err != nil {
+	if err := k.execute(t.Context(), ctNew, 0x600, entry(ap(x.client, 7), vip, a, ap(x.client, 7))); err != nil {
 		t.Fatal(err)
 	}
 	old, new := planOf(front(plan.ClusterIP, objects.UDP, vip, a, b)), planOf(front(plan.ClusterIP, objects.UDP, vip, b))
@@ -213,17 +218,17 @@ func TestReborn(t *testing.T) {
 	w := newWorld(t)
 	x := byFamily[false]
 	vip, client := ap(x.vip, 53), ap(x.client, 7)
-	k := &kernel{netns: w.node.FD()}
+	k := &kernel{netns: w.node.FD(), within: answerWithin}
 	defer k.close()
-	w.must(k.execute(ctNew, 0x600, entry(client, vip, ap(x.a, 53), client)))
+	w.must(k.execute(t.Context(), ctNew, 0x600, entry(client, vip, ap(x.a, 53), client)))
 	var stale flow
 	w.must(k.dump(t.Context(), answeredBy(objects.UDP, ap(x.a, 53)), false, func(f flow) { stale = f }))
 	if want := (flow{objects.UDP, client, vip, ap(x.a, 53), client, stale.id, 0}); stale != want || stale.id == 0 {
 		t.Fatalf("read %+v, want %+v with an id", stale, want)
 	}
 	w.forget()
-	w.must(k.execute(ctNew, 0x600, entry(client, vip, ap(x.b, 53), client)))
-	if there, err := k.remove(stale); there || err != nil {
+	w.must(k.execute(t.Context(), ctNew, 0x600, entry(client, vip, ap(x.b, 53), client)))
+	if there, err := k.remove(t.Context(), stale); there || err != nil {
 		t.Errorf("removed %v, error %v; want neither", there, err)
 	}
 	if got := w.flows(objects.UDP); len(got) != 1 {
@@ -236,9 +241,9 @@ func TestOtherZone(t *testing.T) {
 	w := newWorld(t)
 	x := byFamily[false]
 	client := ap(x.client, 7)
-	k := &kernel{netns: w.node.FD()}
+	k := &kernel{netns: w.node.FD(), within: answerWithin}
 	defer k.close()
-	w.must(k.execute(ctNew, 0x600, put(entry(client, ap(x.vip, 53), ap(x.a, 53), client), ctaZone, be16(5))))
+	w.must(k.execute(t.Context(), ctNew, 0x600, put(entry(client, ap(x.vip, 53), ap(x.a, 53), client), ctaZone, be16(5))))
 	f := w.newFlows(false)
 	w.must(f.Apply(t.Context(), nil, planOf(front(plan.ClusterIP, objects.UDP, ap(x.vip, 53), ap(x.b, 53)))))
 	if s := f.Stats(); s.Seen != 0 || s.Deleted != 0 {
@@ -251,9 +256,9 @@ func BenchmarkDump(b *testing.B) {
 	for _, flows := range []int{1000, 50000, 200000} {
 		w := newWorld(b)
 		x := byFamily[false]
-		k := &kernel{netns: w.node.FD()}
+		k := &kernel{netns: w.node.FD(), within: answerWithin}
 		fill(b, k, flows-1, ap(x.vip, 53), ap(x.b, 53))
-		w.must(k.execute(ctNew, 0x600, entry(ap(x.client, 7), ap(x.vip, 53), ap(x.a, 53), ap(x.client, 7))))
+		w.must(k.execute(b.Context(), ctNew, 0x600, entry(ap(x.client, 7), ap(x.vip, 53), ap(x.a, 53), ap(x.client, 7))))
 		for _, q := range []filter{answeredBy(objects.UDP, ap(x.a, 53)), {protocol: objects.UDP}} {
 			b.Run(fmt.Sprintf("flows=%d/%s", flows, map[bool]string{true: "endpoint", false: "family"}[q.from.IsValid()]), func(b *testing.B) {
 				seen := 0
@@ -265,5 +270,48 @@ func BenchmarkDump(b *testing.B) {
 		}
 		w.forget()
 		_ = k.close()
+	}
+}
+
+// An answer that is lost is an error in time, and the end of ctx ends the wait.
+func TestAnswerLost(t *testing.T) {
+	w := newWorld(t)
+	x := byFamily[false]
+	begun := entry(ap(x.client, 7), ap(x.vip, 53), ap(x.a, 53), ap(x.client, 7))
+	drop, err := bpf.Assemble([]bpf.Instruction{bpf.RetConstant{Val: 0}})
+	w.must(err)
+	calls := map[string]func(context.Context, *kernel) error{
+		"dump": func(ctx context.Context, k *kernel) error {
+			return k.dump(ctx, filter{protocol: objects.UDP}, false, func(f flow) { t.Errorf("read %v", f) })
+		},
+		"execute": func(ctx context.Context, k *kernel) error { return k.execute(ctx, ctNew, 0x600, begun) },
+	}
+	for name, call := range calls {
+		for _, tc := range []struct {
+			name          string
+			within, until time.Duration
+			want          error
+		}{
+			{"deadline", 50 * time.Millisecond, time.Hour, os.ErrDeadlineExceeded},
+			{"end", time.Hour, 50 * time.Millisecond, context.DeadlineExceeded},
+		} {
+			t.Run(name+"/"+tc.name, func(t *testing.T) {
+				k := &kernel{netns: w.node.FD(), within: tc.within}
+				defer k.close()
+				w.must(errors.Join(k.dial(), k.conn.SetBPF(drop)))
+				ctx, cancel := context.WithTimeout(t.Context(), tc.until)
+				defer cancel()
+				done := make(chan error, 1)
+				go func() { done <- call(ctx, k) }()
+				select {
+				case err := <-done:
+					if !errors.Is(err, tc.want) || k.conn != nil {
+						t.Errorf("got %v, socket kept: %t; want %v and it closed", err, k.conn != nil, tc.want)
+					}
+				case <-time.After(10 * time.Second):
+					t.Fatal("still waiting")
+				}
+			})
+		}
 	}
 }

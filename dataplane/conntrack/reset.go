@@ -1,6 +1,7 @@
 package conntrack
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -13,9 +14,9 @@ import (
 )
 
 // reset ends a TCP connection at both sides. Its own entry has been removed.
-func (k *kernel) reset(f flow) error {
-	client := k.end(f.src, f.dst)
-	endpoint := k.end(f.from, f.back)
+func (k *kernel) reset(ctx context.Context, f flow) error {
+	client := k.end(ctx, f.src, f.dst)
+	endpoint := k.end(ctx, f.from, f.back)
 	if err := errors.Join(client, endpoint); err != nil {
 		return fmt.Errorf("reset connection %s: %w", f, err)
 	}
@@ -30,7 +31,7 @@ func (k *kernel) reset(f flow) error {
 //
 // The SYN is an ordinary connect, so no NET_RAW is needed. The port stays bound
 // only until the SYN is out; afterwards an answer meets no socket at all.
-func (k *kernel) end(victim, peer netip.AddrPort) error {
+func (k *kernel) end(ctx context.Context, victim, peer netip.AddrPort) error {
 	return k.inside(func() error {
 		from, err := sourceFor(victim)
 		if err != nil {
@@ -44,7 +45,7 @@ func (k *kernel) end(victim, peer netip.AddrPort) error {
 			return err
 		}
 		defer unix.Close(sock)
-		if err := k.execute(ctNew, netlink.Create|netlink.Excl, createRequest(netip.AddrPortFrom(from, port), victim, peer)); err != nil {
+		if err := k.execute(ctx, ctNew, netlink.Create|netlink.Excl, createRequest(netip.AddrPortFrom(from, port), victim, peer)); err != nil {
 			if errors.Is(err, unix.EEXIST) {
 				return nil // the victim has sent meanwhile, and somebody who knows it not refuses
 			}

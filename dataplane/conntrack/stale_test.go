@@ -93,8 +93,8 @@ func TestQuestions(t *testing.T) {
 				t.Errorf("questions (-want +got):\n%s", diff)
 			}
 			undo()
-			if c := plan.Diff(before, tab.plan()); !c.Empty() {
-				t.Errorf("undo left %+v", c)
+			if diff := cmp.Diff(plan.Changes{}, plan.Diff(before, tab.plan())); diff != "" {
+				t.Errorf("undo left (-none +got):\n%s", diff)
 			}
 		})
 	}
@@ -207,7 +207,7 @@ func (k *fake) dump(_ context.Context, q filter, plain bool, each func(flow)) er
 	return nil
 }
 
-func (k *fake) remove(f flow) (bool, error) {
+func (k *fake) remove(_ context.Context, f flow) (bool, error) {
 	if k.fail != nil {
 		return false, k.fail
 	}
@@ -219,8 +219,8 @@ func (k *fake) remove(f flow) (bool, error) {
 	return len(k.flows) < before, nil
 }
 
-func (k *fake) reset(flow) error { k.resets++; return k.mute }
-func (k *fake) close() error     { return nil }
+func (k *fake) reset(_ context.Context, _ flow) error { k.resets++; return k.mute }
+func (k *fake) close() error                          { return nil }
 
 func fakeFlow(sport uint16, protocol objects.Protocol, dst, from string) flow {
 	src := ap(addr("192.0.2.2"), sport)

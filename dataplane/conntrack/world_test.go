@@ -220,7 +220,7 @@ func reuse(_, _ string, c syscall.RawConn) error {
 // flows are the client ports of the flows in the node's table.
 func (w *world) flows(protocol objects.Protocol) []uint16 {
 	w.t.Helper()
-	k := kernel{netns: w.node.FD()}
+	k := kernel{netns: w.node.FD(), within: answerWithin}
 	defer k.close()
 	var out []uint16
 	for _, v6 := range []bool{false, true} {

@@ -34,10 +34,10 @@ type Target struct {
 	port  uint32       // const after New: of the socket that writes
 	fam   *both        // const after New
 
-	kernel func(*batch) error // tests: a kernel that lacks something
+	kernel  func(*batch) error // tests: a kernel that lacks something
+	dialled func(*conn)        // tests: a socket that is granted little
 
 	conn *conn // nil until needed, and after an error
-	room int   // bytes a batch may have
 	lack error // why the kernel has no family ip6, nil if it has
 	// The rest mirrors the kernel while synced is true.
 	synced   bool

@@ -60,6 +60,8 @@ func granted(c *netlink.Conn) (int, error) {
 // is sent: the answer is there when sending returns.
 const answerWithin = 30 * time.Second
 
+var errTooLarge = errors.New("batch does not fit the netfilter socket's buffer")
+
 // send hands a batch to the kernel and waits for its word. Only the last message
 // asks for an acknowledgement: an error of any message arrives before it, and is
 // the end of the batch. After an error the connection must be closed, for more
@@ -72,7 +74,7 @@ func (c *conn) send(b *batch) error {
 		return nil
 	}
 	if n := b.bytes(); n > c.room {
-		return fmt.Errorf("a batch of %d bytes does not fit the netfilter socket's buffer of %d; raise the sysctl net.core.wmem_max", n, c.room)
+		return fmt.Errorf("%w: it has %d bytes, the buffer %d; raise the sysctl net.core.wmem_max", errTooLarge, n, c.room)
 	}
 	frame := func(typ uint16) netlink.Message {
 		return netlink.Message{

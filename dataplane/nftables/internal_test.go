@@ -184,27 +184,29 @@ func TestBatchSize(t *testing.T) {
 	}
 }
 
+// narrow makes sockets that take less than 100 KiB.
+func narrow(t *testing.T) func(*conn) {
+	return func(c *conn) {
+		t.Helper()
+		if err := c.SetWriteBuffer(48 << 10); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if c.room, err = granted(c.Conn); err != nil || c.room > 100<<10 {
+			t.Fatalf("%d bytes are granted, %v", c.room, err)
+		}
+	}
+}
+
 // A socket that is granted little takes a large plan nevertheless.
 func TestSmallBuffer(t *testing.T) {
 	ns := netns.ForTest(t, "small")
 	target := newTest(t, ns)
-	narrow := func() {
-		t.Helper()
-		if err := errors.Join(target.dial(), target.conn.SetWriteBuffer(48<<10)); err != nil {
-			t.Fatal(err)
-		}
-		var err error
-		if target.conn.room, err = granted(target.conn.Conn); err != nil || target.conn.room > 100<<10 {
-			t.Fatalf("%d bytes are granted, %v", target.conn.room, err)
-		}
-		target.room = target.conn.room
-	}
-	narrow()
+	target.dialled = narrow(t)
 	a, b := some(1500, 3, 1), some(1500, 3, 2)
 	if err := target.Apply(t.Context(), nil, a); err != nil {
 		t.Fatal(err)
 	}
-	narrow()
 	if err := target.Apply(t.Context(), a, b); err != nil { // every slot replaced
 		t.Fatal(err)
 	}

@@ -35,29 +35,29 @@ type way struct {
 	seconds uint32
 }
 
-func (t *Target) begin() *pending {
+// begin opens the connection: how much a batch may have is known from then on.
+func (t *Target) begin() (*pending, error) {
+	if err := t.dial(); err != nil {
+		return nil, err
+	}
 	p := &pending{b: &batch{}, o: newOps()}
 	if t.head != nil {
 		t.head(p.b, p.o)
 	}
-	return p
+	return p, nil
 }
 
 // run brings frontends to where they are to be, in as few batches as fit.
 func (t *Target) run(steps []step) error {
-	if err := t.dial(); err != nil {
+	p, err := t.begin()
+	if err != nil {
 		return err
 	}
-	p := t.begin()
 	for _, s := range steps {
 		t.place(p, s)
-		if !full(p.b, p.o, t.room, t.whole()) {
-			continue
-		}
-		if err := t.flush(p); err != nil {
+		if p, err = t.flushFull(p); err != nil {
 			return err
 		}
-		p = t.begin()
 	}
 	return t.flush(p)
 }
@@ -67,8 +67,21 @@ func (t *Target) run(steps []step) error {
 // whole.
 const batchElements = 8000
 
+// flushFull sends a batch that is to be split here, and begins the next.
+func (t *Target) flushFull(p *pending) (*pending, error) {
+	if !full(p.b, p.o, t.conn.room, t.replacing) {
+		return p, nil
+	}
+	if err := t.flush(p); err != nil {
+		return nil, err
+	}
+	return t.begin()
+}
+
 // full tells whether a change is to be split here. Half of the room is kept for
-// the frontend that was added last.
+// the frontend that was added last; one that wants more than was left is sent in
+// halves, and in the end by itself (flush). While tables are replaced, the change
+// is whole if it fits the socket.
 func full(b *batch, o *ops, room int, whole bool) bool {
 	writes, bytes := o.size()
 	return !whole && writes >= batchElements || bytes+b.bytes() >= room/2
@@ -104,7 +117,7 @@ func (t *Target) flush(p *pending) error {
 // moment, and from those of a mirror that is not the kernel's state any more
 // (an element that is not there, or is there already).
 func isRefusal(err error) bool {
-	for _, kind := range []error{unix.EINVAL, unix.ERANGE, unix.ENOTEMPTY, unix.EOPNOTSUPP, unix.ENFILE, unix.ENOSPC, unix.E2BIG, unix.EOVERFLOW} {
+	for _, kind := range []error{errTooLarge, unix.EINVAL, unix.ERANGE, unix.ENOTEMPTY, unix.EOPNOTSUPP, unix.ENFILE, unix.ENOSPC, unix.E2BIG, unix.EOVERFLOW} {
 		if errors.Is(err, kind) {
 			return true
 		}
@@ -137,7 +150,10 @@ func (t *Target) dial() error {
 	if err != nil {
 		return err
 	}
-	t.conn, t.room = c, c.room
+	t.conn = c
+	if t.dialled != nil {
+		t.dialled(c)
+	}
 	return nil
 }
 

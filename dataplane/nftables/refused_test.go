@@ -171,6 +171,37 @@ func TestRefusedMirror(t *testing.T) {
 	}
 }
 
+// One frontend that no batch can hold stops nobody else, and one that fits only
+// by itself is served, wherever they stand among the others.
+func TestTooLarge(t *testing.T) {
+	const wide, huge = 900, 2500 // endpoints; more than half of the room, and more than all of it
+	ns := netns.ForTest(t, "large")
+	target := newTest(t, ns)
+	target.dialled = narrow(t)
+	few := some(300, 2, 1)
+	p := some(300, 2, 2)
+	n := func(i int) objects.Name { return objects.Name{Namespace: "ns", Name: fmt.Sprint(i)} }
+	for i, k := range map[int]int{0: wide, 100: huge, 101: wide, 102: wide, 150: wide, 290: huge, 299: wide} {
+		p.Services[n(i)] = some(300, k, 2).Services[n(i)]
+	}
+	refused := []plan.Key{p.Services[n(100)].Frontends[0].Key, p.Services[n(290)].Frontends[0].Key}
+	wantRefused(t, target.Apply(t.Context(), nil, p), refused...)
+	wantKernel(t, ns, without(p, refused...))
+	if err := target.Apply(t.Context(), p, few); err != nil {
+		t.Fatal(err)
+	}
+	wantKernel(t, ns, few)
+	err := target.Apply(t.Context(), few, p)
+	wantRefused(t, err, refused...)
+	if !strings.Contains(err.Error(), "raise the sysctl net.core.wmem_max") {
+		t.Errorf("no advice: %v", err)
+	}
+	for _, i := range []int{100, 290} { // as they were
+		p.Services[n(i)] = few.Services[n(i)]
+	}
+	wantKernel(t, ns, p)
+}
+
 // On a kernel without nftables for IPv6, IPv4 is served, IPv6 is refused, and one
 // warning says so.
 func TestWithoutIPv6(t *testing.T) {

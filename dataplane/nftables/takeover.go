@@ -109,10 +109,6 @@ func (t *Target) dropUnlessSynced() {
 	}
 }
 
-// whole tells whether a change should be one transaction if it fits the socket:
-// while the tables are replaced.
-func (t *Target) whole() bool { return t.replacing }
-
 // reconcile writes what differs: the tables, their sets and chains, every
 // element, and last the chains with hooks. Where these are missing the rules
 // come alive complete, in one transaction.
@@ -295,14 +291,14 @@ func (t *Target) finish(steps []step) error {
 		}
 	}
 	slices.SortFunc(rest, compareElements)
-	p := t.begin()
+	p, err := t.begin()
+	if err != nil {
+		return err
+	}
 	for _, e := range rest {
 		p.o.del(e)
-		if full(p.b, p.o, t.room, t.whole()) {
-			if err := t.flush(p); err != nil {
-				return err
-			}
-			p = t.begin()
+		if p, err = t.flushFull(p); err != nil {
+			return err
 		}
 	}
 	for _, s := range steps {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -20,8 +21,9 @@ type object struct {
 }
 
 // decode reads objects, also those in a List as kubectl prints it. Of several
-// Nodes it takes the one that node names; without a name there must be no more
-// than one, whose name it is then.
+// Nodes it takes the one that node names, which must be there if any is; without a
+// name there must be no more than one, whose name it is then. An error that wraps
+// objects.Unusable comes beside a snapshot of all the rest.
 func decode(text []byte, node *string) (*objects.Snapshot, error) {
 	docs, err := unpack(text)
 	if err != nil {
@@ -43,6 +45,9 @@ func decode(text []byte, node *string) (*objects.Snapshot, error) {
 	}
 	if *node == "" && len(nodes) > 1 {
 		return nil, fmt.Errorf("%d Nodes (%s): say whose plan it is by --node", len(nodes), strings.Join(nodes, ", "))
+	}
+	if len(nodes) > 0 && !slices.Contains(nodes, *node) {
+		return nil, fmt.Errorf("--node %q: no such Node; there are: %s", *node, strings.Join(nodes, ", "))
 	}
 	return objects.Decode(bytes.Join(rest, []byte("\n---\n")))
 }

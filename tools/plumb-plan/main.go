@@ -7,6 +7,8 @@
 //	plumb-plan --resolve 10.244.1.5,tcp,10.96.0.1:80 objects.yaml
 //
 // It knows only what the objects say: of the node's addresses those in its Node.
+// What of an object cannot be used is a warning, and all the rest is planned, as
+// the agents do.
 // The exit status is 0, 1 if the file cannot be read, and 2 if the call or the
 // content is not right.
 package main
@@ -23,6 +25,7 @@ import (
 
 	"github.com/plumbline/plumbline/dataplane/iptables"
 	"github.com/plumbline/plumbline/dataplane/nftables"
+	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
 	"github.com/plumbline/plumbline/dataplane/planflags"
 	"github.com/plumbline/plumbline/dataplane/userspace"
@@ -62,7 +65,7 @@ func (h helpWanted) Error() string { return "help" }
 type unreadable struct{ error }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	err := act(args, stdin, stdout)
+	err := act(args, stdin, stdout, stderr)
 	var usage helpWanted
 	var file unreadable
 	switch {
@@ -79,7 +82,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return exitBadCall
 }
 
-func act(args []string, stdin io.Reader, stdout io.Writer) error {
+func act(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	opt, err := parse(args)
 	if err != nil {
 		return err
@@ -89,7 +92,13 @@ func act(args []string, stdin io.Reader, stdout io.Writer) error {
 		return err
 	}
 	snap, err := decode(text, &opt.plan.Node)
-	if err != nil {
+	var unusable *objects.Unusable
+	switch {
+	case errors.As(err, &unusable):
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintf(stderr, "plumb-plan: warning: %s: %s\n", opt.file, strings.TrimSpace(line))
+		}
+	case err != nil:
 		return fmt.Errorf("%s: %w", opt.file, err)
 	}
 	p := plan.Build(snap, opt.plan)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -41,9 +40,7 @@ func (a *agent) run(ctx context.Context) (err error) {
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.client.CoreV1().Events("")})
 	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "plumb-proxy", Host: a.opt.node})
 
-	if err := a.findSCTP(); err != nil {
-		return err
-	}
+	a.findSCTP()
 	dataplane := a.backend.start(a.opt.own, a.log)
 	flows := conntrack.New(conntrack.Config{Logger: a.log, NetNS: a.netns, ResetTCP: a.opt.resetTCP})
 	defer func() { err = errors.Join(err, dataplane.close(), flows.Close()) }()
@@ -95,12 +92,14 @@ func (a *agent) feed(ctx context.Context, run *errgroup.Group, recorder record.E
 // lookout runs what sees that the kernel has changed, and what others may ask.
 func (a *agent) lookout(ctx context.Context, run *errgroup.Group, r running, l *loop.Loop, m *metrics) {
 	if r.watch != nil {
-		lost := func() {
-			a.log.Warn("somebody else changed what this agent keeps in the kernel, comparing all of it")
-			m.lost.Inc()
-			l.Lost()
-		}
-		run.Go(func() error { return r.watch(ctx, lost) })
+		repair := newRepair(l.Lost, a.log)
+		run.Go(func() error {
+			return r.watch(ctx, func() {
+				m.lost.Inc()
+				repair.ask()
+			})
+		})
+		run.Go(func() error { return repair.run(ctx) })
 	}
 	if a.opt.metrics != "" {
 		i := &inspector{mode: a.opt.backend, loop: l, path: r.path, endings: &a.endings, numbers: &numbers{}, log: a.log}
@@ -108,16 +107,19 @@ func (a *agent) lookout(ctx context.Context, run *errgroup.Group, r running, l *
 	}
 }
 
-// findSCTP asks the kernel whether SCTP ports can be served.
-func (a *agent) findSCTP() error {
+// findSCTP asks the kernel whether SCTP ports can be served. All others are served
+// without an answer too.
+func (a *agent) findSCTP() {
+	a.opt.plan.SCTP = false
 	if a.backend.sctp == nil {
-		return nil
+		return
 	}
-	var err error
-	if a.opt.plan.SCTP, err = a.backend.sctp(); err != nil {
-		return fmt.Errorf("find out whether the kernel has SCTP: %w", err)
+	has, err := a.backend.sctp()
+	if err != nil {
+		a.log.Warn("SCTP ports are not served: it cannot be found out whether the kernel has SCTP", "err", err)
+		return
 	}
-	return nil
+	a.opt.plan.SCTP = has
 }
 
 func report(s loop.Status) healthz.Report {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -326,6 +327,31 @@ func TestRefused(t *testing.T) {
 	for _, line := range []string{"plumbline_refused_services 1\n", "plumbline_services 2\n", "plumbline_sync_failures_total 0\n", `plumbline_sync_duration_seconds_count{complete="true"} 1`} {
 		if !strings.Contains(string(text), line) {
 			t.Errorf("the metrics have no %q", line)
+		}
+	}
+}
+
+// Where nobody can tell whether the kernel has SCTP (no nf_tables, which iptables
+// does without), the agent goes on without it and says so once.
+func TestSCTPNotKnown(t *testing.T) {
+	for _, c := range []struct {
+		sctp func() (bool, error)
+		want bool
+		said string
+	}{
+		{nil, false, ""},
+		{func() (bool, error) { return false, nil }, false, ""},
+		{func() (bool, error) { return true, nil }, true, ""},
+		{func() (bool, error) { return false, syscall.EOPNOTSUPP }, false, "SCTP ports are not served: "},
+	} {
+		var text bytes.Buffer
+		a := &agent{backend: backend{sctp: c.sctp}, log: slog.New(slog.NewTextHandler(&text, nil))}
+		a.findSCTP()
+		if got := a.opt.plan.SCTP; got != c.want {
+			t.Errorf("SCTP %t, want %t", got, c.want)
+		}
+		if lines := strings.Count(text.String(), "\n"); !strings.Contains(text.String(), c.said) || lines != min(1, len(c.said)) {
+			t.Errorf("said %q, want %q and nothing else", text.String(), c.said)
 		}
 	}
 }

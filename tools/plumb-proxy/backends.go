@@ -106,8 +106,10 @@ func sctp(netns int) (bool, error) {
 	if nftables.SCTP() {
 		return true, nil
 	}
-	err := nftables.LoadConntrack(netns)
-	return nftables.SCTP(), err
+	if err := nftables.LoadConntrack(netns); err != nil {
+		return false, err // iptables does without nf_tables, which that takes
+	}
+	return nftables.SCTP(), nil
 }
 
 // userspaceCounts tell what a proxy has that ends with it, and what has ended so.

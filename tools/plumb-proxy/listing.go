@@ -33,7 +33,11 @@ type placement struct {
 	For string `json:"for,omitempty"`
 }
 
-// The states of backends. Those of frontends are active, drop and reject.
+// refused is the state of a frontend that the kernel did not take. The others are
+// active, drop and reject.
+const refused = "refused"
+
+// The states of backends.
 const (
 	active      = "active"      // takes new connections
 	terminating = "terminating" // takes them though its pod is ending: there is no other
@@ -47,12 +51,14 @@ type numbers struct {
 	of   map[plan.Key]int // guarded by mu
 }
 
-// list is what a plan says of every frontend, sorted by key. Wildcards are left
+// list is what a plan says of every frontend, sorted by key, and which of them the
+// kernel does not have. Wildcards are left
 // out: every ClusterIP has one.
-func (n *numbers) list(p *plan.Plan, ending *endings) []frontend {
+func (n *numbers) list(p *plan.Plan, not map[plan.Key]error, ending *endings) []frontend {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	owners := ownersOf(p)
+	owners := plan.Owners(p)
+	maps.DeleteFunc(owners, func(k plan.Key, _ plan.Owner) bool { return k.IsWildcard() })
 	if n.of == nil {
 		n.of = map[plan.Key]int{}
 	}
@@ -64,30 +70,14 @@ func (n *numbers) list(p *plan.Plan, ending *endings) []frontend {
 			n.of[k] = n.next
 		}
 		o := owners[k]
-		out = append(out, frontend{
-			ID: n.of[k], Frontend: keyText(k), Type: typeText(o.frontend.Kind), Service: o.service.String(),
-			State: stateOf(o.frontend), Backends: placements(o, ending),
-		})
-	}
-	return out
-}
-
-// owner is a frontend and whose it is.
-type owner struct {
-	service  objects.Name
-	frontend plan.Frontend
-}
-
-// ownersOf is plan.Index with the Services' names.
-func ownersOf(p *plan.Plan) map[plan.Key]owner {
-	out := map[plan.Key]owner{}
-	for _, name := range slices.SortedFunc(maps.Keys(p.Services), objects.Name.Compare) {
-		for _, f := range p.Services[name].Frontends {
-			had, taken := out[f.Key]
-			if !f.Key.IsWildcard() && (!taken || f.Kind < had.frontend.Kind) {
-				out[f.Key] = owner{name, f}
-			}
+		state := stateOf(o.Frontend)
+		if not[k] != nil {
+			state = refused
 		}
+		out = append(out, frontend{
+			ID: n.of[k], Frontend: keyText(k), Type: typeText(o.Frontend.Kind), Service: o.Service.String(),
+			State: state, Backends: placements(o, ending),
+		})
 	}
 	return out
 }
@@ -106,8 +96,8 @@ func stateOf(f plan.Frontend) string {
 	return out
 }
 
-func placements(o owner, ending *endings) []placement {
-	f := o.frontend
+func placements(o plan.Owner, ending *endings) []placement {
+	f := o.Frontend
 	inside := f.Outside.Endpoints
 	if f.Inside != nil {
 		inside = f.Inside.Endpoints
@@ -121,7 +111,7 @@ func placements(o owner, ending *endings) []placement {
 		switch {
 		case !in && !outer:
 			p.State = draining
-		case outer && ending.all(o.service, f.Outside.Endpoints), !outer && ending.all(o.service, inside):
+		case outer && ending.all(o.Service, f.Outside.Endpoints), !outer && ending.all(o.Service, inside):
 			p.State = terminating
 		default:
 			p.State = active
@@ -192,7 +182,7 @@ var errNoFrontend = errors.New("no frontend of this node")
 
 // find is the frontend that a packet to a key meets, in a plan of its Service only.
 func find(p *plan.Plan, k plan.Key) (plan.Key, *plan.Plan, error) {
-	owners := ownersOf(p)
+	owners := plan.Owners(p)
 	o, ok := owners[k]
 	if !ok && slices.Contains(p.Node.Addrs, k.Addr) {
 		k.Addr = netip.Addr{}
@@ -201,5 +191,5 @@ func find(p *plan.Plan, k plan.Key) (plan.Key, *plan.Plan, error) {
 	if !ok {
 		return k, nil, fmt.Errorf("%s: %w", keyText(k), errNoFrontend)
 	}
-	return k, &plan.Plan{Node: p.Node, Services: map[objects.Name]plan.Service{o.service: p.Services[o.service]}}, nil
+	return k, &plan.Plan{Node: p.Node, Services: map[objects.Name]plan.Service{o.Service: p.Services[o.Service]}}, nil
 }

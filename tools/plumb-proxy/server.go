@@ -36,19 +36,22 @@ type inspector struct {
 	log     *slog.Logger
 }
 
-// plan is the one applied last. Its Services are replaced and never changed, so a
-// copy of the map stays as it is; what takes time is done with the Loop running.
-func (i *inspector) plan(ctx context.Context) (*plan.Plan, error) {
+// plan is the one applied last, and what the kernel refused of it. Its Services
+// are replaced and never changed, so a copy of the map stays as it is; what takes
+// time is done with the Loop running.
+func (i *inspector) plan(ctx context.Context) (*plan.Plan, map[plan.Key]error, error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectWithin)
 	defer cancel()
 	var out *plan.Plan
-	err := i.loop.Inspect(ctx, func(p *plan.Plan) {
+	var refused map[plan.Key]error
+	err := i.loop.Inspect(ctx, func(p *plan.Plan, r map[plan.Key]error) {
 		out = &plan.Plan{Node: p.Node, Services: maps.Clone(p.Services)}
+		refused = maps.Clone(r)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("ask for the plan: %w; a sync is under way", err)
+		return nil, nil, fmt.Errorf("ask for the plan: %w; a sync is under way", err)
 	}
-	return out, nil
+	return out, refused, nil
 }
 
 // handler serves metrics, /proxyMode as kube-proxy does, and what show asks.
@@ -62,13 +65,13 @@ func (i *inspector) handler(metrics http.Handler) http.Handler {
 }
 
 func (i *inspector) services(w http.ResponseWriter, r *http.Request) {
-	p, err := i.plan(r.Context())
+	p, refused, err := i.plan(r.Context())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(i.numbers.list(p, i.endings)); err != nil {
+	if err := json.NewEncoder(w).Encode(i.numbers.list(p, refused, i.endings)); err != nil {
 		i.log.Debug("answer not delivered", "path", r.URL.Path, "err", err)
 	}
 }
@@ -83,7 +86,7 @@ func (i *inspector) way(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "backend "+i.mode+" has no path to show", http.StatusNotImplemented)
 		return
 	}
-	p, err := i.plan(r.Context())
+	p, _, err := i.plan(r.Context())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return

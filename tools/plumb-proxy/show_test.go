@@ -20,12 +20,11 @@ import (
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
-// silent is a target and all else that a Loop needs.
+// silent is what a Loop needs beside a target.
 type silent struct{}
 
-func (silent) Apply(context.Context, *plan.Plan, *plan.Plan) error { return nil }
-func (silent) Sync(plan.Node, map[objects.Name]plan.HealthCheck)   {}
-func (silent) Warn(objects.Name, string, string)                   {}
+func (silent) Sync(plan.Node, map[objects.Name]plan.HealthCheck) {}
+func (silent) Warn(objects.Name, string, string)                 {}
 func way(p *plan.Plan, k plan.Key) (string, error) {
 	return "the way to " + keyText(k) + "\n", oneService(p)
 }
@@ -41,7 +40,7 @@ func inspected(t *testing.T, snap *objects.Snapshot) (*loop.Loop, *inspector, st
 	t.Helper()
 	l := loop.New(loop.Config{
 		Options: plan.Options{Node: "here", Terminating: plan.Fallback, NoLocal: plan.Drop},
-		Target:  silent{}, HealthChecks: silent{}, Events: silent{}, Logger: slog.New(slog.DiscardHandler),
+		Target:  refuser{"10.96.0.5:80/TCP"}, HealthChecks: silent{}, Events: silent{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	i := &inspector{mode: "nftables", loop: l, path: way, endings: &endings{}, numbers: &numbers{}, log: slog.New(slog.DiscardHandler)}
 	changes := []objects.Change{{Node: snap.Node}}
@@ -121,7 +120,7 @@ func TestIDs(t *testing.T) {
 	}
 	n := &numbers{}
 	ids := func(p *plan.Plan) (out []int) {
-		for _, f := range n.list(p, &endings{}) {
+		for _, f := range n.list(p, nil, &endings{}) {
 			out = append(out, f.ID)
 		}
 		return out
