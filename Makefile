@@ -16,7 +16,7 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 30s
 
-.PHONY: build host test e2e bench microbench fuzz lint clean
+.PHONY: build host test peer e2e bench microbench fuzz lint clean
 
 build:
 	@mkdir -p bin
@@ -31,6 +31,10 @@ test: build
 	if [ $$(id -u) = 0 ]; then ci/host/prepare.sh; fi
 	go vet ./...
 	go test ./...
+
+# The contract's cases against upstream kube-proxy, in both modes.
+peer: host
+	PLUMBLINE_PEER=1 go test -count=1 -parallel 4 -timeout 20m ./suites/peer
 
 e2e: host build
 	PLUMBLINE_E2E=1 bin/disruption.test --ginkgo.v=false $(E2E)

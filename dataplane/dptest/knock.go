@@ -123,8 +123,8 @@ func (n *Net) exchange(ctx context.Context, from Source, f *flight, to netip.Add
 // port is a client's. None comes again before all others have: what conntrack and
 // TCP remember of a closed connection would be in the way of a new one between the
 // same ports. They are below those that the kernel gives to clients, and below
-// node ports.
-func (n *Net) port() uint16 { return uint16(10000 + n.ports.Add(1)%20000) }
+// node ports, and above those that a proxy on the node listens at (10249, 10256).
+func (n *Net) port() uint16 { return uint16(11000 + n.ports.Add(1)%19000) }
 
 // dial binds to the source's address, but on the node to none: there the route's
 // is what programs use.

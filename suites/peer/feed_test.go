@@ -166,10 +166,11 @@ func (f *feed) step(ctx context.Context, c *dptest.Case, s *dptest.Step) error {
 	if err != nil {
 		return err
 	}
-	if err := f.api.Apply(all...); err != nil {
+	sentinels, rows := f.sentinels()
+	if err := f.api.Apply(append(all, sentinels...)...); err != nil {
 		return err
 	}
-	return f.sentinel(ctx)
+	return f.follow(ctx, rows)
 }
 
 func (f *feed) delete(fields []string) error {
@@ -223,57 +224,53 @@ func nameless(sl *discoveryv1.EndpointSlice) {
 // sentinelPatience bounds the wait for kube-proxy to take a step in.
 const sentinelPatience = 20 * time.Second
 
-// sentinel adds a Service of its own behind what was changed, on the same
-// watches, and waits until it is forwarded: then all before it is in the rules.
-// Each family has a proxier of its own, and so a sentinel.
-func (f *feed) sentinel(ctx context.Context) error {
+// sentinels are a Service with one endpoint in each family, behind what was
+// changed, on the same watches: when they are forwarded, all before is in the
+// rules. Each family has a proxier of its own.
+func (f *feed) sentinels() (all []api.Object, rows []dptest.Row) {
 	f.turn++
 	hi, lo := 200+byte(f.turn/250), 1+byte(f.turn%250)
-	for _, s := range []struct{ vip, at netip.Addr }{
-		{netip.AddrFrom4([4]byte{10, 96, hi, lo}), netip.MustParseAddr("10.244.2.250")},
-		{netip.AddrFrom16([16]byte{0xfd, 3: 0x10, 5: 0x96, 14: hi, 15: lo}), netip.MustParseAddr("fd00:10:244:2::250")},
+	for _, s := range []struct {
+		name    string
+		family  corev1.IPFamily
+		vip, at netip.Addr
+	}{
+		{"four", corev1.IPv4Protocol, netip.AddrFrom4([4]byte{10, 96, hi, lo}), netip.MustParseAddr("10.244.2.250")},
+		{"six", corev1.IPv6Protocol, netip.AddrFrom16([16]byte{0xfd, 3: 0x10, 5: 0x96, 14: hi, 15: lo}), netip.MustParseAddr("fd00:10:244:2::250")},
 	} {
-		if err := f.follow(ctx, s.vip, netip.AddrPortFrom(s.at, 9)); err != nil {
-			return err
-		}
+		name := fmt.Sprintf("sentinel-%s-%d", s.name, f.turn)
+		port, proto := int32(9), corev1.ProtocolTCP
+		all = append(all, &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "sentinel", Name: name},
+			Spec: corev1.ServiceSpec{
+				Type: corev1.ServiceTypeClusterIP, ClusterIP: s.vip.String(), ClusterIPs: []string{s.vip.String()},
+				IPFamilies: []corev1.IPFamily{s.family}, Ports: []corev1.ServicePort{{Protocol: proto, Port: port}},
+			},
+		}, &discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Namespace: "sentinel", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
+			AddressType: discoveryv1.AddressType(s.family), Ports: []discoveryv1.EndpointPort{{Name: new(string), Protocol: &proto, Port: &port}},
+			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{s.at.String()}}},
+		})
+		rows = append(rows, dptest.Row{
+			Line: name, From: dptest.PodB, Proto: objects.TCP, To: netip.AddrPortFrom(s.vip, 9),
+			Action: plan.Forward, Dests: []dptest.Dest{{At: netip.AddrPortFrom(s.at, 9)}},
+		})
 	}
-	return nil
+	return all, rows
 }
 
-// follow makes a Service with one endpoint and waits until it leads there.
-func (f *feed) follow(ctx context.Context, vip netip.Addr, at netip.AddrPort) error {
-	name, family, slices := fmt.Sprintf("sentinel-%d", f.turn), corev1.IPv4Protocol, discoveryv1.AddressTypeIPv4
-	if vip.Is6() {
-		name, family, slices = name+"-6", corev1.IPv6Protocol, discoveryv1.AddressTypeIPv6
-	}
-	port, proto := int32(at.Port()), corev1.ProtocolTCP
-	err := f.api.Apply(&corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "sentinel", Name: name},
-		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeClusterIP, ClusterIP: vip.String(), ClusterIPs: []string{vip.String()},
-			IPFamilies: []corev1.IPFamily{family}, Ports: []corev1.ServicePort{{Protocol: proto, Port: port}},
-		},
-	}, &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "sentinel", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
-		AddressType: slices, Ports: []discoveryv1.EndpointPort{{Name: new(string), Protocol: &proto, Port: &port}},
-		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{at.Addr().String()}}},
-	})
-	if err != nil {
-		return err
-	}
-	row := dptest.Row{
-		Line: "sentinel", From: dptest.PodB, Proto: objects.TCP, To: netip.AddrPortFrom(vip, at.Port()),
-		Action: plan.Forward, Dests: []dptest.Dest{{At: at}},
-	}
-	servers, err := f.net.Serve([]dptest.Row{row})
+// follow waits until the sentinels lead where they should.
+func (f *feed) follow(ctx context.Context, rows []dptest.Row) error {
+	servers, err := f.net.Serve(rows)
 	if err != nil {
 		return err
 	}
 	defer servers.Close()
-	for end := time.Now().Add(sentinelPatience); ; {
-		got, err := f.net.Observe(ctx, row)
-		if err == nil && row.Agrees(got) {
-			return nil
+	for end := time.Now().Add(sentinelPatience); len(rows) > 0; {
+		got, err := f.net.Observe(ctx, rows[0])
+		if err == nil && rows[0].Agrees(got) {
+			rows = rows[1:]
+			continue
 		}
 		select {
 		case <-f.agent.Done():
@@ -283,7 +280,8 @@ func (f *feed) follow(ctx context.Context, vip netip.Addr, at netip.AddrPort) er
 		default:
 		}
 		if time.Now().After(end) {
-			return errors.Join(fmt.Errorf("kube-proxy has not taken the objects in after %v: %s", sentinelPatience, got.Outcome()), err)
+			return errors.Join(fmt.Errorf("kube-proxy has not taken the objects in after %v: %s %s", sentinelPatience, rows[0].Line, got.Outcome()), err)
 		}
 	}
+	return nil
 }

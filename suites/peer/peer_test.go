@@ -4,6 +4,7 @@ package peer
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"testing"
@@ -16,43 +17,39 @@ import (
 const cases = "../../dataplane/testdata"
 
 func TestKubeProxy(t *testing.T) {
-	need.Root(t)
-	program := kubeProxy(t)
-	for _, mode := range []string{"nftables", "iptables"} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			all, err := dptest.Load(cases)
-			if err != nil {
-				t.Fatal(err)
-			}
-			f := newFeed(t, program, mode)
-			for _, c := range all {
-				t.Run(c.Name, func(t *testing.T) { f.compare(t, c, mode) })
-			}
-		})
+	if os.Getenv("PLUMBLINE_PEER") != "1" {
+		t.Skip("the contract against upstream kube-proxy takes minutes; make peer runs it")
 	}
-}
-
-// kubeProxy is the binary of the pinned version. Building it takes minutes the
-// first time, so that is left to those who want it (make e2e, plumbline bench),
-// unless nothing may be skipped.
-func kubeProxy(t *testing.T) string {
-	t.Helper()
-	path, built, err := stage.BuiltKubernetesBinary("kube-proxy")
+	need.Root(t)
+	program, err := stage.KubernetesBinary(t.Context(), "kube-proxy", slog.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if built {
-		return path
-	}
-	if os.Getenv("REQUIRE") != "1" {
-		t.Skip("upstream kube-proxy is not built yet; make e2e or plumbline bench builds it")
-	}
-	if path, err = stage.KubernetesBinary(t.Context(), "kube-proxy", slog.Default()); err != nil {
+	all, err := dptest.Load(cases)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return path
+	for _, mode := range []string{"nftables", "iptables"} {
+		// A few at a time: much of a case is waiting for a sync, or for silence.
+		todo := make(chan *dptest.Case, len(all))
+		for _, c := range all {
+			todo <- c
+		}
+		close(todo)
+		for k := range feeds {
+			t.Run(fmt.Sprintf("%s/%d", mode, k), func(t *testing.T) {
+				t.Parallel()
+				f := newFeed(t, program, mode)
+				for c := range todo {
+					t.Run(c.Name, func(t *testing.T) { f.compare(t, c, mode) })
+				}
+			})
+		}
+	}
 }
+
+// feeds is how many kube-proxies of a mode run at a time.
+const feeds = 3
 
 func (f *feed) compare(t *testing.T, c *dptest.Case, mode string) {
 	if _, skip := c.Peer(mode); skip != "" {

@@ -65,15 +65,6 @@ func KubernetesBinary(ctx context.Context, name string, log *slog.Logger) (strin
 	return b.Binary(ctx, name)
 }
 
-// BuiltKubernetesBinary is the same if it is in the cache.
-func BuiltKubernetesBinary(name string) (path string, built bool, err error) {
-	b, err := hostBuilder(slog.Default())
-	if err != nil {
-		return "", false, err
-	}
-	return b.Built(name)
-}
-
 // hostBuilder builds from this source tree, without Docker.
 func hostBuilder(log *slog.Logger) (*nodeimage.Builder, error) {
 	root, err := SourceRoot()
