@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -100,6 +101,27 @@ type process struct {
 	cmd  *exec.Cmd
 	out  *bufio.Reader
 	told userspace.Stats // at the beginning
+	log  *notes
+}
+
+// notes keeps what a process logs.
+type notes struct {
+	t    *testing.T
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (n *notes) Write(b []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.text.Write(b)
+	return n.t.Output().Write(b)
+}
+
+func (n *notes) has(text string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.Contains(n.text.String(), text)
 }
 
 // spawn starts a proxy as a process in the node's namespace and waits until it is
@@ -112,7 +134,8 @@ func spawn(t *testing.T, net *dptest.Net, o order) *process {
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), orderVariable+"="+string(text))
-	cmd.Stderr = t.Output()
+	log := &notes{t: t}
+	cmd.Stderr = log
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +143,7 @@ func spawn(t *testing.T, net *dptest.Net, o order) *process {
 	if err := net.Node.Do(cmd.Start); err != nil {
 		t.Fatal(err)
 	}
-	p := &process{cmd: cmd, out: bufio.NewReader(out)}
+	p := &process{cmd: cmd, out: bufio.NewReader(out), log: log}
 	t.Cleanup(func() {
 		if cmd.ProcessState == nil {
 			_ = cmd.Process.Kill()
@@ -237,6 +260,7 @@ func TestCapabilities(t *testing.T) {
 	if _, err := w.client(t, dptest.PodB).WriteTo([]byte("x"), dnsAt); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "the datagram is turned away", func() bool { return p.log.has("UDP flow not begun") })
 	p.end(t, syscall.SIGTERM)
 	if got := p.line(t, "ended"); got.Turned != 1 {
 		t.Errorf("UDP to port 53 without NET_BIND_SERVICE: %+v", got)

@@ -167,13 +167,18 @@ func (s *space) dialUDP(from netip.Addr, to netip.AddrPort) (*net.UDPConn, error
 
 // answerUDP opens the socket of a flow to its client, with the address that the
 // client sent to. It is hidden until it is connected: before, it would be given
-// the packets of other clients.
+// the packets of other clients. Some it is given all the same (see requests), so
+// it tells by which link a datagram came.
 func (s *space) answerUDP(at, client netip.AddrPort) (*net.UDPConn, error) {
 	fd, err := s.socket(at.Addr().Is6(), unix.SOCK_DGRAM, markHidden)
 	if err != nil {
 		return nil, err
 	}
-	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	level, option := unix.SOL_IP, unix.IP_PKTINFO
+	if at.Addr().Is6() {
+		level, option = unix.SOL_IPV6, unix.IPV6_RECVPKTINFO
+	}
+	err = errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), unix.SetsockoptInt(fd, level, option, 1))
 	if err == nil {
 		if err = unix.Bind(fd, sockaddr(at)); err != nil {
 			err = fmt.Errorf("bind to %s, which a process of the node may hold: %w", at, err)

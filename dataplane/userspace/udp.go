@@ -1,6 +1,7 @@
 package userspace
 
 import (
+	"encoding/binary"
 	"errors"
 	"net"
 	"net/netip"
@@ -151,12 +152,21 @@ func (p *proxy) send(f *flow, payload []byte) bool {
 }
 
 // requests forwards what the client sends. A client that refuses answers is gone.
+//
+// The socket may be given a datagram of another client: tproxy looks for a socket
+// and then whether that is connected, and between the two this one was (Linux
+// nf_tproxy_get_sock_v4). Such a datagram goes where it would have gone.
 func (p *proxy) requests(f *flow) {
 	defer p.end(f)
 	for {
-		buf, n, err := p.receive(f.client)
+		buf, n, from, err := p.receive(f.client)
 		if err != nil {
 			return
+		}
+		if from.client != f.key.client {
+			p.datagram(flowKey{from.client, f.key.at, from.fromNode}, (*buf)[:n])
+			p.buffers.Put(buf)
+			continue
 		}
 		sent := p.send(f, (*buf)[:n])
 		if !sent {
@@ -183,7 +193,7 @@ func (p *proxy) answers(f *flow) {
 		if time.Since(f.began)-last >= patience || f.server.SetReadDeadline(f.began.Add(last+patience)) != nil {
 			return
 		}
-		buf, n, err := p.receive(f.server)
+		buf, n, _, err := p.receive(f.server)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			continue // there may have been requests since
 		}
@@ -197,26 +207,67 @@ func (p *proxy) answers(f *flow) {
 	}
 }
 
-// receive waits for one datagram. A buffer is only taken once there is one, for
-// many flows are idle; the caller gives it back.
-func (p *proxy) receive(conn *net.UDPConn) (buf *[]byte, n int, err error) {
+// receive waits for one datagram, and tells whose it is. A buffer is only taken
+// once there is one, for many flows are idle; the caller gives it back.
+func (p *proxy) receive(conn *net.UDPConn) (buf *[]byte, n int, from sender, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, sender{}, err
 	}
 	var failed error
+	oob := make([]byte, 64)
 	err = raw.Read(func(fd uintptr) (done bool) {
 		buf = p.buffers.Get().(*[]byte)
-		n, failed = ignoringEINTR(func() (int, error) { return unix.Read(int(fd), *buf) })
+		var k int
+		var addr unix.Sockaddr
+		n, failed = ignoringEINTR(func() (n int, err error) {
+			n, k, _, addr, err = unix.Recvmsg(int(fd), *buf, oob, 0)
+			return n, err
+		})
 		if failed != nil {
 			p.buffers.Put(buf)
+		} else {
+			from = senderOf(addr, oob[:k])
 		}
 		return !errors.Is(failed, unix.EAGAIN)
 	})
 	if err == nil {
 		err = failed
 	}
-	return buf, n, err
+	return buf, n, from, err
+}
+
+// sender is where a datagram came from.
+type sender struct {
+	client   netip.AddrPort
+	fromNode bool // by the loopback link; only known of sockets that ask for it
+}
+
+// loopback is the number of the loopback link in every namespace
+// (LOOPBACK_IFINDEX of the kernel).
+const loopback = 1
+
+func senderOf(addr unix.Sockaddr, oob []byte) (s sender) {
+	switch a := addr.(type) {
+	case *unix.SockaddrInet4:
+		s.client = netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
+	case *unix.SockaddrInet6:
+		s.client = netip.AddrPortFrom(netip.AddrFrom16(a.Addr), uint16(a.Port))
+	}
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return s
+	}
+	for _, m := range msgs {
+		// struct in_pktinfo begins with the link's number, in6_pktinfo ends with it.
+		switch {
+		case m.Header.Level == unix.SOL_IP && m.Header.Type == unix.IP_PKTINFO && len(m.Data) >= unix.SizeofInet4Pktinfo:
+			s.fromNode = binary.NativeEndian.Uint32(m.Data) == loopback
+		case m.Header.Level == unix.SOL_IPV6 && m.Header.Type == unix.IPV6_PKTINFO && len(m.Data) >= unix.SizeofInet6Pktinfo:
+			s.fromNode = binary.NativeEndian.Uint32(m.Data[16:]) == loopback
+		}
+	}
+	return s
 }
 
 func ignoringEINTR(f func() (int, error)) (int, error) {
