@@ -164,7 +164,8 @@ func (l *Loop) collect() (old, new *plan.Plan, waiting time.Time) {
 		l.rebuild(name, old, new)
 	}
 	l.addRivals(old, new)
-	clear(l.dirty)
+	// Not cleared: a map keeps the size it once had, and each round walks it.
+	l.dirty = map[objects.Name]bool{}
 	known := l.known && !l.lost
 	l.node, l.lost = false, false
 	if !known {

@@ -19,14 +19,16 @@ import (
 const (
 	numberBase  = 1 << 31
 	numberCount = 1<<31 - 1
-	numberSeed  = 0x706c756d
 )
 
 // endpointNumber is what the rule "jhash ip daddr . th dport" computes.
 func endpointNumber(e plan.Endpoint) uint32 {
 	key := endpointBytes(e)
-	return numberBase + uint32(uint64(jhash(key, numberSeed))*numberCount>>32)
+	return numberBase + uint32(uint64(jhash(key, hashSeed))*numberCount>>32)
 }
+
+// hashSeed is an arbitrary number that every version must keep.
+const hashSeed = 0x706c756d
 
 // jhash is the kernel's (include/linux/jhash.h, after Bob Jenkins' lookup3).
 func jhash(key string, seed uint32) uint32 {

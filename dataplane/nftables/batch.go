@@ -270,7 +270,7 @@ func (b *buffer) element(s setSpec, e Element) {
 	case s.isVerdict():
 		data := b.nest(unix.NFTA_SET_ELEM_DATA)
 		v := b.nest(unix.NFTA_DATA_VERDICT)
-		b.u32(unix.NFTA_VERDICT_CODE, gotoVerdict())
+		b.u32(unix.NFTA_VERDICT_CODE, s.verdict())
 		b.str(unix.NFTA_VERDICT_CHAIN, e.val)
 		b.end(v)
 		b.end(data)
@@ -280,7 +280,11 @@ func (b *buffer) element(s setSpec, e Element) {
 	b.end(item)
 }
 
-func gotoVerdict() uint32 {
+// verdict is the code of a verdict map's elements.
+func (s setSpec) verdict() uint32 {
 	code := int32(unix.NFT_GOTO)
+	if s.jump {
+		code = unix.NFT_JUMP
+	}
 	return uint32(code)
 }

@@ -41,7 +41,7 @@ func (f family) classChain(c class) chain {
 	if c.sticky {
 		out.rules = []rule{f.again(c.view), f.forget(c.view)}
 	}
-	out.rules = append(out.rules, f.pick(c.view, uint32(c.n)), f.pick(c.view, 1), verdict(expr.VerdictDrop))
+	out.rules = append(out.rules, f.pick(c.view, uint32(c.n)), f.first(c.view), verdict(expr.VerdictDrop))
 	return out
 }
 
@@ -71,23 +71,33 @@ func (f family) plainChains() []chain {
 	taken := cat(f.look(setServices, false, original), clearPriority(), verdict(expr.VerdictReturn))
 	learn := func(port bool, set setID) rule { return cat(f.look(set, port, original), f.goes(setLearners)) }
 	meant := func(set setID) rule { return cat(f.keyIn(true, original, set)) }
-	return []chain{
+	return append(f.slotChains(),
 		f.classChain(classReject),
 		f.classChain(classDrop),
-		{name: chainNode, rules: []rule{f.dispatch(viewNodePortsInside, f.fromLocalPod()), f.dispatch(viewNodePorts)}},
-		{name: chainSelf, rules: []rule{f.dispatch(viewNodePortsInside), f.dispatch(viewNodePorts)}},
-		{name: chainMeantNode, rules: []rule{
+		chain{name: chainNode, rules: []rule{f.dispatch(viewNodePortsInside, f.fromLocalPod()), f.dispatch(viewNodePorts)}},
+		chain{name: chainSelf, rules: []rule{f.dispatch(viewNodePortsInside), f.dispatch(viewNodePorts)}},
+		chain{name: chainMeantNode, rules: []rule{
 			taken, // an address of the node may be a load balancer's, and that is looked up first
 			cat(meant(setMasqAlwaysPorts), masq),
 			cat(meant(setMasqNodePorts), fromSelf(), masq),
 		}},
-		{name: chainLearnNode, rules: []rule{taken, learn(true, setTimeoutPorts)}},
-		{name: chainLearn, rules: []rule{learn(false, setTimeouts), cat(f.meantNode(), goTo(chainLearnNode))}},
-		{name: chainUnclaimed, rules: []rule{
+		chain{name: chainLearnNode, rules: []rule{taken, learn(true, setTimeoutPorts)}},
+		chain{name: chainLearn, rules: []rule{learn(false, setTimeouts), cat(f.meantNode(), goTo(chainLearnNode))}},
+		chain{name: chainUnclaimed, rules: []rule{
 			cat(rule{f.addr(f.daddr, reg0), f.in(setClusterIPs)}, goTo(classReject.chainName())),
 			cat(rule{f.addr(f.daddr, reg0), f.in(setServiceCIDRs)}, verdict(expr.VerdictDrop)),
 		}},
+	)
+}
+
+func (f family) slotChains() []chain {
+	var out []chain
+	for v := viewServices; v <= views; v++ {
+		for part := range slotParts {
+			out = append(out, f.slotChain(v, part))
+		}
 	}
+	return out
 }
 
 // keyIn matches a frontend's key against a set.

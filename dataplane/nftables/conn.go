@@ -13,7 +13,8 @@ import (
 // conn is a netfilter socket.
 type conn struct {
 	*netlink.Conn
-	room int // bytes a batch may have
+	room int    // bytes a batch may have
+	buf  []byte // for the answers to ask
 }
 
 // socketBuffer has room for the largest batch and for the errors that may answer it.
@@ -37,7 +38,7 @@ func dial(netns int, port uint32) (*conn, error) {
 		_ = c.Close()
 		return nil, err
 	}
-	return &conn{c, room}, nil
+	return &conn{Conn: c, room: room, buf: make([]byte, readSize)}, nil
 }
 
 // granted is the largest message a socket takes, which may be far less than what
@@ -56,8 +57,9 @@ func granted(c *netlink.Conn) (int, error) {
 	return size - sendOverhead, nil
 }
 
-// answerWithin bounds the wait for the kernel, which works on a batch while it
-// is sent: the answer is there when sending returns.
+// answerWithin bounds each wait for the kernel, which works on a batch while it
+// is sent: the answer is there when sending returns. So is the first part of a
+// dump, and the next whenever one is read.
 const answerWithin = 30 * time.Second
 
 var errTooLarge = errors.New("batch does not fit the netfilter socket's buffer")
@@ -132,25 +134,25 @@ func (c *conn) ask(f family, typ uint16, flags netlink.HeaderFlags, attrs []byte
 	if err != nil {
 		return fmt.Errorf("send request: %w", err)
 	}
-	if err := c.SetReadDeadline(time.Now().Add(answerWithin)); err != nil {
-		return fmt.Errorf("set deadline: %w", err)
-	}
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return fmt.Errorf("use netfilter socket: %w", err)
 	}
-	buf, interrupted := make([]byte, readSize), false
+	interrupted := false
 	for {
+		if err := c.SetReadDeadline(time.Now().Add(answerWithin)); err != nil {
+			return fmt.Errorf("set deadline: %w", err)
+		}
 		var n int
 		var failed error
 		err := raw.Read(func(fd uintptr) bool {
-			n, _, failed = unix.Recvfrom(int(fd), buf, 0)
+			n, _, failed = unix.Recvfrom(int(fd), c.buf, 0)
 			return !errors.Is(failed, unix.EAGAIN)
 		})
 		if err := errors.Join(err, failed); err != nil {
 			return fmt.Errorf("read answer: %w", err)
 		}
-		done, err := answers(string(buf[:n]), req.Header.Sequence, &interrupted, each)
+		done, err := answers(string(c.buf[:n]), req.Header.Sequence, &interrupted, each)
 		if err != nil {
 			return err
 		}

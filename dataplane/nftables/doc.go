@@ -11,7 +11,8 @@
 //	frontend   an address, protocol and port that clients connect to
 //	slot       a numbered place of a frontend; it holds one endpoint
 //	class      a view and a number of slots: 1:3 is "in services, 3 slots"
-//	view       one of four maps of frontends, each with its map of slots
+//	view       one of four maps of frontends, each with its maps of slots
+//	part       one of the eight maps of a view's slots, by a hash of the frontend
 //	group      the frontends of a Service port, which remember clients together
 //
 // # Shape
@@ -26,8 +27,10 @@
 //	                            -> services                                      > class -> classes -> chain
 //	  to a node address:
 //	      protocol . port -> nodeports-inside, likewise; -> nodeports           /
-//	chain services-3: dnat to service-slots[address . protocol . port . random of 3]
+//	chain services-3: slot = random of 3; if there is none, slot 0
+//	  service-slots[hash of address . protocol . port of 8] -> chain of the part
 //	chain sticky-services-3: first the client's endpoint, if remembered and usable
+//	chain service-slots-5: dnat to service-slots-5[address . protocol . port . slot]
 //	chain reject: TCP reset, otherwise ICMP port unreachable
 //	chain drop
 //	input, postrouting (nat, before srcnat), for what was sent elsewhere by a dnat:
@@ -57,7 +60,7 @@
 // begins anew. An endpoint's number is a hash that a rule computes from the
 // packet's destination after the dnat; agents compute the same, so nothing has to
 // be kept or read back to know it. A view's slots hold each of its endpoints
-// under that number too. So the way of a remembered client is three lookups,
+// under that number too. So the way of a remembered client is four lookups,
 // however many endpoints there are, and one whose endpoint is not in the view
 // any more is forgotten and gets a random one. The memory outlives the agent.
 //
@@ -84,6 +87,13 @@
 //     written and read by rules of one packet per connection, is cleared, and
 //     which forwarding overwrites in any case. A socket's own SO_PRIORITY is lost
 //     for the first packet of a connection to a Service.
+//   - One map for a view's slots: reading it back would be most of a restart. To
+//     go on after each 32 KiB the kernel counts elements from the map's beginning,
+//     so the time grows with the square of its size: 0.7 s for 100 000 slots, 12 s
+//     for 440 000. In eight maps it is 0.1 s and 1.2 s. More would not pay: there
+//     are maps and chains for every part of four views and two families.
+//   - A digest of what was written, to be compared instead of reading back: it does
+//     not tell what others have changed while no agent ran.
 //   - A mark for masquerading, as kube-proxy does: conntrack remembers the
 //     destination the client meant, so postrouting can look it up in a set.
 //   - A set of clients for each endpoint, tried one after the other, as kube-proxy
@@ -111,10 +121,10 @@
 // as they should be are not touched either, and a restart that finds everything
 // in place writes nothing. Chains with hooks come last: where they were missing
 // the rules come alive complete, in one transaction. If others write to nftables
-// during that dump it is made again. Tables are replaced only if the kernel
-// refuses our constant rules beside them, as those of an incompatible version;
-// after any other error they stay as they are, and the next Apply reads them back
-// again.
+// during that dump, or the kernel resizes a set's hash table, it is made again.
+// Tables are replaced only if the kernel refuses our constant rules beside them,
+// as those of an incompatible version; after any other error they stay as they
+// are, and the next Apply reads them back again.
 //
 // A frontend that the kernel refuses is found by halving the batch, and all
 // others are applied. On a kernel without nftables for IPv6 all of that family
@@ -138,8 +148,9 @@
 //
 // A host where other programs change nftables all the time, faster than our
 // tables can be read, delays a start or a repair: the dump is given up after
-// five attempts and left to the next Apply. To read a map the kernel begins
-// anew for every 32 KiB, so the time grows with the square of the largest map.
+// five attempts and left to the next Apply. A restart over 10 000 Services with
+// ten endpoints each takes 0.4 s of an idle host (BenchmarkTakeOver), over 44 000
+// three.
 //
 // Replacing the tables of an incompatible version is one transaction only as far
 // as the new content fits half of the socket's send buffer, which is 16 MiB with

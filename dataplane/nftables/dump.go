@@ -125,8 +125,8 @@ func (s *state) read(c *conn, f family) error {
 		return err
 	}
 	for id := range setCount {
-		if _, there := s.sets[setAt{f.v6, id}]; !there || id == setAffinity {
-			continue
+		if s.sets[setAt{f.v6, id}] != f.sets[id].shape() || id == setAffinity {
+			continue // not there, or to be replaced
 		}
 		if err := s.readElements(c, f, id); err != nil {
 			return fmt.Errorf("elements of set %s: %w", f.sets[id].name, err)
@@ -192,13 +192,23 @@ func (s *state) readSets(c *conn, f family) error {
 	return nil
 }
 
+// readElements reads a set. The kernel goes on with a dump by the number of
+// elements it gave, so when it grows or shrinks the set's hash table meanwhile,
+// which it does for some time after a large change and which is no generation,
+// some elements come twice and as many may be left out: then it is errInterrupted.
 func (s *state) readElements(c *conn, f family, id setID) error {
-	return c.ask(f, unix.NFT_MSG_GETSETELEM, netlink.Dump, setRequest(f, id).bytes, func(_ uint16, a string) {
+	before, got := len(s.elements), 0
+	err := c.ask(f, unix.NFT_MSG_GETSETELEM, netlink.Dump, setRequest(f, id).bytes, func(_ uint16, a string) {
 		attrs(attr(a, unix.NFTA_SET_ELEM_LIST_ELEMENTS), func(_ uint16, item string) {
 			e := parseElement(f, id, item)
 			s.elements[e.id] = e.val
+			got++
 		})
 	})
+	if err == nil && got != len(s.elements)-before {
+		return errInterrupted
+	}
+	return err
 }
 
 func setRequest(f family, id setID) *buffer {
@@ -220,10 +230,10 @@ func parseElement(f family, id setID, item string) Element {
 		case unix.NFTA_SET_ELEM_FLAGS:
 			e.id.end = be32(data)&unix.NFT_SET_ELEM_INTERVAL_END != 0
 		case unix.NFTA_SET_ELEM_DATA:
-			if v := attr(data, unix.NFTA_DATA_VERDICT); v != "" {
-				e.val = name(attr(v, unix.NFTA_VERDICT_CHAIN))
-			} else {
+			if v := attr(data, unix.NFTA_DATA_VERDICT); v == "" {
 				e.val = attr(data, unix.NFTA_DATA_VALUE)
+			} else if be32(attr(v, unix.NFTA_VERDICT_CODE)) == f.sets[id].verdict() {
+				e.val = name(attr(v, unix.NFTA_VERDICT_CHAIN))
 			}
 		}
 	})
@@ -251,12 +261,11 @@ func (s *state) frontend(f plan.Frontend) plan.Frontend {
 // slots are the first endpoints of a view, at most n, up to a gap.
 func (s *state) slots(k plan.Key, v view, n int) []plan.Endpoint {
 	front := append([]byte(frontendKey(k)), 0, 0, 0, 0)
-	at := elementID{v6: k.IPv6, set: v.slots()}
+	set := v.slots(slotPart(frontendKey(k)))
 	out := make([]plan.Endpoint, 0, n)
 	for i := range n {
 		binary.NativeEndian.PutUint32(front[len(front)-4:], uint32(i))
-		at.key = string(front)
-		e, ok := parseEndpoint(s.elements[at])
+		e, ok := parseEndpoint(s.elements[elementID{v6: k.IPv6, set: set, key: string(front)}])
 		if !ok {
 			break
 		}

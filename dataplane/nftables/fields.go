@@ -14,17 +14,28 @@ import (
 // describe is an element much as nft prints it, with the class spelled out.
 func (e Element) describe(f family) string {
 	spec := f.sets[e.id.set]
-	line := fmt.Sprintf("%s %s %s", f.text, spec.name, keyText(e.id.key, spec))
+	set := spec.name
+	if v, part, ok := e.id.set.ofSlots(); ok && part == slotPart(e.id.key[:max(0, len(e.id.key)-4)]) {
+		set = v.slotsName() // a part is worth a word only if it is the wrong one
+	}
+	line := fmt.Sprintf("%s %s %s", f.text, set, keyText(e.id.key, spec))
 	if e.id.end {
 		line += " (end)"
 	}
 	switch {
 	case spec.isVerdict():
-		line += " : goto " + e.val
+		line += " : " + spec.verb() + " " + e.val
 	case spec.isMap():
 		line += " : " + fields(e.val, spec.data)
 	}
 	return line
+}
+
+func (s setSpec) verb() string {
+	if s.jump {
+		return "jump"
+	}
+	return "goto"
 }
 
 func keyText(key string, spec setSpec) string {

@@ -153,6 +153,29 @@ func TestDumpInterrupted(t *testing.T) {
 	}
 }
 
+// An element that comes a second time says that others may be missing.
+func TestDumpTwice(t *testing.T) {
+	ns := netns.ForTest(t, "twice")
+	if err := newTest(t, ns).takeOver(some(3, 2, 1)); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := dial(ns.FD(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	s, f := newState(), newBoth()[0]
+	if err := s.read(conn, f); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.readElements(conn, f, setServices); !errors.Is(err, errInterrupted) {
+		t.Errorf("reading the same elements again: %v, want %v", err, errInterrupted)
+	}
+	if err := s.readElements(conn, f, setRestricted); err != nil { // which is empty
+		t.Error(err)
+	}
+}
+
 // An element replaced is a deletion and an addition: both count, in number and
 // in bytes, and the count is no less than what is sent.
 func TestBatchSize(t *testing.T) {
@@ -161,7 +184,7 @@ func TestBatchSize(t *testing.T) {
 		var old, new []Element
 		for i := range n {
 			key := slotKey(frontendKey(plan.Key{Addr: netip.MustParseAddr("fd00::1"), Protocol: objects.TCP, Port: 80}), uint32(i))
-			id := elementID{v6: true, set: setServiceSlots, key: key}
+			id := elementID{v6: true, set: viewServices.slots(0), key: key}
 			old = append(old, Element{id, endpointBytes(plan.Endpoint{Addr: netip.MustParseAddr("fd00::2"), Port: 80})})
 			new = append(new, Element{id, endpointBytes(plan.Endpoint{Addr: netip.MustParseAddr("fd00::3"), Port: 80})})
 		}

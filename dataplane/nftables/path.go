@@ -76,7 +76,7 @@ func (t *tracer) look(depth int, set setID, key string) (string, bool) {
 	case !ok:
 		t.line(depth, "%s %s: nothing for %s", kind, spec.name, keyText(key, spec))
 	case spec.isVerdict():
-		t.line(depth, "map %s: goto %s", spec.name, val)
+		t.line(depth, "map %s: %s %s", spec.name, spec.verb(), val)
 	case spec.isMap():
 		t.line(depth, "map %s: %s -> %s", spec.name, keyText(key, spec), fields(val, spec.data))
 	default:
@@ -130,15 +130,19 @@ func (t *tracer) route(depth int, v view, eps []plan.Endpoint) {
 	if _, ok := t.look(depth, setClasses, val); !ok || c.view != v {
 		return
 	}
+	part := slotPart(t.key)
+	if _, ok := t.look(depth+1, v.parts(), numberBytes(uint32(part))); !ok {
+		return
+	}
 	if c.sticky {
 		t.line(depth+1, "clients in map %s, by source and group", t.f.sets[setAffinity].name)
 		for _, e := range eps {
-			t.look(depth+2, v.slots(), slotKey(t.key, endpointNumber(e)))
+			t.look(depth+2, v.slots(part), slotKey(t.key, endpointNumber(e)))
 		}
 	}
 	t.line(depth+1, "random of %d", c.n)
 	for i := range uint32(c.n) {
-		t.look(depth+2, v.slots(), slotKey(t.key, i))
+		t.look(depth+2, v.slots(part), slotKey(t.key, i))
 	}
 }
 

@@ -33,7 +33,7 @@ func TestPath(t *testing.T) {
 		show(f)
 	}
 	mustNft(t, ns, "delete element ip plumbline services { 10.96.0.10 . udp . 53 }")
-	mustNft(t, ns, "delete element ip plumbline nodeport-slots { udp . 30053 . 0x00000001 }")
+	mustNft(t, ns, "delete element ip plumbline nodeport-slots-7 { udp . 30053 . 0x00000001 }")
 	for _, f := range p.Services[name(4)].Frontends {
 		if f.Key.Port == 53 && f.Kind == plan.ClusterIP || f.Key.Port == 30053 {
 			show(f)

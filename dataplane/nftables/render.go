@@ -20,8 +20,8 @@ type Element struct {
 type elementID struct {
 	v6  bool
 	set setID
-	key string // both keys of a range, one after the other
 	end bool   // the end of an interval
+	key string // both keys of a range, one after the other
 }
 
 // nodeElements renders what all Services share.
@@ -173,7 +173,7 @@ func (f placed) routeElements(out []Element, v view, key string, r plan.Route) [
 }
 
 func slotElement(v6 bool, v view, key string, n uint32, e plan.Endpoint) Element {
-	return Element{elementID{v6: v6, set: v.slots(), key: slotKey(key, n)}, endpointBytes(e)}
+	return Element{elementID{v6: v6, set: v.slots(slotPart(key)), key: slotKey(key, n)}, endpointBytes(e)}
 }
 
 func slotCount(r plan.Route) int { return min(len(r.Endpoints), maxSlots) }

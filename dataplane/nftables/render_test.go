@@ -133,7 +133,7 @@ func TestSlotsWithGap(t *testing.T) {
 	elements := map[elementID]string{}
 	for i, e := range eps("abcd") {
 		if i != 2 {
-			elements[elementID{set: setServiceSlots, key: slotKey(frontendKey(k), uint32(i))}] = endpointBytes(e)
+			elements[elementID{set: viewServices.slots(slotPart(frontendKey(k))), key: slotKey(frontendKey(k), uint32(i))}] = endpointBytes(e)
 		}
 	}
 	s := newState()

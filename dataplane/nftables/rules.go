@@ -109,8 +109,12 @@ func setPriority() expression {
 	return wrapped{&expr.Meta{Key: expr.MetaKeyPRIORITY, SourceRegister: true, Register: reg0}}
 }
 
-func clearPriority() rule {
-	return rule{wrapped{&expr.Immediate{Register: reg0, Data: make([]byte, 4)}}, setPriority()}
+func clearPriority() rule { return clearPriorityBy(reg0) }
+
+// clearPriorityBy clears the priority with a register that is not in use.
+func clearPriorityBy(reg uint32) rule {
+	return rule{wrapped{&expr.Immediate{Register: reg, Data: make([]byte, 4)}},
+		wrapped{&expr.Meta{Key: expr.MetaKeyPRIORITY, SourceRegister: true, Register: reg}}}
 }
 
 // look puts what a map has for a frontend's key into the packet's priority. A
@@ -154,24 +158,37 @@ func (f family) dispatch(v view, conditions ...rule) rule {
 
 // pick chooses a slot of n and sends the connection there.
 func (f family) pick(v view, n uint32) rule {
-	key, next := f.key(v.isPort(), current)
-	return cat(clearPriority(), key,
-		rule{wrapped{&expr.Numgen{Register: next, Modulus: n, Type: unix.NFT_NG_RANDOM}}}, f.toSlot(v))
+	return cat(rule{wrapped{&expr.Numgen{Register: reg0, Modulus: n, Type: unix.NFT_NG_RANDOM}}, setPriority()}, f.toSlot(v))
 }
 
-// toSlot ends a rule with a dnat to the slot of the key in the registers.
+// first sends the connection to slot 0.
+func (f family) first(v view) rule { return cat(clearPriority(), f.toSlot(v)) }
+
+// toSlot ends a rule with the chain that sends the connection to the slot whose
+// number is in the packet's priority. It returns if there is no such slot.
 func (f family) toSlot(v view) rule {
-	return rule{f.mapped(v.slots()),
-		wrapped{&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(f.proto), RegAddrMin: reg0, RegProtoMin: reg0 + f.regs()}}}
+	key, next := f.key(v.isPort(), current)
+	return append(key,
+		wrapped{&expr.Hash{SourceRegister: reg0, DestRegister: reg0, Length: 4 * (next - reg0), Modulus: slotParts, Seed: hashSeed, Type: expr.HashTypeJenkins}},
+		wrapped{&expr.Lookup{SourceRegister: reg0, DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: f.sets[v.parts()].name}})
+}
+
+// slotChain looks a slot up in one part and sends the connection there. The
+// number is taken before the priority is cleared; nft prints the two the other
+// way round.
+func (f family) slotChain(v view, part int) chain {
+	key, next := f.key(v.isPort(), current)
+	return chain{name: v.slotsChain(part), rules: []rule{cat(
+		key, rule{load(expr.MetaKeyPRIORITY, next)}, clearPriorityBy(next+1),
+		rule{f.mapped(v.slots(part)),
+			wrapped{&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(f.proto), RegAddrMin: reg0, RegProtoMin: reg0 + f.regs()}}})}}
 }
 
 // again sends a client that is remembered where it was before. The memory holds
 // an endpoint's number; the view has a slot of that number only while it uses
-// the endpoint, so a miss at any of the three lookups ends the rule.
+// the endpoint, so a miss at any of the lookups leads to the next rule.
 func (f family) again(v view) rule {
-	key, next := f.key(v.isPort(), current)
-	return cat(f.look(groupSet(v.isPort()), v.isPort(), current), f.client(), rule{f.mapped(setAffinity), setPriority()},
-		key, rule{load(expr.MetaKeyPRIORITY, next)}, f.toSlot(v))
+	return cat(f.look(groupSet(v.isPort()), v.isPort(), current), f.client(), rule{f.mapped(setAffinity), setPriority()}, f.toSlot(v))
 }
 
 // forget makes room for another endpoint: an update of an element keeps its data.
@@ -193,7 +210,7 @@ func (f family) remember(port bool, timeout time.Duration) rule {
 	data := reg0 + 2*f.regs() + 2 // past both keys
 	return cat(f.look(groupSet(port), port, original),
 		rule{f.addr(f.daddr, reg0), dport(reg0 + f.regs()), wrapped{&expr.Hash{SourceRegister: reg0, DestRegister: data,
-			Length: f.addrLen + 4, Modulus: numberCount, Offset: numberBase, Seed: numberSeed, Type: expr.HashTypeJenkins}}},
+			Length: f.addrLen + 4, Modulus: numberCount, Offset: numberBase, Seed: hashSeed, Type: expr.HashTypeJenkins}}},
 		f.client(), rule{wrapped{&expr.Dynset{SrcRegKey: reg0, SrcRegData: data, SetName: f.sets[setAffinity].name,
 			Operation: dynsetUpdate, Timeout: timeout}}},
 		clearPriority(), verdict(expr.VerdictReturn))

@@ -2,6 +2,7 @@ package nftables
 
 import (
 	"fmt"
+	"slices"
 
 	lib "github.com/google/nftables"
 	"golang.org/x/sys/unix"
@@ -19,10 +20,6 @@ const (
 	setServicesInside
 	setNodePorts
 	setNodePortsInside
-	setServiceSlots
-	setServiceInsideSlots
-	setNodePortSlots
-	setNodePortInsideSlots
 	setMasqOffCluster
 	setMasqAlways
 	setMasqNode
@@ -40,11 +37,23 @@ const (
 	setGroupPorts
 	setTimeouts
 	setTimeoutPorts
-	setClasses  // from here on: not of a plan, but of the rules
-	setLearners //
-	setAffinity // written by the kernel alone
-	setCount
+	setSlots // the first of slotParts for each view
 )
+
+// The sets from here on are not of a plan, but of the rules.
+const (
+	setClasses = setSlots + views*slotParts + iota
+	setLearners
+	setAffinity // written by the kernel alone
+	setParts    // the first of one for each view
+	setCount    = setParts + views
+)
+
+// slotParts is the number of maps that hold a view's slots; which one is a hash
+// of the frontend's key (slotPart). To go on with a dump after each 32 KiB the
+// kernel counts elements from the map's beginning, so the time to read one map
+// grows with the square of its size.
+const slotParts = 8
 
 // isRules tells the sets that belong to the rules from those with a plan's data.
 func (s setID) isRules() bool { return s >= setClasses }
@@ -65,6 +74,7 @@ type setSpec struct {
 	interval bool              // of single addresses: a start and an element past the end
 	ranges   bool              // concatenations: each element has two keys
 	learned  bool              // the kernel adds elements, each with a timeout
+	jump     bool              // verdicts return to the caller
 }
 
 func (s setSpec) isMap() bool     { return len(s.data) > 0 }
@@ -77,37 +87,41 @@ func specsOf(addr lib.SetDatatype) *[setCount]setSpec {
 	port := types{lib.TypeInetProto, lib.TypeInetService}
 	class, verdict := types{lib.TypeClassID}, types{lib.TypeVerdict}
 	to := types{addr, lib.TypeInetService}
-	vipSlot := types{addr, lib.TypeInetProto, lib.TypeInetService, number}
-	portSlot := types{lib.TypeInetProto, lib.TypeInetService, number}
 	out := &[setCount]setSpec{
-		setServices:            {name: "services", key: vip, data: class},
-		setServicesInside:      {name: "services-inside", key: vip, data: class},
-		setNodePorts:           {name: "nodeports", key: port, data: class},
-		setNodePortsInside:     {name: "nodeports-inside", key: port, data: class},
-		setServiceSlots:        {name: "service-slots", key: vipSlot, data: to},
-		setServiceInsideSlots:  {name: "service-inside-slots", key: vipSlot, data: to},
-		setNodePortSlots:       {name: "nodeport-slots", key: portSlot, data: to},
-		setNodePortInsideSlots: {name: "nodeport-inside-slots", key: portSlot, data: to},
-		setMasqOffCluster:      {name: "masquerade-off-cluster", key: vip},
-		setMasqAlways:          {name: "masquerade-always", key: vip},
-		setMasqNode:            {name: "masquerade-node", key: vip},
-		setMasqAlwaysPorts:     {name: "masquerade-always-nodeports", key: port},
-		setMasqNodePorts:       {name: "masquerade-node-nodeports", key: port},
-		setHairpin:             {name: "hairpin", key: types{addr, addr}},
-		setRestricted:          {name: "restricted", key: vip},
-		setSources:             {name: "restricted-sources", key: types{addr, lib.TypeInetProto, lib.TypeInetService, addr}, ranges: true},
-		setClusterIPs:          {name: "cluster-ips", key: types{addr}},
-		setServiceCIDRs:        {name: "service-cidrs", key: types{addr}},
-		setNodeAddrs:           {name: "node-addresses", key: types{addr}},
-		setLocalPods:           {name: "local-pods", key: types{addr}},
-		setClusterPods:         {name: "cluster-pods", key: types{addr}},
-		setGroups:              {name: "affinity-groups", key: vip, data: types{number}},
-		setGroupPorts:          {name: "affinity-groups-nodeports", key: port, data: types{number}},
-		setTimeouts:            {name: "affinity-timeouts", key: vip, data: types{number}},
-		setTimeoutPorts:        {name: "affinity-timeouts-nodeports", key: port, data: types{number}},
-		setClasses:             {name: "classes", key: class, data: verdict},
-		setLearners:            {name: "learners", key: types{number}, data: verdict},
-		setAffinity:            {name: "affinity", key: types{addr, number}, data: types{number}, learned: true},
+		setServices:        {name: "services", key: vip, data: class},
+		setServicesInside:  {name: "services-inside", key: vip, data: class},
+		setNodePorts:       {name: "nodeports", key: port, data: class},
+		setNodePortsInside: {name: "nodeports-inside", key: port, data: class},
+		setMasqOffCluster:  {name: "masquerade-off-cluster", key: vip},
+		setMasqAlways:      {name: "masquerade-always", key: vip},
+		setMasqNode:        {name: "masquerade-node", key: vip},
+		setMasqAlwaysPorts: {name: "masquerade-always-nodeports", key: port},
+		setMasqNodePorts:   {name: "masquerade-node-nodeports", key: port},
+		setHairpin:         {name: "hairpin", key: types{addr, addr}},
+		setRestricted:      {name: "restricted", key: vip},
+		setSources:         {name: "restricted-sources", key: types{addr, lib.TypeInetProto, lib.TypeInetService, addr}, ranges: true},
+		setClusterIPs:      {name: "cluster-ips", key: types{addr}},
+		setServiceCIDRs:    {name: "service-cidrs", key: types{addr}},
+		setNodeAddrs:       {name: "node-addresses", key: types{addr}},
+		setLocalPods:       {name: "local-pods", key: types{addr}},
+		setClusterPods:     {name: "cluster-pods", key: types{addr}},
+		setGroups:          {name: "affinity-groups", key: vip, data: types{number}},
+		setGroupPorts:      {name: "affinity-groups-nodeports", key: port, data: types{number}},
+		setTimeouts:        {name: "affinity-timeouts", key: vip, data: types{number}},
+		setTimeoutPorts:    {name: "affinity-timeouts-nodeports", key: port, data: types{number}},
+		setClasses:         {name: "classes", key: class, data: verdict},
+		setLearners:        {name: "learners", key: types{number}, data: verdict},
+		setAffinity:        {name: "affinity", key: types{addr, number}, data: types{number}, learned: true},
+	}
+	for v := viewServices; v <= views; v++ {
+		key := vip
+		if v.isPort() {
+			key = port
+		}
+		out[v.parts()] = setSpec{name: v.slotsName(), key: types{number}, data: types{lib.TypeVerdict}, jump: true}
+		for part := range slotParts {
+			out[v.slots(part)] = setSpec{name: v.slotsChain(part), key: append(slices.Clone(key), number), data: to}
+		}
 	}
 	for id := range out {
 		out[id].interval = setID(id).isInterval()
@@ -164,6 +178,7 @@ const (
 	viewServicesInside
 	viewNodePorts
 	viewNodePortsInside
+	views = iota - 1 // that have slots
 )
 
 func (v view) name() string {
@@ -178,9 +193,24 @@ func (v view) fronts() setID {
 	return [...]setID{0, setServices, setServicesInside, setNodePorts, setNodePortsInside}[v]
 }
 
-func (v view) slots() setID {
-	return [...]setID{0, setServiceSlots, setServiceInsideSlots, setNodePortSlots, setNodePortInsideSlots}[v]
+// parts is the vmap from a part's number to the chain that looks it up.
+func (v view) parts() setID { return setParts + setID(v-1) }
+
+// slots is the map of one part of the view's slots.
+func (v view) slots(part int) setID { return setSlots + setID(int(v-1)*slotParts+part) }
+
+// ofSlots takes the number of such a map apart.
+func (s setID) ofSlots() (v view, part int, ok bool) {
+	n := int(s - setSlots)
+	return view(1 + n/slotParts), n % slotParts, setSlots <= s && s < setClasses
 }
+
+func (v view) slotsName() string {
+	return [...]string{"", "service-slots", "service-inside-slots", "nodeport-slots", "nodeport-inside-slots"}[v]
+}
+
+// slotsChain is the name of a part, both of the map and of its chain.
+func (v view) slotsChain(part int) string { return fmt.Sprintf("%s-%d", v.slotsName(), part) }
 
 // isPort tells whether the view's keys are without an address.
 func (v view) isPort() bool { return v >= viewNodePorts }

@@ -151,6 +151,9 @@ func (t *Target) reserve(f plan.Frontend) {
 func (t *Target) setHead(n plan.Node, steps []step, replace map[bool]bool) {
 	t.node = t.mine(nodeElements(n))
 	shared := slices.Clone(t.node)
+	for _, f := range t.fam {
+		shared = append(shared, t.mine(f.partElements())...)
+	}
 	for _, s := range steps {
 		for _, a := range hairpins(*s.want) {
 			if t.hairpins[a]++; t.hairpins[a] == 1 {
@@ -158,7 +161,8 @@ func (t *Target) setHead(n plan.Node, steps []step, replace map[bool]bool) {
 			}
 		}
 	}
-	was := t.present.take(setNodeAddrs, setLocalPods, setServiceCIDRs, setClusterPods, setHairpin)
+	was := t.present.take(setNodeAddrs, setLocalPods, setServiceCIDRs, setClusterPods, setHairpin,
+		viewServices.parts(), viewServicesInside.parts(), viewNodePorts.parts(), viewNodePortsInside.parts())
 	known := *t.present // claims change what it holds, not which chains and sets there are
 	t.head = func(b *batch, o *ops) {
 		for v6 := range replace {

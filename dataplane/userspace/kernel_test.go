@@ -550,3 +550,18 @@ func TestIncompatibleTables(t *testing.T) {
 		})
 	}
 }
+
+// A host whose links have IPv6 switched off has IPv4 forwarded all the same.
+func TestWithoutIPv6(t *testing.T) {
+	need.Root(t)
+	ns := netns.ForTest(t, "off6")
+	if err := ns.Do(func() error {
+		return os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("1"), 0o644)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	target := started(t, userspace.Config{Logger: logger(t), NetNS: ns.FD()})
+	if err := target.Apply(t.Context(), nil, &plan.Plan{}); err != nil {
+		t.Errorf("apply: %v", err)
+	}
+}

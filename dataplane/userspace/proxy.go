@@ -104,7 +104,10 @@ func (p *proxy) start(ctx context.Context) (served []family, err error) {
 	forwarding, cut := context.WithCancel(ctx)
 	p.stop, p.cut = stop, cut
 	for _, f := range families() {
-		err := p.listen(taking, forwarding, f)
+		err := p.space.do(f.enabled)
+		if err == nil {
+			err = p.listen(taking, forwarding, f)
+		}
 		if f.v6 && (errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EADDRNOTAVAIL)) {
 			p.log.Warn("IPv6 is not available, its frontends are not served", "err", err)
 			continue

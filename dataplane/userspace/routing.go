@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -49,6 +51,25 @@ func addRouting(f family) error {
 	}
 	if err := netlink.RuleAdd(f.rule()); err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("add %s routing rule to table %d: %w", f.text, routeTable, err)
+	}
+	return nil
+}
+
+// enabled says whether the loopback link takes routes of the family: a host may
+// have sockets of IPv6 and the family switched off on its links.
+func (f family) enabled() error {
+	if !f.v6 {
+		return nil
+	}
+	const sysctl = "/proc/sys/net/ipv6/conf/lo/disable_ipv6"
+	off, err := os.ReadFile(sysctl)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%s is not there: %w", sysctl, unix.EAFNOSUPPORT)
+	case err != nil:
+		return err
+	case strings.TrimSpace(string(off)) != "0":
+		return fmt.Errorf("%s is %s: %w", sysctl, strings.TrimSpace(string(off)), unix.EADDRNOTAVAIL)
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -74,7 +75,7 @@ func New(cfg Config) *Watcher { return &Watcher{cfg: cfg, said: map[about]string
 
 func (w *Watcher) factory(only func(*metav1.ListOptions)) informers.SharedInformerFactory {
 	return informers.NewSharedInformerFactoryWithOptions(w.cfg.Client, 0,
-		informers.WithTweakListOptions(only), informers.WithTransform(withoutManagedFields))
+		informers.WithTweakListOptions(only), informers.WithTransform(slim))
 }
 
 // Run watches until ctx ends.
@@ -153,10 +154,19 @@ func (w *Watcher) mayListServiceCIDRs(ctx context.Context) bool {
 	}
 }
 
-// withoutManagedFields halves the memory of the informers' stores.
-func withoutManagedFields(obj any) (any, error) {
+// slim drops what nothing here reads, which is most of what the informers' stores
+// would hold.
+func slim(obj any) (any, error) {
 	if m, ok := obj.(metav1.Object); ok {
 		m.SetManagedFields(nil)
+		m.SetOwnerReferences(nil)
+	}
+	if s, ok := obj.(*discoveryv1.EndpointSlice); ok {
+		s.Annotations = nil
+		for i := range s.Endpoints {
+			e := &s.Endpoints[i]
+			e.TargetRef, e.Zone, e.Hostname, e.DeprecatedTopology = nil, nil, nil, nil
+		}
 	}
 	return obj, nil
 }
