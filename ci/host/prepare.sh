@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Prepares a Debian or Ubuntu host for `make test` and `make e2e`.
+# Prepares a Debian or Ubuntu host for `make test`, `make e2e` and `make lab`.
 #
 # Looks first, changes only what is missing, and says each thing it does in one
 # line. Running it again on a prepared host changes nothing.
 #
 #   prepare.sh            prepare the host
+#   prepare.sh --lab      only what `make lab` needs: a few packages, no Docker
 #   prepare.sh --check    change nothing; say what is missing
 #
 # Exit 0: the host is ready. Exit 2: it is not; the last lines say what is
@@ -74,13 +75,18 @@ distribution() {
     (. "$release" && echo "${ID:-unknown} ${ID_LIKE:-}")
 }
 
-# missing_packages prints the Debian packages this host lacks, one per line.
-missing_packages() {
+# lab_packages and missing_packages print the Debian packages this host lacks
+# for a lab and for all, one per line.
+lab_packages() {
     have nft || echo nftables
     have iptables || echo iptables
     have conntrack || echo conntrack
-    have debootstrap || echo debootstrap
     have haproxy || echo haproxy
+}
+
+missing_packages() {
+    lab_packages
+    have debootstrap || echo debootstrap
     [[ -s /etc/ssl/certs/ca-certificates.crt ]] || echo ca-certificates
     if engine_answers; then return; fi
     have dockerd || echo docker.io
@@ -259,19 +265,24 @@ check() {
 main() {
     case ${1:-} in
         '') ;;
+        --lab) ;;
         --check) check_platform; check || refuse "this host is not prepared" "run as root: $0"; say ready; return ;;
-        *) refuse "unknown argument $1" "usage: $0 [--check]" ;;
+        *) refuse "unknown argument $1" "usage: $0 [--lab|--check]" ;;
     esac
+    local wanted=missing_packages packages=()
+    if [[ ${1:-} == --lab ]]; then wanted=lab_packages; fi
+    mapfile -t packages < <("$wanted")
+    # A host of another distribution that has everything needs nothing installed.
+    if [[ ${1:-} == --lab && ${#packages[@]} -eq 0 ]]; then return; fi
     check_platform
     if ((EUID != 0)); then
-        check || true
-        refuse "preparing this host needs root" "run: sudo $0"
+        if [[ ${1:-} == --lab ]]; then hint "missing: ${packages[*]}"; else check || true; fi
+        refuse "preparing this host needs root" "run: sudo $0 $*"
     fi
     trap release_services EXIT
     release_services
-    local packages=()
-    mapfile -t packages < <(missing_packages)
     if ((${#packages[@]})); then install_packages "${packages[@]}"; fi
+    if [[ ${1:-} == --lab ]]; then say "ready for a lab"; return; fi
     ensure_engine
     ensure_forwarding
     say "ready: docker $(docker version --format '{{.Server.Version}}'), runtime $(docker info --format '{{.DefaultRuntime}}')"
