@@ -59,7 +59,7 @@ func (b *balancer) addresses(ctx context.Context, svc *v1.Service, lb lbplan.LB,
 }
 
 // reserve keeps the published address of every wanted Service for it, also
-// while its container is missing. A container has its addresses, whatever its
+// while its HAProxy is missing. One that is there has its addresses, whatever its
 // Service or another one says.
 func (b *balancer) reserve(wanted []*v1.Service, running []instance.Instance) {
 	b.mu.Lock()

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// startTimeout is for a container that was started to answer at its socket.
+	// startTimeout is for a HAProxy that was started to answer at its socket.
 	startTimeout = 10 * time.Second
 	// reloadTimeout is for a new worker to take over.
 	reloadTimeout = 15 * time.Second
@@ -175,7 +175,7 @@ func (b *balancer) adopt(ctx context.Context, spec instance.Spec, cfg haproxy.Co
 		return ctx.Err()
 	}
 	if err != nil {
-		b.Log.Warn("load balancer does not answer and is made anew", "lb", spec.Service, "container", spec.Name, "err", err)
+		b.Log.Warn("load balancer does not answer and is made anew", "lb", spec.Service, "instance", spec.Name, "err", err)
 		return b.replace(ctx, spec, cfg)
 	}
 	return b.converge(ctx, spec.Name, cfg, now)
@@ -203,10 +203,10 @@ func (b *balancer) start(ctx context.Context, spec instance.Spec, cfg haproxy.Co
 	}
 	now, err := b.answering(ctx, spec.Name)
 	if err != nil {
-		return fmt.Errorf("container %s does not answer after its start (docker logs %s): %w", spec.Name, spec.Name, err)
+		return fmt.Errorf("%s does not answer after its start (its output: docker logs, or *.log in %s): %w", spec.Name, d.path, err)
 	}
 	b.Recorder.Seed(spec.Name, spec.Service, now.Servers)
-	b.Log.Info("load balancer started", "lb", spec.Service, "container", spec.Name, "addresses", spec.Addrs, "servers", len(now.Servers))
+	b.Log.Info("load balancer started", "lb", spec.Service, "instance", spec.Name, "addresses", spec.Addrs, "servers", len(now.Servers))
 	return nil
 }
 

@@ -24,7 +24,7 @@ func newRunDir(path string) runDir {
 	return runDir{path, os.Geteuid(), os.Getegid()}
 }
 
-// owner is the user in Docker's words.
+// owner is the user in the words of instance.Spec.
 func (d runDir) owner() string { return fmt.Sprintf("%d:%d", d.uid, d.gid) }
 
 func (d runDir) make() error {

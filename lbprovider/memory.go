@@ -21,7 +21,7 @@ var (
 
 // memory is what this process knows of one load balancer. It outlives the
 // load balancer: an update that comes late must not bring it back. A process
-// that starts finds the same in Docker and in the API (see sweep).
+// that starts finds the same in what runs and in the API (see sweep).
 type memory struct {
 	op sync.Mutex // held by the one operation that works on the load balancer
 
@@ -60,7 +60,7 @@ func (b *balancer) lock(name string) (unlock func()) {
 }
 
 // due returns the addresses that the load balancer of svc should be at while
-// no container tells; none if it should not exist. svc may be older than what
+// no HAProxy tells; none if it should not exist. svc may be older than what
 // is remembered: the service controller keeps the object of its last sync.
 func (b *balancer) due(svc *v1.Service) (addrs []netip.Addr, ended error) {
 	b.note(b.name(svc), func(m *memory) { addrs, ended = m.addrs, m.ended })
@@ -71,7 +71,7 @@ func (b *balancer) due(svc *v1.Service) (addrs []netip.Addr, ended error) {
 }
 
 const (
-	namePrefix = "plumbline-lb-"
+	namePrefix = instance.NamePrefix
 	nameBytes  = 6 // of the hash
 )
 

@@ -9,34 +9,30 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 )
 
-// nodes answers for the machines of a kind cluster (InstancesV2).
+// nodes answers for the machines of a cluster (InstancesV2). Of a cluster whose
+// machines are another's it says that each exists as it is.
 type nodes struct {
-	cluster  string
+	prefix   string // of providerIDs; empty: another's
 	machines machines
 }
 
-// providerID is what kind writes into node.spec.providerID.
-func (n *nodes) providerID(node string) string {
-	return "kind://docker/" + n.cluster + "/" + node
-}
-
-// container is the name of the machine of a node: from its providerID, else
+// machine is the name of the machine of a node: from its providerID, else
 // from its name.
-func (n *nodes) container(node *v1.Node) (string, error) {
+func (n *nodes) machine(node *v1.Node) (string, error) {
 	id := node.Spec.ProviderID
-	if id == "" {
+	if id == "" || n.prefix == "" {
 		return node.Name, nil
 	}
-	name, ok := strings.CutPrefix(id, n.providerID(""))
+	name, ok := strings.CutPrefix(id, n.prefix)
 	if !ok || name == "" || strings.Contains(name, "/") {
-		return "", fmt.Errorf("node %s: providerID %q is not of kind cluster %s", node.Name, id, n.cluster)
+		return "", fmt.Errorf("node %s: providerID %q does not begin with %s", node.Name, id, n.prefix)
 	}
 	return name, nil
 }
 
 // InstanceExists implements cloudprovider.InstancesV2.
 func (n *nodes) InstanceExists(ctx context.Context, node *v1.Node) (bool, error) {
-	name, err := n.container(node)
+	name, err := n.machine(node)
 	if err != nil {
 		return false, err
 	}
@@ -46,7 +42,7 @@ func (n *nodes) InstanceExists(ctx context.Context, node *v1.Node) (bool, error)
 
 // InstanceShutdown implements cloudprovider.InstancesV2.
 func (n *nodes) InstanceShutdown(ctx context.Context, node *v1.Node) (bool, error) {
-	name, err := n.container(node)
+	name, err := n.machine(node)
 	if err != nil {
 		return false, err
 	}
@@ -57,7 +53,7 @@ func (n *nodes) InstanceShutdown(ctx context.Context, node *v1.Node) (bool, erro
 // InstanceMetadata implements cloudprovider.InstancesV2. A stopped machine has
 // no address of its own; then the Node keeps those it has.
 func (n *nodes) InstanceMetadata(ctx context.Context, node *v1.Node) (*cloudprovider.InstanceMetadata, error) {
-	name, err := n.container(node)
+	name, err := n.machine(node)
 	if err != nil {
 		return nil, err
 	}
@@ -68,9 +64,13 @@ func (n *nodes) InstanceMetadata(ctx context.Context, node *v1.Node) (*cloudprov
 	if !ok {
 		return nil, cloudprovider.InstanceNotFound
 	}
+	if n.prefix == "" {
+		return &cloudprovider.InstanceMetadata{ProviderID: node.Spec.ProviderID, NodeAddresses: node.Status.Addresses}, nil
+	}
+	scheme, _, _ := strings.Cut(n.prefix, ":")
 	meta := &cloudprovider.InstanceMetadata{
-		ProviderID:    n.providerID(name),
-		InstanceType:  "kind-node",
+		ProviderID:    n.prefix + name,
+		InstanceType:  scheme + "-node",
 		NodeAddresses: []v1.NodeAddress{{Type: v1.NodeHostName, Address: name}},
 	}
 	for _, a := range m.Addrs {

@@ -14,7 +14,7 @@ import (
 )
 
 func TestInstances(t *testing.T) {
-	n := &nodes{cluster: "c", machines: fakeMachines{
+	n := &nodes{prefix: "kind://docker/c/", machines: fakeMachines{
 		"w1": {Running: true, Addrs: []netip.Addr{netip.MustParseAddr("172.30.0.3"), netip.MustParseAddr("fc00::3")}},
 		"w2": instance.Machine{},
 	}}
@@ -62,6 +62,17 @@ func TestInstances(t *testing.T) {
 	stopped, err := n.InstanceMetadata(t.Context(), node("w2", ""))
 	if err != nil || stopped.NodeAddresses[0].Address != "172.30.0.99" {
 		t.Errorf("a stopped machine: %+v, %v; want the Node's own addresses", stopped, err)
+	}
+	others := &nodes{machines: &instance.Host{}}
+	for _, id := range []string{"", "aws:///x/i-1", "kind://docker/c/w1"} {
+		foreign := node("n", id)
+		exists, err := others.InstanceExists(t.Context(), foreign)
+		down, err2 := others.InstanceShutdown(t.Context(), foreign)
+		meta, err3 := others.InstanceMetadata(t.Context(), foreign)
+		want := &cloudprovider.InstanceMetadata{ProviderID: id, NodeAddresses: foreign.Status.Addresses}
+		if d := cmp.Diff(want, meta); d != "" || !exists || down || errors.Join(err, err2, err3) != nil {
+			t.Errorf("another's node %q: exists %t, down %t, %v, %v, %v (-want +got):\n%s", id, exists, down, err, err2, err3, d)
+		}
 	}
 	if _, err := n.InstanceMetadata(t.Context(), node("w3", "")); !errors.Is(err, cloudprovider.InstanceNotFound) {
 		t.Errorf("error %v, want InstanceNotFound", err)

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -33,147 +32,68 @@ import (
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
 )
 
-// processes runs the real HAProxy as child processes on loopback addresses,
-// as instance.Docker does in containers: a crash starts it anew, and who asks
-// later (another provider) finds it.
+// processes is instance.Host, the real HAProxy as processes on loopback addresses,
+// with what goes wrong.
 type processes struct {
-	t  *testing.T
+	*instance.Host
 	mu sync.Mutex // guards the fields below
-	// ps by name
-	ps map[string]*process
 	// foreign addresses in use by others
 	foreign map[netip.Addr]string
-	// starts counts processes, also those after a crash
-	starts int
 	// failStarts is how many calls of Start fail from now on
 	failStarts int
-	onExit     func(instance.Event)
 }
 
-type process struct {
-	spec    instance.Spec
-	cmd     *exec.Cmd
-	stopped bool
-	done    chan struct{} // the supervisor ended
-}
-
-func newProcesses(t *testing.T) *processes {
+// newProcesses finds what an earlier one left.
+func newProcesses(t *testing.T, stateDir string) *processes {
+	t.Helper()
 	need.Program(t, "haproxy")
-	p := &processes{t: t, ps: map[string]*process{}, foreign: map[netip.Addr]string{}, onExit: func(instance.Event) {}}
-	t.Cleanup(func() {
-		for _, name := range p.names() {
-			if err := p.Stop(context.Background(), name); err != nil {
-				t.Error(err)
-			}
-		}
+	h, err := instance.NewHost(instance.ProcessOptions{
+		StateDir: stateDir, Program: "haproxy", Ranges: []netip.Prefix{netip.MustParsePrefix("127.77.0.0/24")},
+		Log: slog.New(slog.NewTextHandler(&testLog{t: t}, nil)),
 	})
-	return p
+	if err == nil {
+		err = h.Adopt()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &processes{Host: h, foreign: map[netip.Addr]string{}}
 }
 
-func (p *processes) names() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (p *processes) names(t *testing.T) []string {
+	t.Helper()
+	list, err := p.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	var out []string
-	for n := range p.ps {
-		out = append(out, n)
+	for _, i := range list {
+		out = append(out, i.Name)
 	}
 	return out
 }
 
-func (p *processes) List(context.Context) ([]instance.Instance, error) {
+func (p *processes) Taken(ctx context.Context) (map[netip.Addr]string, error) {
+	taken, err := p.Host.Taken(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var out []instance.Instance
-	for n, pr := range p.ps {
-		out = append(out, instance.Instance{Name: n, Service: pr.spec.Service, UID: pr.spec.UID, Addrs: pr.spec.Addrs, Running: true})
-	}
-	return out, nil
-}
-
-func (p *processes) Matches(i instance.Instance, s instance.Spec) bool {
-	return slices.Equal(i.Addrs, s.Addrs)
-}
-
-func (p *processes) Taken(context.Context) (map[netip.Addr]string, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	taken := map[netip.Addr]string{}
 	for a, who := range p.foreign {
 		taken[a] = who
 	}
-	for n, pr := range p.ps {
-		for _, a := range pr.spec.Addrs {
-			taken[a] = n
-		}
-	}
-	return taken, nil
+	return taken, err
 }
 
-func (p *processes) Start(_ context.Context, s instance.Spec) error {
-	pr := &process{spec: s, done: make(chan struct{})}
+func (p *processes) Start(ctx context.Context, s instance.Spec) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.failStarts > 0 {
+	fail := p.failStarts > 0
+	if fail {
 		p.failStarts--
+	}
+	p.mu.Unlock()
+	if fail {
 		return errors.New("start: told to fail")
 	}
-	if err := p.spawn(pr); err != nil {
-		return err
-	}
-	p.ps[s.Name] = pr
-	go p.supervise(pr)
-	return nil
-}
-
-// spawn is called with mu held.
-func (p *processes) spawn(pr *process) error {
-	d := pr.spec.Dir
-	pr.cmd = exec.Command("haproxy", "-W", "-db", "-S", d+"/master.sock,mode,600", "-f", d+"/haproxy.cfg")
-	pr.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	pr.cmd.Stderr = &testLog{t: p.t}
-	p.starts++
-	return pr.cmd.Start()
-}
-
-func (p *processes) supervise(pr *process) {
-	defer close(pr.done)
-	for {
-		err := pr.cmd.Wait()
-		p.mu.Lock()
-		if pr.stopped {
-			p.mu.Unlock()
-			return
-		}
-		p.onExit(instance.Event{Name: pr.spec.Name, Service: pr.spec.Service, Kind: instance.Ended, At: time.Now(), Detail: fmt.Sprint(err)})
-		err = p.spawn(pr)
-		p.mu.Unlock()
-		if err != nil {
-			p.t.Errorf("start HAProxy again: %v", err)
-			return
-		}
-	}
-}
-
-func (p *processes) Stop(_ context.Context, name string) error {
-	p.mu.Lock()
-	pr, ok := p.ps[name]
-	delete(p.ps, name)
-	if !ok {
-		p.mu.Unlock()
-		return nil
-	}
-	pr.stopped = true
-	err := syscall.Kill(-pr.cmd.Process.Pid, syscall.SIGKILL) // master and workers
-	p.mu.Unlock()
-	<-pr.done
-	return err
-}
-
-// crash kills the worker of the only HAProxy, as a segfault would.
-func (p *processes) crash(pid int) {
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		p.t.Fatalf("kill the worker: %v", err)
-	}
+	return p.Host.Start(ctx, s)
 }
 
 // testLog passes a process's output to the test's log, up to the test's end.
@@ -216,12 +136,22 @@ var freebind = net.ListenConfig{Control: func(network, _ string, c syscall.RawCo
 // newBackend listens on addr; with listen false the nodePort refuses.
 func newBackend(t *testing.T, name, addr string, healthy, listen bool) *backend {
 	t.Helper()
+	here := func(f func() error) error { return f() }
+	return newBackendIn(t, here, name, addr, healthy, listen)
+}
+
+// newBackendIn listens where do runs what it is given.
+func newBackendIn(t *testing.T, do func(func() error) error, name, addr string, healthy, listen bool) *backend {
+	t.Helper()
 	b := &backend{node: &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 	b.node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: addr}}
 	b.healthy.Store(healthy)
 	serve := func(port int, h http.HandlerFunc) {
-		l, err := freebind.Listen(t.Context(), "tcp", net.JoinHostPort(addr, strconv.Itoa(port)))
-		if err != nil {
+		var l net.Listener
+		if err := do(func() (err error) {
+			l, err = freebind.Listen(t.Context(), "tcp", net.JoinHostPort(addr, strconv.Itoa(port)))
+			return err
+		}); err != nil {
 			t.Fatalf("node %s: %v", name, err)
 		}
 		s := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
@@ -266,23 +196,39 @@ type rig struct {
 	*Provider
 	t        *testing.T
 	ps       *processes
+	stop     func() // ends what looks after the processes
 	stateDir string
 	records  string
 	cleared  []string // Services whose status was cleared
 }
 
 func newRig(t *testing.T) *rig {
-	r := &rig{t: t, ps: newProcesses(t), records: t.TempDir()}
-	// t.TempDir is too long for the address of a socket.
+	r := &rig{t: t, records: t.TempDir(), stateDir: stateDir(t)}
+	r.restart()
+	t.Cleanup(func() {
+		for _, name := range r.ps.names(t) {
+			if err := r.ps.Stop(context.Background(), name); err != nil {
+				t.Error(err)
+			}
+		}
+		r.kill()
+	})
+	return r
+}
+
+// stateDir is one that HAProxy's user can reach, and whose path is short enough
+// for the address of a socket, which t.TempDir is not.
+func stateDir(t *testing.T) string {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "plumb-lb-")
+	if err == nil {
+		err = os.Chmod(dir, 0o711)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	r.stateDir = dir
-	r.restart()
-	t.Cleanup(func() { r.kill() })
-	return r
+	return dir
 }
 
 // restart is the provider dying and coming back.
@@ -296,27 +242,37 @@ func (r *rig) restart() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.ps.mu.Lock()
-	r.ps.onExit = rec.Instance
-	r.ps.mu.Unlock()
+	r.ps = newProcesses(r.t, r.stateDir)
 	r.Provider = New(Config{
 		Cluster: "test", Profile: quick(), StateDir: r.stateDir, BindAddress: true,
 		Ranges: map[lbplan.Family]netip.Prefix{
 			lbplan.V4: netip.MustParsePrefix("127.77.0.0/24"),
 			lbplan.V6: netip.MustParsePrefix("::1/128"), // nothing usable
 		},
-		Instances: r.ps, Machines: fakeMachines{}, Recorder: rec, Log: log,
+		Instances: r.ps, Machines: r.ps, Recorder: rec, Log: log,
 		ClearStatus: func(_ context.Context, svc *v1.Service) error {
 			r.cleared = append(r.cleared, svc.Name)
 			return nil
 		},
 	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	// As Follow, but nobody revives.
+	wg.Go(func() {
+		r.ps.Watch(ctx, func(e instance.Event) {
+			if e.Kind != instance.Removed {
+				rec.Instance(e)
+			}
+		})
+	})
+	r.stop = func() { cancel(); wg.Wait() }
 }
 
 // kill is the provider dying.
 func (r *rig) kill() {
 	r.t.Helper()
-	if err := r.balancer.Recorder.Close(); err != nil {
+	r.stop()
+	if err := errors.Join(r.balancer.Recorder.Close(), r.ps.Close()); err != nil {
 		r.t.Fatal(err)
 	}
 	r.Provider = nil

@@ -9,14 +9,14 @@
 // finalizer, retries and the choice of nodes are that controller's.
 //
 // Nothing is remembered in this process that could not be found again: the
-// address of a load balancer is in its container's labels and in the Service's
+// address of a load balancer is in its instance's labels and in the Service's
 // status, what it runs is asked of its socket. So it may be killed at any
 // point; load balancers go on without it.
 //
 // A Service that cannot be served as it is written (UDP, no nodePorts, a taken
 // address …) is refused whole: what ran for it is taken down, its status is
 // cleared, and the reason goes into the controller's SyncLoadBalancerFailed
-// Event. An outage of Docker or the API is no refusal: what runs, runs on.
+// Event. An outage of the API, or of Docker, is no refusal: what runs, runs on.
 package lbprovider
 
 import (
@@ -38,7 +38,7 @@ import (
 // written by kind.
 const Name = "kind"
 
-// instances runs the HAProxy processes: containers on kind.
+// instances runs the HAProxy processes: containers on kind, else processes.
 type instances interface {
 	List(ctx context.Context) ([]instance.Instance, error)
 	Matches(i instance.Instance, s instance.Spec) bool
@@ -64,9 +64,12 @@ type Config struct {
 	// BindAddress has HAProxy listen on the load balancer's addresses only,
 	// for one that shares its addresses with others.
 	BindAddress bool
-	Instances   instances
-	Machines    machines
-	Recorder    *Recorder
+	// ProviderID is what the providerID of a node begins with, before the name of
+	// its machine. Empty: the nodes are another's, and all of theirs is left alone.
+	ProviderID string
+	Instances  instances
+	Machines   machines
+	Recorder   *Recorder
 	// ClearStatus removes status.loadBalancer of a Service that is refused;
 	// the service controller only writes it on success.
 	ClearStatus func(ctx context.Context, svc *v1.Service) error
@@ -88,7 +91,7 @@ var (
 
 // New returns a provider. Sweep should be called once before it is used.
 func New(c Config) *Provider {
-	return &Provider{balancer: newBalancer(c), nodes: &nodes{cluster: c.Cluster, machines: c.Machines}}
+	return &Provider{balancer: newBalancer(c), nodes: &nodes{prefix: c.ProviderID, machines: c.Machines}}
 }
 
 // Sweep attaches to the load balancers that run, and removes those whose
@@ -118,7 +121,7 @@ func (p *Provider) GetLoadBalancerName(_ context.Context, _ string, svc *v1.Serv
 	return p.balancer.name(svc)
 }
 
-// GetLoadBalancer implements cloudprovider.LoadBalancer. One whose container
+// GetLoadBalancer implements cloudprovider.LoadBalancer. One whose HAProxy
 // is missing exists as long as its address is kept: it is to be made again, or
 // to be cleaned up.
 func (p *Provider) GetLoadBalancer(ctx context.Context, _ string, svc *v1.Service) (*v1.LoadBalancerStatus, bool, error) {

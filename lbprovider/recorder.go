@@ -41,14 +41,14 @@ type Recorder struct {
 	events *record.Writer[record.Event] // likewise
 
 	mu      sync.Mutex         // guards the fields below
-	taps    map[string]*tap    // by container
+	taps    map[string]*tap    // by instance
 	servers map[server]upState // last known
 	seen    seenRows           // of connections
 }
 
 // source is one load balancer. A Service that is made anew under its old name
-// gets another container.
-type source struct{ container, service string }
+// gets another instance.
+type source struct{ instance, service string }
 
 // server is one server of one load balancer.
 type server struct {
@@ -214,7 +214,7 @@ func connRecord(service string, c haproxy.ConnLine) record.Conn {
 	}
 }
 
-// monotonic moves HAProxy's or Docker's own stamp (wall clock of the same host) to the
+// monotonic moves HAProxy's or an instance event's own stamp (wall clock of the same host) to the
 // clock of records. Unlike the receipt it is right for rows that waited.
 func monotonic(t time.Time) int64 {
 	return record.Now() - max(0, time.Since(t).Nanoseconds())
@@ -246,7 +246,7 @@ func (r *Recorder) change(s server, up bool, at time.Time, detail string) {
 	r.event(record.Event{At: monotonic(at), Kind: record.KindServer, State: state, Node: s.node, LB: s.service, Detail: s.proxy + ": " + detail})
 }
 
-// Seed notes the states of servers of a container that no log row told of yet.
+// Seed notes the states of servers of an instance that no log row told of yet.
 func (r *Recorder) Seed(name, service string, servers []haproxy.ServerState) {
 	for _, found := range servers {
 		s := server{source{name, service}, found.Proxy, found.Node()}
@@ -267,8 +267,8 @@ func (r *Recorder) lb(service, state, detail string, at time.Time) {
 	r.flush()
 }
 
-// Instance notes that a container started or ended. With it end the states of
-// its servers. The event may come late, when the container is back already.
+// Instance notes that an instance started or ended. With it end the states of
+// its servers. The event may come late, when the instance is back already.
 func (r *Recorder) Instance(e instance.Event) {
 	if e.Kind == instance.Started {
 		r.lb(e.Service, stateStart, e.Name, e.At)
@@ -279,7 +279,7 @@ func (r *Recorder) Instance(e instance.Event) {
 	r.mu.Lock()
 	for s, last := range r.servers {
 		// UP since then: it is not what ended.
-		if s.container != e.Name || !last.up || last.since.After(e.At) || r.superseded(s, e.At) {
+		if s.instance != e.Name || !last.up || last.since.After(e.At) || r.superseded(s, e.At) {
 			continue
 		}
 		r.change(s, false, e.At, "HAProxy ended")
@@ -291,12 +291,12 @@ func (r *Recorder) Instance(e instance.Event) {
 	r.flush()
 }
 
-// superseded says whether the same server of another container of the Service
+// superseded says whether the same server of another instance of the Service
 // is UP or was heard of after at: then that one's state counts. Called with mu
 // held.
 func (r *Recorder) superseded(s server, at time.Time) bool {
 	for o, last := range r.servers {
-		if o.container != s.container && o.service == s.service && o.proxy == s.proxy && o.node == s.node && (last.up || last.told.After(at)) {
+		if o.instance != s.instance && o.service == s.service && o.proxy == s.proxy && o.node == s.node && (last.up || last.told.After(at)) {
 			return true
 		}
 	}

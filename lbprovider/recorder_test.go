@@ -21,9 +21,9 @@ func TestEndOfContainer(t *testing.T) {
 	start := time.Now().Add(-time.Hour)
 	after := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	type step struct {
-		container string
-		at        int
-		what      string // UP, DOWN, exit
+		name string
+		at   int
+		what string // UP, DOWN, exit
 	}
 	for _, c := range []struct {
 		name  string
@@ -33,10 +33,10 @@ func TestEndOfContainer(t *testing.T) {
 		{"in order", []step{{old, 1, "UP"}, {old, 2, "exit"}, {old, 4, "UP"}}, []string{"1 UP", "2 exit", "2 DOWN", "4 UP"}},
 		{"exit told again, late", []step{{old, 1, "UP"}, {old, 2, "exit"}, {old, 4, "UP"}, {old, 2, "exit"}}, []string{"1 UP", "2 exit", "2 DOWN", "4 UP", "2 exit"}},
 		{"exit told late", []step{{old, 1, "UP"}, {old, 4, "UP"}, {old, 2, "exit"}}, []string{"1 UP", "2 exit", "2 DOWN", "4 UP"}},
-		{"exit of the former container", []step{{old, 1, "UP"}, {next, 4, "UP"}, {old, 2, "exit"}}, []string{"1 UP", "4 UP", "2 exit"}},
-		{"former container ends later", []step{{old, 1, "UP"}, {next, 4, "DOWN"}, {old, 5, "exit"}}, []string{"1 UP", "4 DOWN", "5 exit", "5 DOWN"}},
-		{"former container ends beside the next", []step{{old, 1, "UP"}, {next, 4, "UP"}, {old, 5, "exit"}}, []string{"1 UP", "4 UP", "5 exit"}},
-		{"former container, long out of use, ends", []step{{old, 1, "UP"}, {old, 2, "DOWN"}, {next, 4, "UP"}, {old, 5, "exit"}}, []string{"1 UP", "2 DOWN", "4 UP", "5 exit"}},
+		{"exit of the former instance", []step{{old, 1, "UP"}, {next, 4, "UP"}, {old, 2, "exit"}}, []string{"1 UP", "4 UP", "2 exit"}},
+		{"former instance ends later", []step{{old, 1, "UP"}, {next, 4, "DOWN"}, {old, 5, "exit"}}, []string{"1 UP", "4 DOWN", "5 exit", "5 DOWN"}},
+		{"former instance ends beside the next", []step{{old, 1, "UP"}, {next, 4, "UP"}, {old, 5, "exit"}}, []string{"1 UP", "4 UP", "5 exit"}},
+		{"former instance, long out of use, ends", []step{{old, 1, "UP"}, {old, 2, "DOWN"}, {next, 4, "UP"}, {old, 5, "exit"}}, []string{"1 UP", "2 DOWN", "4 UP", "5 exit"}},
 		{"down anyway", []step{{old, 1, "DOWN"}, {old, 2, "exit"}}, []string{"1 DOWN", "2 exit"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -47,10 +47,10 @@ func TestEndOfContainer(t *testing.T) {
 			}
 			for _, s := range c.steps {
 				if s.what == "exit" {
-					r.Instance(instance.Event{Name: s.container, Service: "shop/web", Kind: instance.Ended, At: after(s.at)})
+					r.Instance(instance.Event{Name: s.name, Service: "shop/web", Kind: instance.Ended, At: after(s.at)})
 					continue
 				}
-				r.take(source{s.container, "shop/web"}, haproxy.Line{At: after(s.at), Server: &haproxy.ServerLine{Proxy: "p", Node: "n", Up: s.what == "UP"}})
+				r.take(source{s.name, "shop/web"}, haproxy.Line{At: after(s.at), Server: &haproxy.ServerLine{Proxy: "p", Node: "n", Up: s.what == "UP"}})
 			}
 			zero := monotonic(start)
 			if err := r.Close(); err != nil {

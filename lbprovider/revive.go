@@ -18,10 +18,10 @@ const (
 )
 
 // revive looks after a load balancer that ended or was removed, until it was
-// looked at reviveLooks times since the last such event. Docker restarts one
-// that crashed; one that Docker leaves ended (docker kill) or that is not there
-// any more (docker rm) is started anew, as long as its Service has one. What
-// fails is tried again until ctx ends.
+// looked at reviveLooks times since the last such event. Docker, or what watches
+// over processes, restarts one that crashed; one that stays ended (docker kill)
+// or is not there any more (docker rm) is started anew, as long as its Service has
+// one. What fails is tried again until ctx ends.
 func (b *balancer) revive(ctx context.Context, name string) {
 	if !b.beginRevive(name) {
 		return // the one that runs goes on for longer
@@ -35,7 +35,7 @@ func (b *balancer) revive(ctx context.Context, name string) {
 			wait = reviveEvery
 		} else {
 			wait = min(2*wait, reviveMaxWait)
-			b.Log.Error("load balancer that ended is not back", "container", name, "retry in", wait, "err", err)
+			b.Log.Error("load balancer that ended is not back", "instance", name, "retry in", wait, "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -61,7 +61,7 @@ func (b *balancer) lookAgain(name string) (again bool) {
 	return again
 }
 
-// reviveOnce starts name if it should run and Docker will not start it. The
+// reviveOnce starts name if it should run and nobody else will start it. The
 // files in the load balancer's directory are still right: all servers begin
 // DOWN.
 func (b *balancer) reviveOnce(ctx context.Context, name string) error {
@@ -81,7 +81,7 @@ func (b *balancer) reviveOnce(ctx context.Context, name string) error {
 	if ended != nil || spec.Name == "" || exists && !i.Stopped {
 		return nil
 	}
-	b.Log.Info("load balancer was stopped and is started again", "lb", spec.Service, "container", name, "removed", !exists)
+	b.Log.Info("load balancer was stopped and is started again", "lb", spec.Service, "instance", name, "removed", !exists)
 	if err := b.Instances.Stop(ctx, name); err != nil {
 		return err
 	}

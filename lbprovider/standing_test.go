@@ -118,7 +118,7 @@ func TestUpdateDoesNotBringBackWhatIsDeleted(t *testing.T) {
 	if _, ok, err := r.GetLoadBalancer(t.Context(), "test", svc); ok || err != nil {
 		t.Errorf("exists %t, %v", ok, err)
 	}
-	if names := r.ps.names(); len(names) != 0 {
+	if names := r.ps.names(t); len(names) != 0 {
 		t.Errorf("left %v", names)
 	}
 	// The same Service may want one again.
@@ -250,7 +250,7 @@ func TestDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if names := r.ps.names(); len(names) != 0 {
+	if names := r.ps.names(t); len(names) != 0 {
 		t.Errorf("left %v", names)
 	}
 	if dirs, err := os.ReadDir(r.stateDir); err != nil || len(dirs) != 0 {

@@ -25,7 +25,7 @@ func (b *balancer) sweep(ctx context.Context, wanted []*v1.Service) error {
 	var kept []instance.Instance
 	for _, i := range all {
 		if !names[i.Name] {
-			b.Log.Info("load balancer of a Service that is gone is removed", "lb", i.Service, "container", i.Name)
+			b.Log.Info("load balancer of a Service that is gone is removed", "lb", i.Service, "instance", i.Name)
 			if err := b.remove(ctx, i.Name); err != nil {
 				return err
 			}

@@ -2,6 +2,8 @@ package haproxy
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -20,17 +22,23 @@ type Profile struct {
 
 // Profiles are the profiles by name.
 //
-// l4-strict hides nothing: no retry, no redispatch. seed is the set-up of the
+// l4-strict hides nothing: no retry, no redispatch. l4-fast is the same with
+// checks every second, for measurements that are to be short. seed is the set-up of the
 // write-ups that the experiments E1 and E2 reproduce: HAProxy's defaults where
 // they say nothing.
 func Profiles() map[string]Profile {
 	return map[string]Profile{
+		"l4-fast": {Name: "l4-fast", Inter: time.Second, Fall: 3, Rise: 1, CheckTimeout: time.Second,
+			Connect: 5 * time.Second, Idle: time.Hour, Retries: 0},
 		"l4-strict": {Name: "l4-strict", Inter: 2 * time.Second, Fall: 3, Rise: 1, CheckTimeout: 2 * time.Second,
 			Connect: 5 * time.Second, Idle: time.Hour, Retries: 0},
 		"seed": {Name: "seed", Inter: 5 * time.Second, Fall: 3, Rise: 1,
 			Connect: 5 * time.Second, Idle: 50 * time.Second, Retries: -1},
 	}
 }
+
+// ProfileNames are the names of Profiles, sorted, as help and errors list them.
+func ProfileNames() string { return strings.Join(slices.Sorted(maps.Keys(Profiles())), ", ") }
 
 // FirstRound is an upper bound for the time until every server had its first
 // check result: the phase, the connect and the answer.

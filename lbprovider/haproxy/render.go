@@ -34,7 +34,7 @@ type Config struct {
 	Profile Profile
 	Dir     string // of its files, as HAProxy sees it
 	// Bind is where to listen, by family. A family without an address listens
-	// on all: right for a container, whose only address is the LB's.
+	// on all: right where the LB's addresses are the only ones.
 	Bind map[lbplan.Family]netip.Addr
 }
 

@@ -16,30 +16,6 @@ import (
 	"github.com/docker/docker/client"
 )
 
-// Spec is one load balancer to run.
-type Spec struct {
-	Name    string
-	Service string // namespace/name
-	UID     string // of the Service
-	Dir     string // on this host, seen by HAProxy as RunDir
-	Addrs   []netip.Addr
-	// Owner is the numeric "uid:gid" that HAProxy runs as; Dir is theirs.
-	Owner string
-}
-
-// Instance is one load balancer that exists.
-type Instance struct {
-	Name    string
-	Service string
-	UID     string
-	Addrs   []netip.Addr
-	Running bool
-	// Stopped: it ended and Docker will not start it again (somebody used
-	// docker kill or stop). Neither Running nor Stopped: it is restarting.
-	Stopped bool
-	digest  string
-}
-
 // Matches says whether the container still is what Start would make of s.
 func (d *Docker) Matches(i Instance, s Spec) bool { return i.digest == d.digest(s) }
 

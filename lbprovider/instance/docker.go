@@ -1,10 +1,3 @@
-// Package instance starts, stops and finds the HAProxy of one load balancer:
-// one container on a Docker network, with a fixed address. What HAProxy does
-// is written by others into the directory that is mounted at RunDir.
-//
-// Docker is the memory: everything needed to find a container again, and to
-// see whether it still is what it should be, is in its labels. All methods of
-// Docker are safe for concurrent use.
 package instance
 
 import (
@@ -43,7 +36,9 @@ type Options struct {
 	Ranges  []netip.Prefix // the addresses given out come from these
 }
 
-// Docker runs load balancers as containers.
+// Docker runs load balancers as containers. It is the memory itself: everything
+// needed to find a container again, and to see whether it still is what it
+// should be, is in its labels.
 type Docker struct {
 	cli     *client.Client
 	opts    Options

@@ -11,12 +11,6 @@ import (
 // kindCluster is the label kind puts on the containers of its nodes.
 const kindCluster = "io.x-k8s.kind.cluster"
 
-// Machine is the container that a node of the cluster runs in.
-type Machine struct {
-	Running bool
-	Addrs   []netip.Addr // on any network it is connected to
-}
-
 // Machine finds the container of a node. It reports false if the cluster has
 // no such container.
 func (d *Docker) Machine(ctx context.Context, node string) (Machine, bool, error) {

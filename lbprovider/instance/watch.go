@@ -10,24 +10,6 @@ import (
 	"github.com/docker/docker/api/types/filters"
 )
 
-// Kind is what happened to a container.
-type Kind int
-
-const (
-	Started Kind = iota + 1
-	Ended
-	Removed // it may have been ended for long
-)
-
-// Event is something that happened to a load balancer's container.
-type Event struct {
-	Name    string
-	Service string
-	Kind    Kind
-	At      time.Time // Docker's stamp: after an interruption events come late
-	Detail  string    // exit code
-}
-
 func kindOf(a events.Action) Kind {
 	switch a {
 	case events.ActionStart:

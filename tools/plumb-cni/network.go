@@ -12,6 +12,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/fixtures/podnet"
 )
 
 // routeProtocol marks the routes that are ours to remove.
@@ -54,7 +56,7 @@ func (n *network) apply(self string, nodes []*corev1.Node) error {
 	if len(own) == 0 {
 		return fmt.Errorf("node %s has no pod CIDR yet", self)
 	}
-	return errors.Join(syncRoutes(routes), masquerade(n.subnets, internal), n.writeConf(own))
+	return errors.Join(syncRoutes(routes), podnet.Masquerade(n.subnets, internal), n.writeConf(own))
 }
 
 func internalIPs(node *corev1.Node) []netip.Addr {

@@ -1,10 +1,13 @@
 // Command plumb-lb is the cloud load balancer of a cluster on this host: it
 // runs Kubernetes' own service controller with a provider that gives each
-// Service of type LoadBalancer an HAProxy in a container.
+// Service of type LoadBalancer an HAProxy of its own: in a container on the nodes'
+// Docker network, in a network namespace on their bridge, or on a loopback
+// address of this host (--instances).
 //
 // It runs outside the cluster, as root or as a user who may use Docker. It may
 // be stopped and started at any time: load balancers go on without it and are
-// found again.
+// found again. Of the cluster it writes Services (status, finalizer) and their
+// Events, nothing else.
 package main
 
 import (

@@ -35,7 +35,7 @@ func TestBadInput(t *testing.T) {
 		{"no Docker", nil, "no Docker engine answers at unix://" + dir},
 		{"unknown flag", []string{"--nope"}, "-nope"},
 		{"argument", []string{"up"}, `"up"`},
-		{"unknown profile", []string{"--profile", "x"}, `--profile "x" is unknown: l4-strict or seed`},
+		{"unknown profile", []string{"--profile", "x"}, `--profile "x" is unknown; known: l4-fast, l4-strict, seed`},
 		{"IPv6 as IPv4", []string{"--lb-range-v4", "fd00::/64"}, `--lb-range-v4 "fd00::/64"`},
 		{"range that is none", []string{"--lb-range-v6", "fd00::"}, `--lb-range-v6 "fd00::"`},
 		{"no range", []string{"--lb-range-v4", ""}, "--lb-range-v4 or --lb-range-v6 is needed"},
@@ -45,6 +45,17 @@ func TestBadInput(t *testing.T) {
 		{"cluster name with a slash", []string{"--cluster-name", "../x"}, `--cluster-name "../x"`},
 		{"state dir too long", []string{"--state-dir", "/" + strings.Repeat("d", 80)}, "too long"},
 		{"verbosity", []string{"-v", "much"}, `"much"`},
+		{"unknown instances", []string{"--instances", "pods"}, `--instances "pods" is unknown; known: docker, netns, host`},
+		{"flag of Docker", []string{"--instances", "host", "--image", "x", "--network", "y"}, "--image, --network does not go with --instances host"},
+		{"flag of namespaces", []string{"--wire", "x"}, "--wire does not go with --instances docker"},
+		{"IPv6 on the host", []string{"--instances", "host", "--lb-range-v6", "fd00::/64"}, "--lb-range-v6 does not go with --instances host"},
+		{"range of the host", []string{"--instances", "host"}, "10.0.0.0/24 is not within the loopback addresses (127.0.0.0/8)"},
+		{"no HAProxy", []string{"--instances", "host", "--lb-range-v4", "127.77.4.0/24", "--haproxy", "haproxy-none"}, "program haproxy-none is not on this host"},
+		{"no wire", []string{"--instances", "netns"}, "--wire is missing"},
+		{"no network of the wire", []string{"--instances", "netns", "--wire", "w"}, "--wire-v4 is missing"},
+		{"network of the wire that is none", []string{"--instances", "netns", "--wire", "w", "--wire-v4", "x"}, `--wire-v4 "x" is not a CIDR`},
+		{"wire that is not there", []string{"--instances", "netns", "--wire", "plumb-none", "--wire-v4", "10.0.0.0/16"}, noWire()},
+		{"state dir too long for HAProxy", []string{"--instances", "host", "--lb-range-v4", "127.77.4.0/24", "--state-dir", "/" + strings.Repeat("d", 50)}, "too long"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -59,6 +70,14 @@ func TestBadInput(t *testing.T) {
 			}
 		})
 	}
+}
+
+// noWire is said before the wire is looked for if the user could not enter it.
+func noWire() string {
+	if os.Geteuid() != 0 {
+		return "need root"
+	}
+	return "network namespace plumb-none is not there"
 }
 
 func TestHelp(t *testing.T) {

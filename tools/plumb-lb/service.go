@@ -6,10 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,7 +25,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/plumbline/plumbline/lbprovider"
-	"github.com/plumbline/plumbline/lbprovider/instance"
 )
 
 // workers is how many Services are worked on at once; one that waits for its
@@ -39,14 +36,14 @@ type server struct {
 	opts     options
 	log      *slog.Logger
 	kube     kubernetes.Interface
-	docker   *instance.Docker
+	backend  *backend
 	recorder *lbprovider.Recorder
 	provider *lbprovider.Provider
 	lock     *os.File
 }
 
 // prepare checks all that a run needs and changes nothing of the cluster or
-// Docker. On an error nothing is left open that matters: the process ends.
+// of load balancers that run. On an error nothing is left open that matters: the process ends.
 func prepare(ctx context.Context, o options, log *slog.Logger) (*server, error) {
 	s := &server{opts: o, log: log}
 	klogVerbosity(o.verbosity)
@@ -61,22 +58,22 @@ func prepare(ctx context.Context, o options, log *slog.Logger) (*server, error) 
 	if s.kube, err = kubernetes.NewForConfig(rest); err != nil {
 		return nil, fmt.Errorf("set up the client of %s: %w", o.kubeconfig, err)
 	}
-	s.docker, err = instance.New(ctx, instance.Options{
-		Cluster: o.cluster, Network: o.network, Image: o.image, Ranges: slices.Collect(maps.Values(o.ranges)),
-	})
-	if err != nil {
+	if s.backend, err = newBackend(ctx, o, log); err != nil {
 		return nil, err
 	}
 	if s.lock, err = lockStateDir(o.stateDir); err != nil {
 		return nil, err
 	}
+	if err := s.backend.adopt(); err != nil {
+		return nil, err
+	}
 	if s.recorder, err = lbprovider.NewRecorder(o.records, log); err != nil {
 		return nil, err
 	}
-	s.provider = lbprovider.New(lbprovider.Config{
-		Cluster: o.cluster, Ranges: o.ranges, Profile: o.profile, StateDir: o.stateDir, HAProxyDir: instance.RunDir,
-		Instances: s.docker, Machines: s.docker, Recorder: s.recorder, ClearStatus: s.clearStatus, Log: log,
-	})
+	c := s.backend.config
+	c.Cluster, c.Ranges, c.Profile, c.StateDir = o.cluster, o.ranges, o.profile, o.stateDir
+	c.Recorder, c.ClearStatus, c.Log = s.recorder, s.clearStatus, log
+	s.provider = lbprovider.New(c)
 	return s, nil
 }
 
@@ -108,10 +105,10 @@ func lockStateDir(dir string) (*os.File, error) {
 
 // run serves until ctx ends. Load balancers stay.
 func (s *server) run(ctx context.Context) error {
-	if s.docker.Note != "" {
-		s.log.Warn(s.docker.Note)
+	if s.backend.note != "" {
+		s.log.Warn(s.backend.note)
 	}
-	factory := informers.NewSharedInformerFactory(s.kube, 0)
+	factory := informers.NewSharedInformerFactoryWithOptions(s.kube, 0, informers.WithNamespace(s.opts.namespace))
 	core := factory.Core().V1()
 	controller, err := service.New(s.provider, s.kube, core.Services(), core.Nodes(), s.opts.cluster, featuregate.NewFeatureGate())
 	if err != nil {
@@ -121,7 +118,7 @@ func (s *server) run(ctx context.Context) error {
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // before the wait above
-	wg.Go(func() { s.provider.Follow(ctx, s.docker.Watch) })
+	wg.Go(func() { s.provider.Follow(ctx, s.backend.watch) })
 
 	s.log.Info("waiting for the API", "kubeconfig", s.opts.kubeconfig)
 	services := core.Services().Lister()
@@ -139,7 +136,7 @@ func (s *server) run(ctx context.Context) error {
 	if err := s.provider.Sweep(ctx, wanted(all)); err != nil {
 		return fmt.Errorf("look after the load balancers that run: %w", err)
 	}
-	s.log.Info("serving", "cluster", s.opts.cluster, "network", s.opts.network, "ranges", s.opts.ranges, "profile", s.opts.profile.String())
+	s.log.Info("serving", "cluster", s.opts.cluster, "instances", s.opts.instances, "on", s.backend.on, "ranges", s.opts.ranges, "profile", s.opts.profile.String())
 	controller.Run(ctx, workers, controllers.NewControllerManagerMetrics("plumb-lb"))
 	return nil
 }
@@ -168,5 +165,5 @@ func (s *server) clearStatus(_ context.Context, svc *v1.Service) error {
 }
 
 func (s *server) close() error {
-	return errors.Join(s.recorder.Close(), s.docker.Close(), s.lock.Close())
+	return errors.Join(s.recorder.Close(), s.backend.close(), s.lock.Close())
 }

@@ -1,0 +1,143 @@
+package instance
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// record is what a process was started with: what a container has in labels.
+type record struct {
+	Service string       `json:"service"`
+	UID     string       `json:"serviceUID"`
+	Addrs   []netip.Addr `json:"addresses"`
+	Owner   string       `json:"owner"`
+	Digest  string       `json:"spec"`
+}
+
+func writeRecord(s Spec, digest string) error {
+	text, err := json.MarshalIndent(record{s.Service, s.UID, s.Addrs, s.Owner, digest}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write its record: %w", err)
+	}
+	// A link in its place is replaced, not followed: the directory is HAProxy's.
+	f, err := os.CreateTemp(s.Dir, recordFile+".*")
+	if err != nil {
+		return fmt.Errorf("write its record: %w", err)
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), filepath.Join(s.Dir, recordFile))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write its record: %w", err), os.Remove(f.Name()))
+	}
+	return nil
+}
+
+func readRecord(dir string) (Spec, string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, recordFile))
+	if err != nil {
+		return Spec{}, "", fmt.Errorf("read its record: %w", err)
+	}
+	var r record
+	if err := json.Unmarshal(text, &r); err != nil {
+		return Spec{}, "", fmt.Errorf("read its record: %w", err)
+	}
+	return Spec{Name: filepath.Base(dir), Service: r.Service, UID: r.UID, Dir: dir, Addrs: r.Addrs, Owner: r.Owner}, r.Digest, nil
+}
+
+func removeRecord(dir string) error {
+	if err := os.Remove(filepath.Join(dir, recordFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove its record: %w", err)
+	}
+	return nil
+}
+
+// recorded lists the load balancers that have a record.
+func recorded(stateDir string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(stateDir, NamePrefix+"*", recordFile))
+	if err != nil {
+		return nil, fmt.Errorf("look for load balancers in %s: %w", stateDir, err)
+	}
+	for i, f := range files {
+		files[i] = filepath.Base(filepath.Dir(f))
+	}
+	return files, nil
+}
+
+// findAll finds every HAProxy process of the load balancers of stateDir, by their
+// names.
+func findAll(stateDir string) (map[string][]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	out := map[string][]int{}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if name := whose(pid, stateDir); name != "" {
+				out[name] = append(out[name], pid)
+			}
+		}
+	}
+	return out, nil
+}
+
+// whose is the load balancer of stateDir that a process serves, empty if none:
+// its program is HAProxy, and its command line ends as spawn made it. (A worker
+// that a reload started has more in front: -sf and -x.)
+func whose(pid int, stateDir string) string {
+	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return ""
+	}
+	args := strings.Split(string(bytes.TrimSuffix(cmdline, []byte{0})), "\x00")
+	dir := filepath.Dir(args[len(args)-1])
+	want := command(dir)
+	if filepath.Dir(dir) != stateDir || len(args) < len(want) || !slices.Equal(args[len(args)-len(want):], want) {
+		return ""
+	}
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil || !strings.HasPrefix(filepath.Base(exe), "haproxy") { // also "haproxy (deleted)"
+		return ""
+	}
+	return filepath.Base(dir)
+}
+
+// masterOf is the one that spawn started, which leads a session; 0 if there is no
+// such: workers outlive their master for a moment.
+func masterOf(pids []int) int {
+	for _, pid := range pids {
+		if sessionOf(pid) == pid {
+			return pid
+		}
+	}
+	return 0
+}
+
+// sessionOf is 0 for a process that is not there.
+func sessionOf(pid int) int {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// Behind the program's name, which may hold anything: state, parent, group, session.
+	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(f) < 4 {
+		return 0
+	}
+	session, err := strconv.Atoi(f[3])
+	if err != nil {
+		return 0
+	}
+	return session
+}

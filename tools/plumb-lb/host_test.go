@@ -1,0 +1,306 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cloud-provider/service/helpers"
+
+	"github.com/plumbline/plumbline/fixtures/api"
+	"github.com/plumbline/plumbline/fixtures/need"
+	"github.com/plumbline/plumbline/lbprovider/instance"
+)
+
+// asProgram makes the test's binary plumb-lb itself.
+const asProgram = "PLUMB_LB_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(run(os.Args[1:], os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+const (
+	nodeAddr  = "127.78.60.1"
+	nodePort  = 18280
+	checkPort = 18281
+	lbPort    = 18288
+)
+
+// foreign is a cluster of somebody else: a node of a cloud, two namespaces with a
+// load balancer each, and every write noted.
+type foreign struct {
+	t        *testing.T
+	api      *api.Server
+	args     []string
+	stateDir string
+
+	mu     sync.Mutex
+	writes []string
+}
+
+func newForeign(t *testing.T) *foreign {
+	need.Program(t, "haproxy")
+	f := &foreign{t: t, api: api.New(api.Config{})}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			f.mu.Lock()
+			f.writes = append(f.writes, r.Method+" "+r.URL.Path)
+			f.mu.Unlock()
+		}
+		f.api.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	dir, err := os.MkdirTemp("", "plumb-lb-") // short enough for a socket
+	f.check(err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	config := filepath.Join(dir, "config")
+	f.check(os.Chmod(dir, 0o711))
+	f.check(os.WriteFile(config, api.Kubeconfig(server.URL), 0o600))
+	f.stateDir = filepath.Join(dir, "lb")
+	t.Cleanup(f.end)
+	f.args = []string{"--kubeconfig", config, "--instances", "host", "--namespace", "mine", "--lb-range-v4", "127.77.60.0/24",
+		"--profile", "l4-fast", "--cluster-name", "c", "--state-dir", f.stateDir}
+	f.listen(nodePort, "node")
+	f.listen(checkPort, "ok")
+	f.check(f.api.Apply(f.node(), f.service("mine", "web"), f.service("theirs", "db")))
+	return f
+}
+
+func (f *foreign) check(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *foreign) listen(port int, answer string) {
+	f.t.Helper()
+	l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", nodeAddr, port))
+	f.check(err)
+	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) })}}
+	s.Start()
+	f.t.Cleanup(s.Close)
+}
+
+func (f *foreign) node() *v1.Node {
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "alien", Labels: map[string]string{"a": "b"}}}
+	n.Spec.ProviderID = "aws:///x/i-1"
+	n.Spec.Taints = []v1.Taint{{Key: "theirs", Value: "x", Effect: v1.TaintEffectPreferNoSchedule}}
+	n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: nodeAddr}}
+	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
+	return n
+}
+
+func (f *foreign) service(namespace, name string) *v1.Service {
+	return &v1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name)},
+		Spec: v1.ServiceSpec{
+			Type: v1.ServiceTypeLoadBalancer, IPFamilies: []v1.IPFamily{v1.IPv4Protocol},
+			ExternalTrafficPolicy: v1.ServiceExternalTrafficPolicyLocal, HealthCheckNodePort: checkPort,
+			Ports: []v1.ServicePort{{Port: f.port(), NodePort: nodePort, Protocol: v1.ProtocolTCP}},
+		},
+	}
+}
+
+// port is one that only a capability opens, where there is one.
+func (f *foreign) port() int32 {
+	if os.Geteuid() == 0 {
+		return 80
+	}
+	return lbPort
+}
+
+// start runs plumb-lb as a process of its own.
+func (f *foreign) start() *exec.Cmd {
+	f.t.Helper()
+	c := exec.Command(os.Args[0], f.args...)
+	c.Env = append(os.Environ(), asProgram+"=1")
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	c.Stderr = f.t.Output()
+	c.WaitDelay = time.Second
+	f.check(c.Start())
+	f.t.Cleanup(func() {
+		if c.ProcessState == nil {
+			c.Process.Kill()
+			c.Wait()
+		}
+	})
+	return c
+}
+
+func (f *foreign) await(what string, ok func() bool) {
+	f.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			f.t.Fatalf("waited 20 s: %s", what)
+		}
+	}
+}
+
+func (f *foreign) ingress() string {
+	o, err := f.api.Get(api.Services, "mine/web")
+	f.check(err)
+	if in := o.(*v1.Service).Status.LoadBalancer.Ingress; len(in) > 0 {
+		return in[0].IP
+	}
+	return ""
+}
+
+func (f *foreign) answers(ip string) bool {
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:%d/", ip, f.port()), nil)
+	f.check(err)
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return err == nil && string(body) == "node"
+}
+
+// master is the pid of the only load balancer's HAProxy; 0 while it starts.
+func (f *foreign) master() int {
+	f.t.Helper()
+	files, err := filepath.Glob(filepath.Join(f.stateDir, "c", "plumbline-lb-*", "haproxy.pid"))
+	f.check(err)
+	if len(files) != 1 {
+		return 0
+	}
+	text, err := os.ReadFile(files[0])
+	if errors.Is(err, fs.ErrNotExist) || len(text) == 0 {
+		return 0
+	}
+	f.check(err)
+	var pid int
+	_, err = fmt.Sscan(string(text), &pid)
+	f.check(err)
+	return pid
+}
+
+// A cluster of somebody else gets a load balancer on this host; it outlives
+// plumb-lb, killed or stopped, and is found again. Nothing but the Services of the
+// namespace and Events is written.
+func TestHost(t *testing.T) {
+	f := newForeign(t)
+	lb := f.start()
+	f.await("the Service has no address", func() bool { return f.ingress() != "" })
+	ip := f.ingress()
+	f.await("no answer", func() bool { return f.answers(ip) })
+	master := f.master()
+
+	f.check(lb.Process.Kill())
+	lb.Wait()
+	if !f.answers(ip) {
+		t.Error("it does not outlive a plumb-lb that was killed")
+	}
+	lb = f.start()
+	f.await("not found again", func() bool { return f.watchedBy() })
+	if master <= 1 { // 0 is this process's own group
+		t.Fatalf("no process to kill: %d", master)
+	}
+	f.check(syscall.Kill(master, syscall.SIGKILL))
+	f.await("it is not back", func() bool { return f.master() != 0 && f.master() != master && f.answers(ip) })
+	if f.ingress() != ip {
+		t.Errorf("address %s, was %s", f.ingress(), ip)
+	}
+
+	f.check(lb.Process.Signal(syscall.SIGTERM))
+	if err := lb.Wait(); err != nil {
+		t.Errorf("stopped: %v", err)
+	}
+	if !f.answers(ip) {
+		t.Error("it does not outlive a plumb-lb that was stopped")
+	}
+	master = f.master()
+	f.start()
+	f.check(f.api.Delete(api.Services, "mine/web"))
+	f.await("the Service is not gone", func() bool { _, err := f.api.Get(api.Services, "mine/web"); return err != nil })
+	// A process that ended and that nobody asked has no command line any more.
+	if cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", master)); err == nil && len(cmdline) > 0 || f.answers(ip) {
+		t.Errorf("HAProxy runs on (%v)", err)
+	}
+	left, err := filepath.Glob(filepath.Join(f.stateDir, "c", "plumbline-lb-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+	f.checkWrites()
+}
+
+// end ends the load balancers that a test left that failed.
+func (f *foreign) end() {
+	ctx := context.Background() // t's is over
+	h, err := instance.NewHost(instance.ProcessOptions{StateDir: filepath.Join(f.stateDir, "c"), Program: "haproxy"})
+	f.check(err)
+	f.check(h.Adopt())
+	left, err := h.List(ctx)
+	f.check(err)
+	for _, i := range left {
+		f.check(h.Stop(ctx, i.Name))
+	}
+	f.check(h.Close())
+}
+
+// watchedBy says that a plumb-lb serves again: its log socket is bound by then.
+func (f *foreign) watchedBy() bool {
+	files, err := filepath.Glob(filepath.Join(f.stateDir, "c", "plumbline-lb-*", "log.sock"))
+	f.check(err)
+	for _, file := range files {
+		if c, err := net.Dial("unix", file); err == nil {
+			c.Close()
+			return true
+		}
+	}
+	return false
+}
+
+func (f *foreign) checkWrites() {
+	f.t.Helper()
+	o, err := f.api.Get(api.Nodes, "alien")
+	f.check(err)
+	want, got := f.node(), o.(*v1.Node)
+	if d := cmp.Diff(want.Spec, got.Spec) + cmp.Diff(want.Labels, got.Labels) + cmp.Diff(want.Status, got.Status); d != "" {
+		f.t.Errorf("the node was changed (-want +got):\n%s", d)
+	}
+	o, err = f.api.Get(api.Services, "theirs/db")
+	f.check(err)
+	if s := o.(*v1.Service); len(s.Status.LoadBalancer.Ingress) > 0 || slices.Contains(s.Finalizers, helpers.LoadBalancerCleanupFinalizer) {
+		f.t.Errorf("the Service of another namespace was touched: %+v", s)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.writes) == 0 {
+		f.t.Error("no write was noted")
+	}
+	for _, w := range f.writes {
+		if !strings.HasPrefix(w, "PATCH /api/v1/namespaces/mine/services/web/status") && !strings.Contains(w, "/api/v1/namespaces/mine/events") {
+			f.t.Errorf("wrote %s", w)
+		}
+	}
+}
