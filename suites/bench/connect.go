@@ -50,7 +50,10 @@ func dial(from, to netip.AddrPort, patience time.Duration) (fd int, took time.Du
 	)
 	begin := time.Now()
 	if err == nil {
-		err = unix.Connect(fd, sockaddr(to))
+		// After a signal the handshake goes on; asked again, the kernel waits for it.
+		for err = unix.Connect(fd, sockaddr(to)); errors.Is(err, unix.EINTR); {
+			err = unix.Connect(fd, sockaddr(to))
+		}
 	}
 	took = time.Since(begin)
 	if err != nil {

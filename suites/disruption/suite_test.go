@@ -1,5 +1,5 @@
 // Package disruption holds the disruption suite: one scenario per file, run on
-// a kind cluster with every dataplane asked for.
+// a cluster with every dataplane asked for.
 //
 // It is built into a program (`make e2e` runs it), because its exit status says
 // more than pass or fail: 0 own fallback rows are within budget, 1 one of them
@@ -27,12 +27,10 @@ import (
 
 // options are the suite's flags, read once before it runs.
 type options struct {
-	rows     string
-	name     string
-	ipFamily string
-	results  string
-	keep     bool
-	verbose  bool
+	rows    string
+	results string
+	verbose bool
+	stage   stage.Options
 	scenario.Scenario
 }
 
@@ -56,7 +54,7 @@ func run(m *testing.M) int {
 	opts.define(flag.CommandLine)
 	flag.Parse()
 	if f := flag.Lookup("ginkgo.label-filter"); f.Value.String() == "" {
-		if err := f.Value.Set("!interrupt"); err != nil {
+		if err := f.Value.Set("!interrupt && !existing"); err != nil {
 			fmt.Fprintln(os.Stderr, "disruption:", err)
 			return 2
 		}
@@ -84,10 +82,8 @@ func run(m *testing.M) int {
 
 func (o *options) define(fs *flag.FlagSet) {
 	fs.StringVar(&o.rows, "rows", scenario.DefaultRows, "dataplanes to run, in order")
-	fs.StringVar(&o.name, "cluster", "plumbline-e2e", "name of the cluster, made for the run")
-	fs.StringVar(&o.ipFamily, "ip-family", "ipv4", "ipv4, ipv6 or dual")
 	fs.StringVar(&o.results, "results", "results", "directory for reports and records")
-	fs.BoolVar(&o.keep, "keep-cluster", false, "leave the cluster when done")
+	o.stage.Flags(fs)
 	fs.BoolVar(&o.verbose, "verbose", false, "log why, not only what")
 	o.Scenario.Flags(fs)
 }
@@ -103,7 +99,14 @@ func (o *options) check() (err error) {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	return o.CheckHost()
+	if err := o.CheckHost(); err != nil {
+		return err
+	}
+	o.stage.Rows, o.stage.Profile = o.Rows, o.Profile
+	if f := flag.Lookup("ginkgo.label-filter").Value.String(); f == "interrupt" || f == "existing" {
+		return nil // their runs are programs of their own
+	}
+	return stage.Enter(context.Background(), &o.stage, slog.Default())
 }
 
 func TestDisruption(t *testing.T) {
@@ -115,7 +118,7 @@ func TestDisruption(t *testing.T) {
 	ginkgo.RunSpecs(t, "disruption", suite, reporter)
 }
 
-// measure runs a scenario on a fresh kind cluster, prints the report's table and
+// measure runs a scenario on a fresh cluster, prints the report's table and
 // sets the suite's exit status.
 func measure(ctx context.Context, s scenario.Scenario) (report.Summary, error) {
 	level := slog.LevelInfo
@@ -123,7 +126,7 @@ func measure(ctx context.Context, s scenario.Scenario) (report.Summary, error) {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	sum, dir, err := stage.Measure(ctx, s, stage.Options{Name: opts.name, IPFamily: opts.ipFamily, Keep: opts.keep}, opts.results, log)
+	sum, dir, err := stage.Measure(ctx, s, opts.stage, opts.results, log)
 	if len(sum.Rows) == 0 {
 		return sum, err
 	}

@@ -19,7 +19,7 @@ const (
 // inform, unless they show that the harness cannot judge or is blind.
 func ExitCode(s Summary) int {
 	code := ExitPass
-	if s.Error != "" || len(s.Rows) == 0 {
+	if s.Error != "" || !s.tried() {
 		code = ExitUnknown
 	}
 	for _, r := range s.Rows {
@@ -33,10 +33,17 @@ func ExitCode(s Summary) int {
 	return code
 }
 
+// tried says whether any row was: an unsupported one is not.
+func (s Summary) tried() bool {
+	return slices.ContainsFunc(s.Rows, func(r Row) bool { return r.Unsupported == "" })
+}
+
 // Judge is the row's verdict word.
 func (r Row) Judge(s Settings) Word {
 	judged := r.Own && r.Mode == Fallback
 	switch {
+	case r.Unsupported != "":
+		return Unsupported
 	case judged && r.Lost() > s.Budget:
 		return Fail
 	case r.Error != "", len(r.Rollouts) == 0, len(r.Rollouts) < r.Wanted:

@@ -12,6 +12,7 @@ type junitSuite struct {
 	Tests    int         `xml:"tests,attr"`
 	Failures int         `xml:"failures,attr"`
 	Errors   int         `xml:"errors,attr"`
+	Skipped  int         `xml:"skipped,attr"`
 	Time     string      `xml:"time,attr"`
 	Stamp    string      `xml:"timestamp,attr"`
 	Cases    []junitCase `xml:"testcase"`
@@ -22,6 +23,7 @@ type junitCase struct {
 	Name    string        `xml:"name,attr"`
 	Failure *junitProblem `xml:"failure,omitempty"`
 	Error   *junitProblem `xml:"error,omitempty"`
+	Skipped *junitProblem `xml:"skipped,omitempty"`
 	Out     string        `xml:"system-out"`
 }
 
@@ -30,7 +32,8 @@ type junitProblem struct {
 	Type    string `xml:"type,attr"`
 }
 
-// junit has one case per row: FAIL is a failure, blind and invalid are errors.
+// junit has one case per row: FAIL is a failure, blind and invalid are errors,
+// unsupported is skipped.
 // A run that ended early has one more, an error: rows that were never begun are
 // in no summary, and those that were may all be good.
 func junit(s Summary) ([]byte, error) {
@@ -56,6 +59,9 @@ func junit(s Summary) ([]byte, error) {
 		case Blind, Invalid:
 			c.Error = p
 			suite.Errors++
+		case Unsupported:
+			c.Skipped = &junitProblem{Message: clean(r.Unsupported), Type: string(word)}
+			suite.Skipped++
 		}
 		suite.Cases = append(suite.Cases, c)
 	}
@@ -80,6 +86,8 @@ func runProblem(s Summary) string {
 		return "the run ended early: " + errorText(s.Error)
 	case len(s.Rows) == 0:
 		return "no row was run"
+	case !s.tried():
+		return "no row is supported here"
 	}
 	return ""
 }

@@ -105,7 +105,7 @@ func sample() Summary {
 	return Summary{
 		Scenario: "rolling-update", Title: "a rolling update under externalTrafficPolicy=Local",
 		Started: start, Finished: start.Add(9 * time.Minute),
-		Environment: Environment{OS: "Debian 13", Kernel: "6.12.9", CPUs: 2, MemoryMiB: 7900, Kubernetes: "v1.36.3", Nodes: 3, IPFamily: "ipv4"},
+		Environment: Environment{OS: "Debian 13", Kernel: "6.12.9", CPUs: 2, MemoryMiB: 7900, Kubernetes: "v1.36.3", Nodes: 3, IPFamily: "ipv4", Cluster: "lab", UsedMiB: 512},
 		LB: LB{
 			Kind: "haproxy 3.0 (mode tcp)", Profile: "l4-strict", Interval: 2 * time.Second, Fall: 3, Rise: 1,
 			Connect: 5 * time.Second, Client: time.Minute, Server: time.Minute, Balance: "roundrobin",
@@ -119,6 +119,7 @@ func sample() Summary {
 			{Name: "kube-proxy " + evil, Dataplane: "kube-proxy", Mode: Fallback, Wanted: 2,
 				Rollouts: []verdict.Rollout{rollout(1, 3), rollout(2, 0)}, Sequence: "1 echo-a\n2 timeout\x1b[2J\n"},
 			{Name: "kube-proxy iptables", Dataplane: "kube-proxy", Mode: Fallback, Wanted: 2, Error: "install kube-proxy: pods not ready"},
+			{Name: "plumb-userspace fallback", Dataplane: "plumb-userspace", Own: true, Mode: Fallback, Wanted: 2, Unsupported: "this kernel lacks nftables tproxy"},
 		},
 	}
 }

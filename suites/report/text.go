@@ -112,6 +112,7 @@ func facts(s Summary) []Fact {
 		{e.Kernel != "", "kernel " + e.Kernel},
 		{true, plural(e.CPUs, "CPU")},
 		{e.MemoryMiB > 0, fmt.Sprintf("%d MiB", e.MemoryMiB)},
+		{e.UsedMiB > 0, fmt.Sprintf("%d MiB of them used by the cluster", e.UsedMiB)},
 	} {
 		if p.is {
 			host = append(host, clean(p.text))
@@ -134,6 +135,9 @@ func facts(s Summary) []Fact {
 
 func clusterText(e Environment) string {
 	t := "Kubernetes " + clean(e.Kubernetes)
+	if e.Cluster != "" {
+		t = clean(e.Cluster) + ", " + t
+	}
 	if e.Nodes > 0 {
 		t += ", " + plural(e.Nodes, "node")
 	}
@@ -181,6 +185,9 @@ func workloadText(s Settings) string {
 	if s.Unready {
 		t += ", unready on SIGTERM"
 	}
+	if s.Pods > 0 {
+		t += fmt.Sprintf("; beside %s in %s", plural(s.Pods, "pod"), plural(s.Services, "Service"))
+	}
 	return t + fmt.Sprintf("; %s per row, budget %d lost", plural(s.Rollouts, "rollout"), s.Budget)
 }
 
@@ -207,6 +214,10 @@ func notes(s Summary) []string {
 		name := clean(r.Name)
 		if r.Error != "" {
 			out = append(out, name+": not run to its end: "+errorText(r.Error))
+		}
+		if r.Unsupported != "" {
+			out = append(out, name+": unsupported here: "+errorText(r.Unsupported))
+			continue
 		}
 		if c := r.Causes(); len(c) > 0 {
 			out = append(out, name+": causes of the losses: "+list(c))

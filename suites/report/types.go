@@ -48,6 +48,8 @@ type Environment struct {
 	Kernel     string `json:"kernel"`
 	CPUs       int    `json:"cpus"`
 	MemoryMiB  int    `json:"memoryMiB,omitempty"`
+	UsedMiB    int    `json:"usedMiB,omitempty"` // of the host's memory, by the cluster: free before it came up less free with all of it up
+	Cluster    string `json:"cluster,omitempty"` // kind, lab or existing
 	Kubernetes string `json:"kubernetes"`
 	Nodes      int    `json:"nodes,omitempty"`
 	IPFamily   string `json:"ipFamily,omitempty"`
@@ -81,9 +83,11 @@ type Settings struct {
 	MinReady time.Duration `json:"minReady,omitempty"`
 	Unready  bool          `json:"unreadyOnSigterm,omitempty"`
 	Seed     uint64        `json:"seed"`
-	Rollouts int           `json:"rollouts"`          // wanted per row
-	Budget   int           `json:"budget"`            // lost requests an own fallback row may have in all
-	Nominal  bool          `json:"nominal,omitempty"` // an anecdote (E1-E3): ignore rows are not held against the band
+	Rollouts int           `json:"rollouts"`           // wanted per row
+	Pods     int           `json:"pods,omitempty"`     // that run beside the workload
+	Services int           `json:"services,omitempty"` // beside the workload's
+	Budget   int           `json:"budget"`             // lost requests an own fallback row may have in all
+	Nominal  bool          `json:"nominal,omitempty"`  // an anecdote (E1-E3): ignore rows are not held against the band
 }
 
 // Row is one dataplane in one mode.
@@ -101,17 +105,21 @@ type Row struct {
 
 	Predicted *model.Prediction `json:"predicted,omitempty"` // of len(Rollouts) rollouts together; nil: no model, and an own ignore row cannot be judged
 	Error     string            `json:"error,omitempty"`     // the row could not be run (to its end)
-	Word      Word              `json:"word"`                // set by Write
-	Sequence  string            `json:"sequence,omitempty"`  // E1-E3: what the client saw, one line per probe
+	// Unsupported is what this host or cluster lacks for the dataplane; the row was
+	// not run, and that is neither a pass nor a failure.
+	Unsupported string `json:"unsupported,omitempty"`
+	Word        Word   `json:"word"`               // set by Write
+	Sequence    string `json:"sequence,omitempty"` // E1-E3: what the client saw, one line per probe
 }
 
 // Word is a row's verdict.
 type Word string
 
 const (
-	Pass    Word = "pass"    // an own fallback row within budget
-	Fail    Word = "FAIL"    // an own fallback row that lost more
-	Info    Word = "info"    // informs only
-	Blind   Word = "blind"   // an own ignore row lost less than the model allows: the harness does not see
-	Invalid Word = "invalid" // not enough rollouts that may be believed, or none could be held against the model
+	Pass        Word = "pass"        // an own fallback row within budget
+	Fail        Word = "FAIL"        // an own fallback row that lost more
+	Info        Word = "info"        // informs only
+	Blind       Word = "blind"       // an own ignore row lost less than the model allows: the harness does not see
+	Unsupported Word = "unsupported" // not run: the host or cluster lacks what the dataplane needs
+	Invalid     Word = "invalid"     // not enough rollouts that may be believed, or none could be held against the model
 )

@@ -12,6 +12,7 @@ import (
 // rows are the dataplanes that can be asked for, by the name the CLI uses.
 func rows() map[string]Row {
 	out := map[string]Row{
+		Existing:              {Dataplane: Existing},
 		"kube-proxy:nftables": {Dataplane: "kube-proxy", Mode: "nftables"},
 		"kube-proxy:iptables": {Dataplane: "kube-proxy", Mode: "iptables"},
 	}
@@ -27,14 +28,21 @@ func rows() map[string]Row {
 // DefaultRows is the default matrix, in the order it runs.
 const DefaultRows = "plumb-nftables:fallback,plumb-nftables:ignore+drop,plumb-nftables:ignore+reject,plumb-iptables:fallback,plumb-userspace:fallback,kube-proxy:nftables,kube-proxy:iptables"
 
-// ParseRows reads a comma-separated list of row names.
+// ParseRows reads a comma-separated list of row names; "all" is the default matrix.
 func ParseRows(list string) ([]Row, error) {
+	if list == "all" {
+		list = DefaultRows
+	}
 	known := rows()
 	var out []Row
 	for _, name := range strings.Split(list, ",") {
-		r, ok := known[strings.TrimSpace(name)]
+		name = strings.TrimSpace(name)
+		r, ok := known[name]
+		if file, is := strings.CutPrefix(name, "manifest:"); is && file != "" {
+			r, ok = Row{Dataplane: Manifest, Mode: file}, true
+		}
 		if !ok {
-			return nil, fmt.Errorf("unknown dataplane row %q; known: %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+			return nil, fmt.Errorf("unknown dataplane row %q; known: %s, manifest:FILE", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
 		if slices.Contains(out, r) {
 			return nil, fmt.Errorf("dataplane row %q is named twice", name)
@@ -92,6 +100,8 @@ func (s *Scenario) Flags(fs *flag.FlagSet) {
 	fs.DurationVar(&s.Grace, "grace", s.Grace, "terminationGracePeriodSeconds (default: preStop + delay + 10s)")
 	fs.DurationVar(&s.MinReady, "min-ready", s.MinReady, "minReadySeconds of the Deployment")
 	fs.BoolVar(&s.Unready, "unready-on-sigterm", s.Unready, "the app fails its readiness on SIGTERM")
-	fs.StringVar(&s.Profile, "profile", s.Profile, "load balancer: l4-strict or seed")
+	fs.StringVar(&s.Profile, "profile", s.Profile, "load balancer: l4-strict, l4-fast (checks every second) or seed")
+	fs.IntVar(&s.Background.Pods, "background-pods", s.Background.Pods, "pods that run beside the workload")
+	fs.IntVar(&s.Background.Services, "background-services", s.Background.Services, "Services beside the workload's, of ten endpoints each")
 	fs.Uint64Var(&s.Seed, "seed", s.Seed, "of arrivals and phases")
 }

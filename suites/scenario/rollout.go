@@ -81,13 +81,15 @@ func (r *runner) rollout(ctx context.Context, n, row int, dir string) (verdict.R
 	if err := errors.Join(err, t.close()); err != nil {
 		return verdict.Rollout{}, err
 	}
-	lbEvents, err := r.lbEvents(from, record.Now())
-	if err != nil {
-		return verdict.Rollout{}, err
-	}
-	conns, err := r.lbConns(from)
-	if err != nil {
-		return verdict.Rollout{}, err
+	var lbEvents []record.Event
+	var conns []record.Conn
+	if r.stage.LB().Front() == OurLB {
+		if lbEvents, err = r.lbEvents(from, record.Now()); err != nil {
+			return verdict.Rollout{}, err
+		}
+		if conns, err = r.lbConns(from); err != nil {
+			return verdict.Rollout{}, err
+		}
 	}
 	if err := keep(dir, lbEvents, conns); err != nil {
 		return verdict.Rollout{}, err

@@ -23,6 +23,9 @@ import (
 	"github.com/plumbline/plumbline/suites/verdict/model"
 )
 
+// Namespace holds the workload.
+const Namespace = "plumbline-test"
+
 // hardDeadline ends an attempt; it is classified at Scenario.Timeout later.
 const hardDeadline = 10 * time.Second
 
@@ -35,9 +38,11 @@ type runner struct {
 	Scenario
 	stage   Stage
 	client  kubernetes.Interface
+	all     int            // nodes of the cluster
 	nodes   []cluster.Node // workers: what the load balancer may send to
 	app     workload.Spec
 	dir     string
+	used    int // most memory in use for the cluster at the end of a row, MiB
 	log     *slog.Logger
 	service *corev1.Service
 	target  netip.AddrPort
@@ -51,6 +56,7 @@ func Run(ctx context.Context, s Scenario, stage Stage, dir string, log *slog.Log
 		Settings: report.Settings{
 			Rate: s.Rate, Timeout: s.Timeout, Deadline: hardDeadline, Delay: s.Delay, PreStop: s.PreStop, Grace: s.grace(),
 			MinReady: s.MinReady, Unready: s.Unready, Seed: s.Seed, Rollouts: s.Rollouts, Nominal: s.Anecdote,
+			Pods: s.Background.Pods, Services: s.Background.Services,
 		},
 	}
 	r := &runner{Scenario: s, stage: stage, dir: dir, log: log}
@@ -62,7 +68,7 @@ func Run(ctx context.Context, s Scenario, stage Stage, dir string, log *slog.Log
 				break
 			}
 			done, clean := r.row(ctx, n, row)
-			sum.Rows = append(sum.Rows, done)
+			sum.Rows, sum.Environment.UsedMiB = append(sum.Rows, done), r.used
 			if !clean {
 				err = fmt.Errorf("dataplane %s could not be removed; the rows after it are not run", done.Name)
 				break
@@ -86,6 +92,7 @@ func (r *runner) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	r.all = len(nodes)
 	for _, n := range nodes {
 		if !n.ControlPlane {
 			r.nodes = append(r.nodes, n)
@@ -95,14 +102,14 @@ func (r *runner) prepare(ctx context.Context) (err error) {
 		return fmt.Errorf("the scenario needs 2 workers, the cluster has %d", len(r.nodes))
 	}
 	r.app = workload.Spec{
-		Namespace: "plumbline-test", Name: "echo", Image: r.stage.Echo(),
+		Namespace: Namespace, Name: "echo", Image: r.stage.Echo(),
 		Delay: r.Delay, PreStop: r.PreStop, Grace: r.grace(), MinReady: r.MinReady, Unready: r.Unready,
 	}
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.app.Namespace}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.app.Namespace, Labels: cluster.Ours()}}
 	if _, err := r.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("make namespace %s: %w", ns.Name, err)
 	}
-	return nil
+	return r.fill(ctx)
 }
 
 // row installs a dataplane, deploys the workload if it is the first, runs the
@@ -112,11 +119,16 @@ func (r *runner) row(ctx context.Context, n int, spec Row) (out report.Row, clea
 	out = report.Row{
 		Name: spec.String(), Dataplane: spec.Dataplane, Own: spec.Own(), Mode: spec.mode(), NoLocal: spec.NoLocal, Wanted: r.Rollouts,
 	}
-	if !spec.Own() {
-		out.NoLocal = "drop" // kube-proxy drops, and cannot be told otherwise
+	if spec.Dataplane == "kube-proxy" {
+		out.NoLocal = "drop" // and cannot be told otherwise
 	}
 	r.log.Info("row", "dataplane", out.Name)
 	version, remove, err := r.stage.Install(ctx, spec)
+	if lacks, ok := errors.AsType[cluster.Unsupported](err); ok {
+		out.Unsupported = lacks.Why
+		r.log.Warn("dataplane is not supported here", "dataplane", out.Name, "why", lacks.Why)
+		return out, true
+	}
 	if err != nil {
 		out.Error = err.Error()
 		r.log.Error("dataplane was not installed", "dataplane", out.Name, "error", err)
@@ -127,7 +139,9 @@ func (r *runner) row(ctx context.Context, n int, spec Row) (out report.Row, clea
 		if err := r.deploy(ctx); err != nil {
 			return err
 		}
-		return r.rollouts(ctx, n, &out)
+		err := r.rollouts(ctx, n, &out)
+		r.used = max(r.used, r.stage.UsedMiB())
+		return err
 	})
 	// An interrupted run removes the whole cluster next.
 	clean = true
@@ -139,7 +153,7 @@ func (r *runner) row(ctx context.Context, n int, spec Row) (out report.Row, clea
 		out.Error = err.Error()
 		r.log.Error("row ended early", "dataplane", out.Name, "error", err)
 	}
-	if len(out.Rollouts) > 0 {
+	if len(out.Rollouts) > 0 && r.stage.LB().Front() == OurLB { // the model is of its checks
 		p, err := model.SingleReplica(r.inputs(spec), len(out.Rollouts))
 		if err == nil {
 			out.Predicted = &p
@@ -231,9 +245,9 @@ func (r *runner) inputs(row Row) model.Inputs {
 
 func (r *runner) settings(n int) verdict.Settings {
 	lb := r.stage.LB().Profile()
-	s := verdict.Settings{
-		Rollout: n, Rate: r.Rate, Timeout: r.Timeout, Deadline: hardDeadline, LB: r.app.Namespace + "/" + r.app.Name,
-		Local: true, Connect: lb.Connect, Retries: lb.Retries,
+	s := verdict.Settings{Rollout: n, Rate: r.Rate, Timeout: r.Timeout, Deadline: hardDeadline}
+	if r.stage.LB().Front() == OurLB {
+		s.LB, s.Local, s.Connect, s.Retries = r.app.Namespace+"/"+r.app.Name, true, lb.Connect, lb.Retries
 	}
 	for _, node := range r.nodes {
 		s.Nodes = append(s.Nodes, node.Name)

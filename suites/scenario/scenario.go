@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -37,13 +38,20 @@ type Scenario struct {
 	Unready     bool // the app fails its readiness on SIGTERM
 	Profile     string
 	Seed        uint64
+	Background  Background
 	Anecdote    bool // E1-E3: print what the client saw; the band does not judge
 }
 
+// Rows that are not a dataplane of the harness.
+const (
+	Existing = "existing" // what the cluster has already; nothing is installed
+	Manifest = "manifest" // what a file of the user's installs
+)
+
 // Row is one dataplane in one mode.
 type Row struct {
-	Dataplane   string // "plumb-nftables" or "kube-proxy"
-	Mode        string // kube-proxy: its mode
+	Dataplane   string // "plumb-nftables", "kube-proxy", Existing or Manifest
+	Mode        string // own: its backend; kube-proxy: its mode; Manifest: the file
 	Terminating string // own: "fallback" or "ignore"
 	NoLocal     string // own: "drop" or "reject"
 }
@@ -53,6 +61,10 @@ func (r Row) Own() bool { return strings.HasPrefix(r.Dataplane, "plumb-") }
 
 func (r Row) String() string {
 	switch {
+	case r.Dataplane == Existing:
+		return Existing
+	case r.Dataplane == Manifest:
+		return Manifest + " " + filepath.Base(r.Mode)
 	case !r.Own():
 		return r.Dataplane + " " + r.Mode
 	case r.Terminating == "fallback":
@@ -86,6 +98,8 @@ func (s Scenario) Validate() error {
 		{len(s.Rows) == 0, "no rows: name at least one dataplane"},
 		{s.Rollouts < 1 || s.Rollouts > 1000, fmt.Sprintf("%d rollouts: must be 1 to 1000", s.Rollouts)},
 		{s.Timeout <= 0 || s.Timeout > hardDeadline, fmt.Sprintf("timeout %s: must be above 0 and at most %s", s.Timeout, hardDeadline)},
+		{s.Background.Pods < 0 || s.Background.Services < 0, "background pods and services must not be negative"},
+		{s.Background.Services > 0 && s.Background.Pods == 0, "background services need background pods to select"},
 		{s.Delay < 0 || s.PreStop < 0 || s.MinReady < 0 || s.Grace < 0, "delay, preStop, grace and minReady must not be negative"},
 		{s.Delay > 10*time.Minute || s.PreStop > 10*time.Minute, "delay and preStop must be at most 10m"},
 		{s.PreStop%time.Second != 0 || s.Grace%time.Second != 0 || s.MinReady%time.Second != 0, "preStop, grace and minReady must be whole seconds, as Kubernetes takes them"},
@@ -107,10 +121,16 @@ func (s Scenario) CheckHost() error {
 
 // Stage is what a scenario runs on.
 type Stage interface {
+	// Kind is kind, lab or existing.
+	Kind() string
+	// UsedMiB is how much less memory the host has free now than before all was
+	// brought up.
+	UsedMiB() int
 	// Cluster has no dataplane until Install.
 	Cluster() cluster.Cluster
 	// Install installs the row's dataplane and returns when it forwards; remove
-	// takes it away again and fails if anything of it is left.
+	// takes it away again and fails if anything of it is left. An error that is a
+	// cluster.Unsupported says that it was not tried.
 	Install(ctx context.Context, r Row) (version string, remove func(context.Context) error, err error)
 	// LB is the load balancer in front.
 	LB() LB
@@ -119,8 +139,19 @@ type Stage interface {
 	Control() netip.AddrPort
 }
 
-// LB is the load balancer of a stage: its profile, and what it records.
+// Front is what stands between the clients and the nodes.
+type Front string
+
+const (
+	OurLB     Front = "ours"    // plumb-lb's HAProxy: its states and connections are recorded
+	ClusterLB Front = "cluster" // the cluster's own load balancer, of which nothing is known
+	NoLB      Front = "none"    // clients go to a node port of one node, under policy Cluster
+)
+
+// LB is the load balancer of a stage: its profile, and what it records. Only
+// OurLB is asked for more than its Front and Profile.
 type LB interface {
+	Front() Front
 	Profile() report.LB
 	// AwaitServers waits until exactly these nodes are UP at a Service's balancer.
 	AwaitServers(ctx context.Context, service string, nodes ...string) error

@@ -34,7 +34,15 @@ func TestParseRows(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
+	got, err = ParseRows("existing,manifest:some/cilium.yaml")
+	if err != nil || got[0].String() != "existing" || got[0].Own() || got[1].String() != "manifest cilium.yaml" || got[1].Mode != "some/cilium.yaml" {
+		t.Errorf("rows of others: %v, %v", got, err)
+	}
+	if all, err := ParseRows("all"); err != nil || len(all) != 7 {
+		t.Errorf("all: %v, %v", all, err)
+	}
 	for list, msg := range map[string]string{
+		"manifest:":      "unknown dataplane row",
 		"plumb-nftables": "unknown dataplane row", "": "unknown dataplane row",
 		"kube-proxy:iptables,kube-proxy:iptables": "named twice",
 	} {
@@ -80,6 +88,7 @@ type logged struct {
 }
 
 func (l logged) Events() ([]record.Event, error) { return l.events, nil }
+func (logged) Front() Front                      { return OurLB }
 func (logged) Profile() report.LB                { return report.LB{Interval: 2 * time.Second} }
 
 type onlyLB struct {

@@ -2,12 +2,11 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
-	"os"
-	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/workload"
 	"github.com/plumbline/plumbline/suites/report"
 )
@@ -42,9 +40,17 @@ func (r *runner) deploy(ctx context.Context) error {
 	if err := r.admit(ctx, 0); err != nil {
 		return err
 	}
-	_, err = r.client.CoreV1().Services(r.app.Namespace).Create(ctx, r.app.Service(), metav1.CreateOptions{})
+	svc := r.app.Service()
+	if r.stage.LB().Front() == NoLB {
+		svc.Spec.Type, svc.Spec.ExternalTrafficPolicy = corev1.ServiceTypeNodePort, corev1.ServiceExternalTrafficPolicyCluster
+	}
+	svc, err = r.client.CoreV1().Services(r.app.Namespace).Create(ctx, svc, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("make the workload's Service: %w", err)
+	}
+	if r.stage.LB().Front() == NoLB {
+		r.service, r.target = svc, netip.AddrPortFrom(r.nodes[0].Addr4(), uint16(svc.Spec.Ports[0].NodePort))
+		return nil
 	}
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, settleSlack, true, func(ctx context.Context) (bool, error) {
 		svc, err := r.client.CoreV1().Services(r.app.Namespace).Get(ctx, r.app.Name, metav1.GetOptions{})
@@ -101,7 +107,34 @@ func (r *runner) settled(ctx context.Context) (pod, error) {
 	if err != nil {
 		return p, fmt.Errorf("wait until the workload has settled (%s): %w", last, err)
 	}
+	if r.stage.LB().Front() != OurLB {
+		return p, r.answered(ctx)
+	}
 	return p, r.stage.LB().AwaitServers(ctx, r.app.Namespace+"/"+r.app.Name, p.node)
+}
+
+// calm is how long all must be answered before a load balancer of which nothing is
+// known is taken to have settled.
+const calm = 5 * time.Second
+
+// answered waits until every new connection has been answered for a while.
+func (r *runner) answered(ctx context.Context) error {
+	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	since := time.Now()
+	last := errors.New("not asked")
+	for time.Since(since) < calm {
+		resp, err := client.Get("http://" + r.target.String() + "/")
+		if err == nil {
+			err = resp.Body.Close()
+		}
+		if err != nil {
+			since, last = time.Now(), err
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return fmt.Errorf("wait until %s answers all along (last: %w): %w", r.target, last, err)
+		}
+	}
+	return nil
 }
 
 func condition(p corev1.Pod, kind corev1.PodConditionType) bool {
@@ -152,21 +185,9 @@ func (r *runner) patchRestart(ctx context.Context) error {
 
 // environment is where the run takes place.
 func (r *runner) environment(ctx context.Context) report.Environment {
-	env := report.Environment{CPUs: runtime.NumCPU(), Nodes: len(r.nodes) + 1}
-	var u unix.Utsname
-	if unix.Uname(&u) == nil {
-		env.Kernel = unix.ByteSliceToString(u.Release[:])
-	}
-	var si unix.Sysinfo_t
-	if unix.Sysinfo(&si) == nil {
-		env.MemoryMiB = int(si.Totalram * uint64(si.Unit) >> 20)
-	}
-	if text, err := os.ReadFile("/etc/os-release"); err == nil {
-		for _, line := range strings.Split(string(text), "\n") {
-			if v, ok := strings.CutPrefix(line, "PRETTY_NAME="); ok {
-				env.OS = strings.Trim(v, `"`)
-			}
-		}
+	sys := host.ThisSystem()
+	env := report.Environment{
+		OS: sys.OS, Kernel: sys.Kernel, CPUs: sys.CPUs, MemoryMiB: sys.MemoryMiB, Nodes: r.all, Cluster: r.stage.Kind(),
 	}
 	if v, err := r.client.Discovery().ServerVersion(); err == nil {
 		env.Kubernetes = v.GitVersion

@@ -1,7 +1,10 @@
 package stage
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"os"
 
 	"github.com/docker/docker/api/types/filters"
 
@@ -10,27 +13,42 @@ import (
 	"github.com/plumbline/plumbline/suites/scenario"
 )
 
+// dataplane is what a row asks for, without where it is to be had. A manifest is
+// read now: what it says later is another dataplane.
+func dataplane(r scenario.Row) (cluster.Dataplane, error) {
+	d := cluster.Dataplane{Name: r.String(), Own: r.Own(), Backend: r.Mode, Terminating: r.Terminating, NoLocal: r.NoLocal, Version: Version()}
+	if r.Dataplane != scenario.Manifest {
+		return d, nil
+	}
+	text, err := os.ReadFile(r.Mode)
+	if err != nil {
+		return d, fmt.Errorf("read the dataplane's manifest: %w", err)
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return d, fmt.Errorf("read the dataplane's manifest %s: it is empty", r.Mode)
+	}
+	d.Manifest, d.Backend, d.Version = string(text), "", ""
+	return d, nil
+}
+
 // Install installs a row's dataplane and returns when it forwards.
 func (k *Kind) Install(ctx context.Context, r scenario.Row) (string, func(context.Context) error, error) {
-	d := cluster.Dataplane{
-		Name: r.String(), Own: r.Own(), Backend: r.Mode, Terminating: r.Terminating, NoLocal: r.NoLocal,
-		PodSubnets: kind.PodSubnets(k.opts.IPFamily),
+	d, err := dataplane(r)
+	if err != nil {
+		return "", nil, err
 	}
-	var err error
-	if d.Own {
-		d.Version = Version()
+	d.PodSubnets = kind.PodSubnets(k.opts.IPFamily)
+	switch {
+	case d.Own:
 		d.Image, err = k.images.Proxy(ctx, d.Backend)
-	} else {
+	case d.Manifest == "":
 		d.Version = k.images.Kubernetes()
 		d.Image, err = k.images.KubeProxy(ctx)
 	}
 	if err != nil {
 		return "", nil, err
 	}
-	if err := k.installer.Install(ctx, d); err != nil {
-		return "", nil, err
-	}
-	return d.Version, func(ctx context.Context) error { return k.installer.Remove(ctx, d) }, nil
+	return k.install(ctx, d)
 }
 
 // version is set by the Makefile (git describe).

@@ -10,111 +10,50 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/errdefs"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
-	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/image"
 	"github.com/plumbline/plumbline/fixtures/kind"
-	"github.com/plumbline/plumbline/lbprovider/haproxy"
-	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
 
-// Options describe a stage of kind.
-type Options struct {
-	Name     string // of the cluster
-	IPFamily string
-	Profile  string         // of the load balancer
-	Rows     []scenario.Row // whose images are made beforehand
-	Dir      string         // records and logs go here
-	Keep     bool           // leave the cluster when done
-}
-
 // Kind is a stage on a kind cluster with an HAProxy in front.
 type Kind struct {
-	opts      Options
-	images    *Images
-	fixture   *kind.Fixture
-	cluster   *kind.Cluster
-	installer *cluster.Installer
-	provider  *Provider
-	profile   haproxy.Profile
-	echo      string
-	control   netip.AddrPort
-	closers   []func(context.Context) error // in order of opening
-	log       *slog.Logger
+	base
+	images  *Images
+	fixture *kind.Fixture
+	cluster *kind.Cluster
+	agents  *cluster.Manifests
+	echo    string
+	control netip.AddrPort
 }
 
 var _ scenario.Stage = (*Kind)(nil)
 
-// workers is what the scenarios need: a replica that moves from one to another.
-const workers = 2
-
-// lockPatience is how long a command left by a run that was killed may take.
-const lockPatience = 20 * time.Second
-
 // OpenKind brings everything up. What an earlier run of the same name left
 // behind is removed first. If it fails, nothing stays.
 func OpenKind(ctx context.Context, o Options, progress io.Writer, log *slog.Logger) (*Kind, error) {
-	k := &Kind{opts: o, log: log}
-	profile, ok := haproxy.Profiles()[o.Profile]
-	if !ok {
-		return nil, fmt.Errorf("unknown load balancer profile %q; known: l4-strict, seed", o.Profile)
-	}
-	k.profile = profile
-	if err := (kind.Config{Name: o.Name, Workers: workers, IPFamily: o.IPFamily}).Validate(); err != nil {
+	if err := (kind.Config{Name: o.Name, Workers: o.Workers, IPFamily: o.IPFamily}).Validate(); err != nil {
 		return nil, err
 	}
-	steps := []struct {
-		name string
-		run  func(context.Context) error
-	}{
+	b, err := newBase(o, log)
+	if err != nil {
+		return nil, err
+	}
+	k := &Kind{base: b}
+	return k, k.open(ctx, []step{
 		{"images", func(ctx context.Context) (err error) { k.images, err = NewImages(ctx, progress, log); return err }},
 		{"lock", k.lock},
-		{"results", func(context.Context) error { return os.MkdirAll(o.Dir, 0o755) }},
+		{"results", k.makeDir},
 		{"cluster", k.openCluster},
 		{"control server", k.openControl},
 		{"witness", k.openInstaller},
 		{"load balancer provider", k.openProvider},
-	}
-	for _, s := range steps {
-		log.Debug("step", "name", s.name)
-		err := s.run(ctx)
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			k.opts.Keep = false
-			return nil, errors.Join(fmt.Errorf("%s: %w", s.name, err), k.Close(context.WithoutCancel(ctx)))
-		}
-	}
-	return k, nil
-}
-
-// Close takes everything down, last first.
-func (k *Kind) Close(ctx context.Context) error {
-	var all error
-	for _, c := range slices.Backward(k.closers) {
-		all = errors.Join(all, c(ctx))
-	}
-	return all
-}
-
-func (k *Kind) onClose(f func(context.Context) error) { k.closers = append(k.closers, f) }
-
-// lock keeps a second run on this host from sharing what this one uses.
-func (k *Kind) lock(ctx context.Context) error {
-	l, err := host.TakeLock(ctx, StateDir, lockPatience)
-	if err != nil {
-		return err
-	}
-	k.onClose(func(context.Context) error { return l.Release() })
-	return nil
+	})
 }
 
 func (k *Kind) openCluster(ctx context.Context) error {
@@ -125,7 +64,7 @@ func (k *Kind) openCluster(ctx context.Context) error {
 	if k.fixture, err = kind.New(k.images.Engine(), k.log); err != nil {
 		return err
 	}
-	cfg := kind.Config{Name: k.opts.Name, Workers: workers, IPFamily: k.opts.IPFamily, NodeImage: node, Dir: StateDir}
+	cfg := kind.Config{Name: k.opts.Name, Workers: k.opts.Workers, IPFamily: k.opts.IPFamily, NodeImage: node, Dir: StateDir}
 	if err := k.removeLeftovers(ctx, cfg); err != nil {
 		return err
 	}
@@ -147,9 +86,10 @@ func (k *Kind) openCluster(ctx context.Context) error {
 func (k *Kind) makeImages(ctx context.Context) (node string, err error) {
 	makers := []func(context.Context) (string, error){k.images.Node, k.images.Echo, k.images.HAProxy}
 	for _, r := range k.opts.Rows {
-		if r.Own() {
+		switch {
+		case r.Own():
 			makers = append(makers, func(ctx context.Context) (string, error) { return k.images.Proxy(ctx, r.Mode) })
-		} else {
+		case r.Dataplane == "kube-proxy":
 			makers = append(makers, k.images.KubeProxy)
 		}
 	}
@@ -187,8 +127,24 @@ func (k *Kind) removeLeftovers(ctx context.Context, cfg kind.Config) error {
 
 // openInstaller prepares the cluster for dataplanes.
 func (k *Kind) openInstaller(ctx context.Context) (err error) {
-	k.installer, err = cluster.NewInstaller(ctx, k.cluster, k.echo, k.log)
+	if k.agents, err = cluster.NewManifests(k.cluster, k.echo, k.log); err != nil {
+		return err
+	}
+	k.installer, err = cluster.NewInstaller(ctx, k.cluster, k.agents, k.echo, k.log)
 	return err
+}
+
+// KillAgent ends a node's agent with SIGKILL; its kubelet starts it again.
+func (k *Kind) KillAgent(ctx context.Context, node string) error {
+	return k.agents.Kill(ctx, node, k.installed)
+}
+
+// StopAgents ends all agents and leaves what they have put into the kernel.
+func (k *Kind) StopAgents(ctx context.Context) error { return k.agents.Halt(ctx) }
+
+// StartAgents starts them again and returns when they forward.
+func (k *Kind) StartAgents(ctx context.Context) error {
+	return errors.Join(k.agents.Resume(ctx), k.installer.AwaitForwarding(ctx))
 }
 
 // openControl starts the echo server that no dataplane forwards for.
@@ -230,31 +186,14 @@ func firstAddr(ep *network.EndpointSettings, family string) (netip.Addr, error) 
 }
 
 func (k *Kind) openProvider(ctx context.Context) error {
-	if err := raisePriority(); err != nil {
-		k.log.Warn("probes may be late", "error", err)
-	}
 	haproxyImage, err := k.images.HAProxy(ctx)
 	if err != nil {
 		return err
 	}
 	net := k.fixture.Network()
-	dir := filepath.Join(k.opts.Dir, "lb")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	k.provider, err = StartProvider(ProviderConfig{
-		Program: k.images.Program("plumb-lb"), Cluster: k.opts.Name, Dir: dir,
-		Args: []string{
-			"--kubeconfig=" + k.cluster.Config().Kubeconfig(), "--cluster-name=" + k.opts.Name, "--network=" + net.Name,
-			"--lb-range-v4=" + net.V4.LB.String(), "--lb-range-v6=" + net.V6.LB.String(),
-			"--image=" + haproxyImage, "--profile=" + k.opts.Profile, "--state-dir=" + lbDir,
-		},
-	})
-	if err != nil {
-		return err
-	}
-	k.onClose(func(context.Context) error { return k.provider.Stop() })
-	return nil
+	return k.startProvider(k.images.Program("plumb-lb"),
+		"--kubeconfig="+k.cluster.Config().Kubeconfig(), "--network="+net.Name,
+		"--lb-range-v4="+net.V4.LB.String(), "--lb-range-v6="+net.V6.LB.String(), "--image="+haproxyImage)
 }
 
 // lbDir is where the provider of all clusters keeps its load balancers' files.
@@ -289,32 +228,20 @@ func (k *Kind) removeContainers(ctx context.Context, label string) error {
 	return nil
 }
 
-// Cluster, LB, Echo and Control are the parts a scenario uses.
-func (k *Kind) Cluster() cluster.Cluster { return k.cluster }
+// Kubeconfig is the path of the cluster's kubeconfig.
+func (k *Kind) Kubeconfig() string { return k.cluster.Config().Kubeconfig() }
 
-// LB is the load balancer in front.
-func (k *Kind) LB() scenario.LB { return balancer{k.provider, k.profile} }
+// Kind is "kind".
+func (k *Kind) Kind() string { return "kind" }
+
+// Cluster is what a scenario runs on.
+func (k *Kind) Cluster() cluster.Cluster { return k.cluster }
 
 // Echo is the workload's image.
 func (k *Kind) Echo() string { return k.echo }
 
+// Probe is the image of plumb-probe.
+func (k *Kind) Probe(ctx context.Context) (string, error) { return k.images.own(ctx, probe) }
+
 // Control is a server that no dataplane forwards for.
 func (k *Kind) Control() netip.AddrPort { return k.control }
-
-type balancer struct {
-	*Provider
-	profile haproxy.Profile
-}
-
-// Profile is how the load balancer was configured.
-func (b balancer) Profile() report.LB {
-	retries := b.profile.Retries
-	if retries < 0 {
-		retries = 3 // HAProxy's default
-	}
-	return report.LB{
-		Kind: "HAProxy, mode tcp, ipMode Proxy", Profile: b.profile.Name, Interval: b.profile.Inter,
-		Fall: b.profile.Fall, Rise: b.profile.Rise, Connect: b.profile.Connect, Client: b.profile.Idle, Server: b.profile.Idle,
-		Retries: retries, Balance: "roundrobin",
-	}
-}

@@ -13,7 +13,28 @@ import (
 	"github.com/plumbline/plumbline/suites/scenario"
 )
 
-// Measure runs a scenario on a kind cluster made for it and writes the report
+// Stage is what a scenario runs on, until it is closed.
+type Stage interface {
+	scenario.Stage
+	// Probe is the image of plumb-probe.
+	Probe(ctx context.Context) (string, error)
+	Close(context.Context) error
+}
+
+// Open brings up a stage of a kind: kind, lab or existing.
+func Open(ctx context.Context, o Options, log *slog.Logger) (Stage, error) {
+	switch o.Cluster {
+	case "kind":
+		return OpenKind(ctx, o, os.Stderr, log)
+	case "lab":
+		return OpenLab(ctx, o, log)
+	case "existing":
+		return OpenExisting(ctx, o, log)
+	}
+	return nil, fmt.Errorf("unknown cluster %q; known: kind, lab, existing", o.Cluster)
+}
+
+// Measure runs a scenario on a cluster made for it and writes the report
 // below results. It returns the report and the directory it lies in. An error
 // is the harness's; what was measured before it is written all the same.
 func Measure(ctx context.Context, s scenario.Scenario, o Options, results string, log *slog.Logger) (sum report.Summary, dir string, err error) {
@@ -22,12 +43,12 @@ func Measure(ctx context.Context, s scenario.Scenario, o Options, results string
 		return sum, "", fmt.Errorf("find the results directory: %w", err)
 	}
 	o.Profile, o.Rows, o.Dir = s.Profile, s.Rows, dir
-	k, err := OpenKind(ctx, o, os.Stderr, log)
+	st, err := Open(ctx, o, log)
 	if err != nil {
 		return sum, dir, err
 	}
-	defer func() { err = errors.Join(err, k.Close(context.WithoutCancel(ctx))) }()
-	sum, err = scenario.Run(ctx, s, k, dir, log)
+	defer func() { err = errors.Join(err, st.Close(context.WithoutCancel(ctx))) }()
+	sum, err = scenario.Run(ctx, s, st, dir, log)
 	sum.Environment.Plumbline = Version()
 	sum = report.Complete(sum)
 	return sum, dir, errors.Join(err, report.Write(dir, sum), latest(results, dir))

@@ -16,7 +16,7 @@ import (
 func main() { os.Exit(run()) }
 
 // run returns the exit status: 0 done (and, for a scenario, within budget), 1 a
-// scenario lost more than its budget, 2 bad input or the harness could not do it.
+// scenario lost more than its budget or two reports differ, 2 bad input or the harness could not do it.
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -37,13 +37,13 @@ func run() int {
 		},
 	}
 	root.PersistentFlags().BoolVarP(&verbose, "verbose", "v", false, "say why, not only what")
-	root.AddCommand(doctorCommand(), nodeImageCommand(), clusterCommand(), runCommand(), benchCommand(), cleanCommand())
+	root.AddCommand(doctorCommand(), nodeImageCommand(), clusterCommand(), runCommand(), compareCommand(), benchCommand(), cleanCommand())
 	err := root.ExecuteContext(ctx)
 	var lost lossError
 	switch {
 	case err == nil:
 		return 0
-	case asLoss(err, &lost):
+	case asLoss(err, &lost), asDiffer(err):
 		fmt.Fprintln(os.Stderr, "plumbline:", err)
 		return 1
 	default:

@@ -26,8 +26,8 @@ func (e lossError) Error() string {
 func asLoss(err error, into *lossError) bool { return errors.As(err, into) }
 
 type runOptions struct {
-	scenario, rows, cluster, ipFamily, results string
-	keep                                       bool
+	scenario, rows, results string
+	stage.Options
 }
 
 func runCommand() *cobra.Command {
@@ -39,7 +39,7 @@ func runCommand() *cobra.Command {
 	given.Flags(fs)
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Run a scenario on a kind cluster made for it",
+		Short: "Run a scenario on a cluster made for it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := scenario.Find(o.scenario)
@@ -65,22 +65,24 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			o.Rows, o.Profile = s.Rows, s.Profile
+			if err := stage.Enter(cmd.Context(), &o.Options, slog.Default()); err != nil {
+				return err
+			}
 			return measure(cmd.Context(), s, o)
 		},
 	}
 	cmd.Flags().StringVar(&o.scenario, "scenario", "rolling-update", "rolling-update, e1, e2 or e3")
 	cmd.Flags().StringVar(&o.rows, "rows", "", "dataplanes to run, in order (default: the scenario's)")
-	cmd.Flags().StringVar(&o.cluster, "cluster", "plumbline-run", "name of the cluster, made for the run")
-	cmd.Flags().StringVar(&o.ipFamily, "ip-family", "ipv4", "ipv4, ipv6 or dual")
 	cmd.Flags().StringVar(&o.results, "results", "results", "directory for reports and records")
-	cmd.Flags().BoolVar(&o.keep, "keep-cluster", false, "leave the cluster when done")
+	o.Options.Flags(fs)
 	cmd.Flags().AddGoFlagSet(fs)
 	return cmd
 }
 
-// measure runs a scenario on a fresh kind cluster, writes and prints the report.
+// measure runs a scenario on a fresh cluster, writes and prints the report.
 func measure(ctx context.Context, s scenario.Scenario, o runOptions) error {
-	sum, dir, err := stage.Measure(ctx, s, stage.Options{Name: o.cluster, IPFamily: o.ipFamily, Keep: o.keep}, o.results, slog.Default())
+	sum, dir, err := stage.Measure(ctx, s, o.Options, o.results, slog.Default())
 	if len(sum.Rows) == 0 {
 		return err
 	}

@@ -1,0 +1,199 @@
+package stage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/fixtures/host"
+	"github.com/plumbline/plumbline/lbprovider/haproxy"
+	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/scenario"
+)
+
+// Options describe what is brought up.
+type Options struct {
+	Cluster  string // kind, lab or existing
+	Name     string // of the cluster
+	IPFamily string
+	Workers  int            // nodes that take the workload
+	Profile  string         // of the load balancer
+	Rows     []scenario.Row // whose images or programs are made beforehand
+	Dir      string         // records and logs go here
+	Keep     bool           // leave the cluster when done
+	Wait     time.Duration  // for another run on this host to end
+	Foreign  Foreign        // of an existing cluster
+}
+
+// Flags lets a command line say what is brought up.
+func (o *Options) Flags(fs *flag.FlagSet) {
+	fs.StringVar(&o.Cluster, "cluster", "kind", "what it runs on: kind, lab (network namespaces, no Docker) or existing (--kubeconfig)")
+	fs.StringVar(&o.Name, "name", "", "name of the cluster, made for the run (default: plumbline-run; a lab's: lab)")
+	fs.IntVar(&o.Workers, "workers", cmp.Or(o.Workers, 2), "nodes that take the workload")
+	fs.StringVar(&o.IPFamily, "ip-family", "ipv4", "ipv4, ipv6 or dual")
+	fs.StringVar(&o.Foreign.Kubeconfig, "kubeconfig", "", "existing: how its API is reached")
+	fs.StringVar(&o.Foreign.LB, "lb", "ours", "existing: ours (an HAProxy on this host), cluster (its own) or none (a node port)")
+	fs.StringVar(&o.Foreign.EchoImage, "echo-image", "", "existing: image of plumb-echo that its nodes have or can pull")
+	fs.StringVar(&o.Foreign.ProbeImage, "probe-image", "", "existing: image of plumb-probe, for conformance")
+	fs.StringVar(&o.Foreign.ProxyImage, "proxy-image", "", "existing: image of plumb-proxy, for rows that install it")
+	fs.DurationVar(&o.Wait, "wait", lockPatience, "how long to wait for another run on this host to end")
+	fs.BoolVar(&o.Keep, "keep-cluster", false, "leave the cluster when done (kind)")
+}
+
+// Enter puts this process where the clients of the cluster are. It comes before
+// anything is opened or printed: for a lab it starts this program anew inside.
+func Enter(ctx context.Context, o *Options, log *slog.Logger) error {
+	switch o.Cluster {
+	case "kind":
+		o.Name = cmp.Or(o.Name, "plumbline-run")
+		return nil
+	case "existing":
+		o.Name = cmp.Or(o.Name, "existing")
+		return o.Foreign.check(o.Rows)
+	case "lab":
+		o.Name = cmp.Or(o.Name, "lab")
+		if o.Keep {
+			return errors.New("--keep-cluster: a lab is part of the run and ends with it")
+		}
+		return EnterLab(ctx, *o, log)
+	}
+	return fmt.Errorf("unknown --cluster %q; known: kind, lab, existing", o.Cluster)
+}
+
+// base is what all stages have: what was opened, and how it is closed.
+type base struct {
+	opts      Options
+	profile   haproxy.Profile
+	installer *cluster.Installer
+	provider  *Provider
+	installed cluster.Dataplane             // the last one
+	before    uint64                        // bytes of memory available when nothing was open
+	closers   []func(context.Context) error // in order of opening
+	log       *slog.Logger
+}
+
+func newBase(o Options, log *slog.Logger) (base, error) {
+	profile, ok := haproxy.Profiles()[o.Profile]
+	if !ok {
+		return base{}, fmt.Errorf("unknown load balancer profile %q; known: %s", o.Profile, haproxy.ProfileNames())
+	}
+	return base{opts: o, profile: profile, before: host.MemAvailable(), log: log}, nil
+}
+
+// UsedMiB is how much less memory is available now than when nothing was open.
+func (b *base) UsedMiB() int { return (int(b.before) - int(host.MemAvailable())) >> 20 }
+
+// step is one part of a stage. What it opens it adds to the closers.
+type step struct {
+	name string
+	run  func(context.Context) error
+}
+
+// open runs steps in order. If one fails, nothing stays.
+func (b *base) open(ctx context.Context, steps []step) error {
+	for _, s := range steps {
+		b.log.Debug("step", "name", s.name)
+		err := s.run(ctx)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			b.opts.Keep = false
+			return errors.Join(fmt.Errorf("%s: %w", s.name, err), b.Close(context.WithoutCancel(ctx)))
+		}
+	}
+	return nil
+}
+
+// Close takes everything down, last first.
+func (b *base) Close(ctx context.Context) error {
+	var all error
+	for _, c := range slices.Backward(b.closers) {
+		all = errors.Join(all, c(ctx))
+	}
+	return all
+}
+
+func (b *base) onClose(f func(context.Context) error) { b.closers = append(b.closers, f) }
+
+// lockPatience is how long a command left by a run that was killed may take, and
+// the default of Options.Wait.
+const lockPatience = 20 * time.Second
+
+// lock keeps a second run on this host from sharing what this one uses.
+func (b *base) lock(ctx context.Context) error {
+	l, err := host.TakeLock(ctx, StateDir, max(b.opts.Wait, lockPatience))
+	if err != nil {
+		return err
+	}
+	b.onClose(func(context.Context) error { return l.Release() })
+	return nil
+}
+
+func (b *base) makeDir(context.Context) error { return os.MkdirAll(b.opts.Dir, 0o755) }
+
+// startProvider runs plumb-lb for the cluster, with what it needs to know beside
+// the cluster's name, the profile and where its files go.
+func (b *base) startProvider(program string, args ...string) error {
+	if err := raisePriority(); err != nil {
+		b.log.Warn("probes may be late", "error", err)
+	}
+	dir := filepath.Join(b.opts.Dir, "lb")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	var err error
+	b.provider, err = StartProvider(ProviderConfig{
+		Program: program, Cluster: b.opts.Name, Dir: dir,
+		Args: append(args, "--cluster-name="+b.opts.Name, "--profile="+b.opts.Profile, "--state-dir="+lbDir),
+	})
+	if err != nil {
+		return err
+	}
+	b.onClose(func(context.Context) error { return b.provider.Stop() })
+	return nil
+}
+
+// install installs a row's dataplane and returns when it forwards.
+func (b *base) install(ctx context.Context, d cluster.Dataplane) (string, func(context.Context) error, error) {
+	if err := host.Supports(ctx, d.Backend); err != nil {
+		return "", nil, cluster.Unsupported{Why: err.Error()}
+	}
+	b.installed = d
+	if err := b.installer.Install(ctx, d); err != nil {
+		return "", nil, err
+	}
+	return d.Version, func(ctx context.Context) error { return b.installer.Remove(ctx, d) }, nil
+}
+
+// LB is the load balancer in front.
+func (b *base) LB() scenario.LB { return balancer{b.provider, b.profile} }
+
+type balancer struct {
+	*Provider
+	profile haproxy.Profile
+}
+
+// Front is ours.
+func (balancer) Front() scenario.Front { return scenario.OurLB }
+
+// Profile is how the load balancer was configured.
+func (b balancer) Profile() report.LB {
+	retries := b.profile.Retries
+	if retries < 0 {
+		retries = 3 // HAProxy's default
+	}
+	return report.LB{
+		Kind: "HAProxy, mode tcp, ipMode Proxy", Profile: b.profile.Name, Interval: b.profile.Inter,
+		Fall: b.profile.Fall, Rise: b.profile.Rise, Connect: b.profile.Connect, Client: b.profile.Idle, Server: b.profile.Idle,
+		Retries: retries, Balance: "roundrobin",
+	}
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/report/conformance"
+)
+
+func compareCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "compare REPORT REPORT",
+		Short: "Print two reports side by side; fails where they differ (those of a scenario: by more than chance)",
+		Long:  "A REPORT is a summary.json (scenario) or report.json (conformance), or the directory that holds it.",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			_, kind, err := conformance.ReadKind(args[0])
+			if err != nil {
+				return err
+			}
+			agree := false
+			if kind == conformance.Kind {
+				agree, err = compareConformance(args)
+			} else {
+				agree, err = compareDisruption(args)
+			}
+			if err == nil && !agree {
+				err = differError{}
+			}
+			return err
+		},
+	}
+}
+
+func compareConformance(paths []string) (agree bool, err error) {
+	var both [2]conformance.Report
+	for i, path := range paths {
+		if both[i], err = conformance.Read(path); err != nil {
+			return false, err
+		}
+	}
+	return conformance.CompareTable(os.Stdout, both[0], both[1])
+}
+
+func compareDisruption(paths []string) (agree bool, err error) {
+	var both [2]report.Summary
+	for i, path := range paths {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			path = filepath.Join(path, report.SummaryFile)
+		}
+		if both[i], err = report.Read(path); err != nil {
+			return false, err
+		}
+	}
+	return report.CompareTable(os.Stdout, both[0], both[1])
+}
+
+// differError says that two reports differ by more than chance.
+type differError struct{}
+
+func (differError) Error() string { return "the reports differ" }
+
+func asDiffer(err error) bool {
+	_, ok := errors.AsType[differError](err)
+	return ok
+}

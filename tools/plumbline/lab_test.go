@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/plumbline/plumbline/fixtures/need"
+	"github.com/plumbline/plumbline/suites/stage"
+)
+
+// lab is a run of its own name, so that only what it left is looked at.
+const lab = "labkill"
+
+// labRun is a short run in a lab; it needs the programs that `make build` makes.
+func labRun(t *testing.T) *exec.Cmd {
+	return exec.Command(plumbline(t), "run", "-v", "--cluster=lab", "--name="+lab, "--rows=plumb-nftables:fallback",
+		"--rollouts=1", "--delay=5s", "--profile=l4-fast", "--wait=8m", "--results="+t.TempDir())
+}
+
+func plumbline(t *testing.T) string {
+	t.Helper()
+	need.Root(t)
+	need.Program(t, "haproxy")
+	bin, err := filepath.Abs("../../bin/plumbline")
+	if err == nil {
+		_, err = os.Stat(bin)
+	}
+	if err != nil {
+		t.Fatalf("%v; run make build", err)
+	}
+	return bin
+}
+
+// A run in a lab that is killed at any step leaves what the next run, or clean,
+// takes away; nothing else does.
+func TestLabKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a minute of labs")
+	}
+	for _, said := range []string{
+		`msg=step name=network`, `msg=step name=API`, `msg=step name=controllers`, `msg=step name=kubelets`,
+		`msg=step name="control server"`, `msg=step name=ready`, `msg=step name=witness`, `name="load balancer provider"`,
+		`msg=row`, `msg=recording`,
+	} {
+		t.Run(said, func(t *testing.T) {
+			killAt(t, labRun(t), said)
+			if left := leftovers(t); len(left) == 0 && said == "msg=recording" {
+				t.Error("a run that was killed while recording left nothing: this test does not see")
+			}
+			// The next run of the name begins by taking away what is there.
+			killAt(t, labRun(t), "msg=step name=lock")
+			if diff := cmp.Diff([]string(nil), leftovers(t)); diff != "" {
+				t.Errorf("the next run does not take away (-want +got):\n%s", diff)
+			}
+		})
+	}
+	killAt(t, labRun(t), "msg=recording")
+	// What it measures is not judged: tests of other packages share the host.
+	if out, err := labRun(t).CombinedOutput(); !strings.Contains(string(out), "rollout=1") {
+		t.Errorf("a run after a killed one came to no rollout: %v\n%s", err, out)
+	}
+	if diff := cmp.Diff([]string(nil), leftovers(t)); diff != "" {
+		t.Errorf("a run that ended left (-want +got):\n%s", diff)
+	}
+}
+
+// An interrupt needs no clean: the run takes everything down itself.
+func TestLabInterrupted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds of a lab")
+	}
+	cmd := labRun(t)
+	signalAt(t, cmd, "msg=recording", syscall.SIGINT)
+	if code := cmd.ProcessState.ExitCode(); code != 2 {
+		t.Errorf("an interrupted run exits with %d, want 2", code)
+	}
+	if diff := cmp.Diff([]string(nil), leftovers(t)); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+}
+
+// Without root there is one line, and nothing is begun.
+func TestLabNeedsRoot(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), plumbline(t), "run", "--cluster=lab")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	if want := "plumbline: a lab needs root, for network namespaces: run this with sudo\n"; err == nil || string(out) != want || cmd.ProcessState.ExitCode() != 2 {
+		t.Errorf("%v: %q, want %q and status 2", err, out, want)
+	}
+}
+
+func killAt(t *testing.T, cmd *exec.Cmd, said string) {
+	t.Helper()
+	signalAt(t, cmd, said, syscall.SIGKILL)
+}
+
+// signalAt starts a run and sends it a signal when it says something.
+func signalAt(t *testing.T, cmd *exec.Cmd, said string, sig syscall.Signal) {
+	t.Helper()
+	stderr, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What the run started may hold the pipe open after it.
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = stderr.Close() })()
+	seen, last := false, ""
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		last = lines.Text()
+		if !seen && strings.Contains(last, said) {
+			seen = true
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			if sig == syscall.SIGKILL {
+				break
+			}
+		}
+	}
+	err = cmd.Wait()
+	if !seen {
+		t.Fatalf("the run never said %q; its last line: %s (%v)", said, last, err)
+	}
+}
+
+// leftovers lists what is there of the lab: namespaces, links, processes, files.
+func leftovers(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, pattern := range []string{"/run/netns/plumb-" + lab + "-*", "/sys/class/net/plumb-" + lab + "*", stage.StateDir + "/lab-" + lab, stage.StateDir + "/lb/" + lab} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, found...)
+	}
+	cmdlines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range cmdlines {
+		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue
+		}
+		if line := strings.ReplaceAll(string(text), "\x00", " "); strings.Contains(line, "/lab-"+lab+"/") || strings.Contains(line, "--cluster-name="+lab) {
+			out = append(out, "process "+line)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
