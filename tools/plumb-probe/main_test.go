@@ -1,0 +1,170 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/plumbline/plumbline/fixtures/need"
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+)
+
+func noEnv(string) string { return "" }
+
+func TestBadFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                                  "the command must be serve",
+		"check":                             "the command must be serve",
+		"serve":                             "--name",
+		"serve --name a extra":              "extra",
+		"serve --name a --no-such":          "no-such",
+		"serve --name a --control 0":        "--control 0",
+		"serve --name a --control 1.2.3.4:": "--control",
+		"serve --name a --tcp 80,x":         `--tcp 80,x: "x"`,
+		"serve --name a --udp 90-80":        "--udp 90-80: range",
+		"serve --name a --sctp 70000":       "--sctp 70000",
+	} {
+		var stderr bytes.Buffer
+		if code := run(strings.Fields(args), noEnv, &stderr); code != 2 {
+			t.Errorf("%q: exit %d, want 2", args, code)
+		}
+		if got := stderr.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, want) {
+			t.Errorf("%q: said %q, want one line with %q", args, got, want)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"help"}, {"serve", "--help"}} {
+		var stderr bytes.Buffer
+		if code := run(args, noEnv, &stderr); code != 0 || !strings.Contains(stderr.String(), "-sctp-optional") {
+			t.Errorf("%v: exit %d, %q", args, code, stderr.String())
+		}
+	}
+}
+
+func TestPorts(t *testing.T) {
+	got, err := ports("8080,9000-9002")
+	if want := []uint16{8080, 9000, 9001, 9002}; err != nil || len(got) != len(want) || got[1] != want[1] || got[3] != want[3] {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestUnprivileged: the program as a container runs it: nobody's user id, no
+// capabilities; all it does works, and SIGTERM ends it with 0.
+func TestUnprivileged(t *testing.T) {
+	need.Root(t)
+	need.Program(t, "go")
+	dir, err := os.MkdirTemp("", "plumb-probe-") // not t.TempDir, which is closed to other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(dir, "plumb-probe")
+	build := exec.Command("go", "build", "-o", bin, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	control, test := freePort(t), freePort(t)
+	cmd := exec.Command(bin, "serve", "--control", ":"+strconv.Itoa(control), "--tcp", strconv.Itoa(test), "--udp", strconv.Itoa(test), "--sctp", strconv.Itoa(test), "--sctp-optional")
+	cmd.Env = []string{"POD_NAME=pod-1", "NODE_NAME=node-1"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: syscall.SIGKILL}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitServing(t, stderr)
+	local := netip.MustParseAddr("127.0.0.1")
+	resp, err := http.Get("http://127.0.0.1:" + strconv.Itoa(control) + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	c, err := probeagent.Dial(t.Context(), netip.AddrPortFrom(local, uint16(control)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []probeagent.Network{probeagent.TCP, probeagent.UDP} {
+		for _, addr := range []netip.Addr{local, netip.IPv6Loopback()} {
+			for port, want := range map[int]probeagent.Class{test: probeagent.OK, 1: map[probeagent.Network]probeagent.Class{probeagent.TCP: probeagent.Refused, probeagent.UDP: probeagent.ICMPPort}[n]} {
+				r, err := c.Batch(t.Context(), probeagent.Batch{Network: n, Target: netip.AddrPortFrom(addr, uint16(port)), Attempts: 10})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s := r.Summary(); !s.All(want) || want == probeagent.OK && (s.Server["pod-1"] != 10 || s.Node["node-1"] != 10) {
+					t.Errorf("%s %s port %d: %s", n, addr, port, s)
+				}
+			}
+		}
+	}
+	c.Close()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+}
+
+// awaitServing reads the log to the line that says so, and drains the rest.
+func awaitServing(t *testing.T, r io.Reader) {
+	t.Helper()
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		var l struct{ Msg string }
+		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Msg == "serving" {
+			go func() { _, _ = io.Copy(io.Discard, r) }()
+			return
+		}
+	}
+	t.Fatal("it ended without serving")
+}
+
+// freePort is one that was free a moment ago for TCP and UDP.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// TestNoSCTP: without the kernel's SCTP its flag is an error that says so.
+func TestNoSCTP(t *testing.T) {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 132)
+	if err == nil {
+		syscall.Close(fd)
+		t.Skip("this kernel has SCTP")
+	}
+	if !errors.Is(err, syscall.EPROTONOSUPPORT) {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	code := run([]string{"serve", "--name", "a", "--control", strconv.Itoa(freePort(t)), "--sctp", "9000"}, noEnv, &stderr)
+	if got := stderr.String(); code != 1 || !strings.Contains(got, "port 9000/sctp") || strings.Count(got, "\n") != 1 {
+		t.Errorf("exit %d, said %q", code, got)
+	}
+}
