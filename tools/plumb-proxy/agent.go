@@ -50,7 +50,7 @@ func (a *agent) run(ctx context.Context) (err error) {
 	checks := healthz.NewServices(func() bool { return report(status()).Healthy(time.Now()) }, a.log)
 	m := newMetrics(status, func() uint64 { return flows.Stats().Deleted }, dataplane.counts)
 	cfg := loop.Config{
-		Options: a.opt.plan, Target: dataplane, HealthChecks: checks, Events: serviceEvents{recorder},
+		Options: a.opt.plan, Target: dataplane, HealthChecks: a.opt.broken.checks(checks), Events: serviceEvents{recorder},
 		Observe: m.observe, Logger: a.log,
 	}
 	if a.backend.flows {

@@ -90,7 +90,7 @@ func act(ctx context.Context, opt options, log *slog.Logger) error {
 		w := writer{root: "/proc/sys", load: func() error { return nftables.LoadConntrack(0) }, log: log}
 		return w.write(append(nodeSysctls(v6), opt.limits.sysctls(runtime.NumCPU())...))
 	}
-	b := backends(0)[opt.backend]
+	b := opt.broken.backend(backends(0)[opt.backend])
 	if opt.cleanup {
 		if err := demand(opt.backend, b.needs(opt.own)); err != nil {
 			return err
@@ -104,6 +104,6 @@ func act(ctx context.Context, opt options, log *slog.Logger) error {
 	if err := demand(opt.backend, b.needs(opt.own)); err != nil {
 		return err
 	}
-	a := &agent{opt: opt, backend: b, client: client, log: log}
+	a := opt.broken.agent(&agent{opt: opt, backend: b, client: client, log: log})
 	return a.run(ctx)
 }

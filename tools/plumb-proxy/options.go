@@ -28,6 +28,7 @@ type options struct {
 	level      slog.Level
 	initOnly   bool
 	cleanup    bool
+	broken     mutation
 	version    bool
 }
 
@@ -63,6 +64,7 @@ func parse(args []string, env func(string) string) (options, error) {
 	o.limits = registerConntrack(fs)
 	fs.BoolVar(&o.cleanup, "cleanup", false, "remove everything this backend put into the kernel, and exit")
 	fs.BoolVar(&o.version, "version", false, "print the version and exit")
+	o.broken.register(fs)
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fs.PrintDefaults()
