@@ -1,0 +1,18 @@
+package conformance
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+var _ = behaviour(kit.Behaviour{
+	ID: "clusterip-no-endpoints-udp-rejected", Level: kit.Must, Profile: kit.ProfileCore,
+	Says:   "A datagram to a ClusterIP whose Service has no endpoint is refused by ICMP.",
+	Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "https://github.com/kubernetes/kubernetes/blob/master/test/e2e/network/service.go"},
+}, func(s *kit.Spec) {
+	svc := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
+	svc.Endpoints()
+	s.Expect(s.Nodes[0].A.Client, kit.UDP(svc.ClusterIP("dns")), kit.PortRefused())
+	s.Expect(s.Nodes[0].Client, kit.UDP(svc.ClusterIP("dns")), kit.PortRefused())
+})

@@ -1,0 +1,16 @@
+package conformance
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+var _ = behaviour(kit.Behaviour{
+	ID: "etp-local-only-same-node", Level: kit.Must, Profile: kit.ProfilePolicy,
+	Says:     "Under externalTrafficPolicy=Local a node port leads outside clients to that node's endpoints only.",
+	Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy"},
+	Upstream: "[sig-network] Services should support externalTrafficPolicy=Local for type=NodePort",
+}, func(s *kit.Spec) {
+	svc := s.Service(kit.NodePorts, kit.ExternalLocal)
+	svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[0].B.Ready(), s.Nodes[1].A.Ready())
+	s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(s.Nodes[0].A, s.Nodes[0].B))
+	s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[1])), kit.Pods(s.Nodes[1].A))
+	s.Expect(s.Nodes[2].Client, kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(s.Nodes[0].A, s.Nodes[0].B))
+})

@@ -1,0 +1,23 @@
+package conformance
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+var _ = behaviour(kit.Behaviour{
+	ID: "externalip-removed", Level: kit.Must, Profile: kit.ProfileCore,
+	Says:   "An external IP that a Service has no more is not served, while its ClusterIP loses no connection.",
+	Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/#external-ips"},
+}, func(s *kit.Spec) {
+	vip, pod := s.FreeAddr(), s.Nodes[1].A
+	svc := s.Service(kit.ExternalIPs(vip))
+	svc.Endpoints(pod.Ready())
+	s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP()), kit.Pods(pod))
+	s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.At(vip)), kit.Pods(pod))
+	s.Throughout(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIP()), 200, func() {
+		svc.Update(func(o *corev1.Service) { o.Spec.ExternalIPs = nil })
+		s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.At(vip)), kit.Unreachable())
+	}, pod.Client)
+})

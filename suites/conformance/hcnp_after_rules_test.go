@@ -1,0 +1,28 @@
+package conformance
+
+import (
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+var _ = behaviour(kit.Behaviour{
+	ID: "hcnp-after-rules", Level: kit.Must, Profile: kit.ProfileHealth,
+	Says:   "A healthCheckNodePort that answers 200 does not run ahead of the rules: from then on every connection to the node is answered.",
+	Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+}, func(s *kit.Spec) {
+	svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
+	n := s.Nodes[0]
+	for range 3 {
+		svc.Endpoints(n.A.Ready())
+		s.ExpectHTTP(s.Outside(), svc.HealthPort(n), "/", kit.Status(200))
+		res, err := s.Outside().Probe().Batch(s.Context(), probeagent.Batch{Network: probeagent.TCP, Target: svc.NodePort(n), Attempts: 20})
+		if err != nil {
+			s.Inconclusive("attempts at the node port: %v", err)
+		}
+		if sum := res.Summary(); !sum.All(probeagent.OK) {
+			s.Fail("after the first 200, want every connection to the node port answered, got %s", sum)
+		}
+		svc.Endpoints()
+		s.ExpectHTTP(s.Outside(), svc.HealthPort(n), "/", kit.Status(503))
+	}
+})

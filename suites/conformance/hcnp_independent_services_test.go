@@ -1,0 +1,17 @@
+package conformance
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+var _ = behaviour(kit.Behaviour{
+	ID: "hcnp-independent-services", Level: kit.Must, Profile: kit.ProfileHealth,
+	Says:   "Each Service has its own healthCheckNodePort, which tells of its endpoints alone.",
+	Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+}, func(s *kit.Spec) {
+	one, two := s.Service(kit.LoadBalanced, kit.ExternalLocal), s.Service(kit.LoadBalanced, kit.ExternalLocal)
+	one.Endpoints(s.Nodes[0].A.Ready())
+	two.Endpoints(s.Nodes[1].A.Ready())
+	for i, n := range s.Nodes[:2] {
+		s.ExpectHTTP(s.Outside(), one.HealthPort(n), "/", kit.Status([]int{200, 503}[i]))
+		s.ExpectHTTP(s.Outside(), two.HealthPort(n), "/", kit.Status([]int{503, 200}[i]))
+	}
+})

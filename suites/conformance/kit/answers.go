@@ -1,0 +1,125 @@
+package kit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+)
+
+// PortRefused wants what a host says of a port where nobody listens: a TCP reset or
+// ICMP port unreachable, and no other ICMP, such as that of a router without route.
+// Like Rejected it knows that ICMP is limited.
+func PortRefused() Want {
+	w := Rejected()
+	w.text = "a refusal of the port"
+	w.class = func(r probeagent.Result) bool {
+		return r.Class == probeagent.Refused || r.Class == probeagent.ICMPPort
+	}
+	return w
+}
+
+// ServedAt wants the answers of these servers (all, if none is named) to come from a
+// port of theirs.
+func (w Want) ServedAt(port uint16, servers ...Client) Want {
+	before := w.class
+	w.text += fmt.Sprintf(" at port %d", port)
+	w.class = func(r probeagent.Result) bool {
+		concerned := len(servers) == 0
+		for _, c := range servers {
+			concerned = concerned || c.Name == r.Name
+		}
+		return before(r) && (r.Class != probeagent.OK || !concerned || r.Dst.Port() == port)
+	}
+	return w
+}
+
+// Attempts makes attempts of a kind that expectations do not know, and hands back
+// what became of them. It does not judge: an Expect before it shows that the
+// dataplane has followed.
+func (s *Spec) Attempts(c Client, t Target, b probeagent.Batch) *probeagent.Results {
+	b.Network, b.Target = t.network, t.to
+	res, err := c.probe.Batch(s.ctx, b)
+	s.must(err, "attempts of %s to %s", c.Name, t)
+	s.attempts += len(res.Attempts)
+	return res
+}
+
+// All demands that each attempt was answered by one of the servers.
+func (s *Spec) All(c Client, t Target, res *probeagent.Results, servers ...Client) {
+	w := Only(servers...)
+	if wrong := w.wrong(res, c.addrs); wrong != "" {
+		s.control(c, w)
+		s.env.evidence(s, c, t, res)
+		s.Fail("%s to %s: want %s, but %s", c.Name, t, w.text, wrong)
+	}
+}
+
+// Spread makes n attempts, one connection each, and counts who answered. All of
+// them must be answered by one of the servers, and each server must answer.
+func (s *Spec) Spread(c Client, t Target, n int, servers ...Client) map[string]int {
+	s.Expect(c, t, Only(servers...))
+	res := s.Attempts(c, t, probeagent.Batch{Attempts: n, Concurrency: 16})
+	s.All(c, t, res, servers...)
+	return res.Summary().Server
+}
+
+// Skip ends the behaviour: it cannot be looked at here, which is no pass.
+func (s *Spec) Skip(format string, args ...any) {
+	panic(outcome{ResultSkip, fmt.Sprintf(format, args...)})
+}
+
+// ServeSCTP has pods serve SCTP at PodPort. Where the kernel has no SCTP, the
+// behaviour is skipped.
+func (s *Spec) ServeSCTP(pods ...*Pod) {
+	for _, p := range pods {
+		err := p.probe.SetPort(s.ctx, probeagent.Port{Network: probeagent.SCTP, Port: PodPort, Mode: probeagent.Serving})
+		if err != nil {
+			s.Skip("the cluster lacks SCTP in the kernel: %v", err)
+		}
+	}
+}
+
+// throughoutLimit bounds what Throughout watches; atLeast it watches that long.
+const (
+	throughoutLimit = time.Minute
+	atLeast         = 300 * time.Millisecond
+)
+
+// Throughout makes attempts at a steady rate (per second) while f runs, and demands
+// that each was answered by one of the servers. An Expect of the same must have held
+// before: here no delay is allowed.
+func (s *Spec) Throughout(c Client, t Target, rate float64, f func(), servers ...Client) {
+	stream, err := c.probe.Stream(s.ctx, probeagent.Batch{Network: t.network, Target: t.to, Rate: rate}, throughoutLimit)
+	s.must(err, "a stream of %s to %s", c.Name, t)
+	fetched := false
+	s.onEnd(func() error {
+		if fetched {
+			return nil
+		}
+		_, err := stream.Stop(context.WithoutCancel(s.ctx))
+		return err
+	})
+	began := time.Now()
+	f()
+	s.Pause(atLeast - time.Since(began)) // or a quick f is over before the first attempt
+	fetched = true
+	res, err := stream.Stop(s.ctx)
+	s.must(err, "the stream of %s to %s", c.Name, t)
+	s.attempts += len(res.Attempts)
+	s.All(c, t, res, servers...)
+}
+
+// Open makes connections that stay until the behaviour ends; each must stand.
+func (s *Spec) Open(c Client, t Target, b probeagent.Batch) *probeagent.Conns {
+	b.Network, b.Target = t.network, t.to
+	conns, err := c.probe.Open(s.ctx, b)
+	s.must(err, "connections of %s to %s", c.Name, t)
+	s.onEnd(func() error { return conns.Close(context.WithoutCancel(s.ctx)) })
+	s.attempts += len(conns.First.Attempts)
+	if sum := conns.First.Summary(); !sum.All(probeagent.OK) {
+		s.Fail("connections of %s to %s: %s", c.Name, t, sum)
+	}
+	return conns
+}

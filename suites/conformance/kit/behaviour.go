@@ -1,0 +1,151 @@
+// Package kit is what behaviours are written with: a cluster with probes in it,
+// Services and EndpointSlices by hand, and expectations that count attempts.
+//
+//	Behaviour   one promise: id, level, source, and a function
+//	Open        Env: a stage, a dataplane, probes on every node
+//	Env.Run     runs behaviours, those that disturb nobody side by side -> Result
+//	Spec        what a behaviour's function works with
+//
+// # Observation
+//
+// Endpoints are made by hand: Services have no selector, and their EndpointSlices
+// point at standing pods in whatever state a behaviour is about. So nothing
+// depends on the times of a kubelet or a controller, and what a dataplane does is
+// all that is seen. Behaviours about real pods that end use real ones.
+//
+// An expectation is a number of attempts by one client, all of which must be as
+// wanted. It may be asked again only while the dataplane is allowed to be late:
+// for Limit after the last change of an object, and not after it held once. How
+// long it took is reported. Each expectation has control attempts beside it that
+// go to the same pods without a Service; if they fail, the result is inconclusive.
+package kit
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Level is how binding a promise is, in the words of RFC 2119.
+type Level string
+
+const (
+	Must   Level = "MUST"
+	Should Level = "SHOULD"
+	May    Level = "MAY"
+)
+
+// Profile groups behaviours in reports.
+type Profile string
+
+const (
+	ProfileCore        Profile = "Core"
+	ProfilePolicy      Profile = "TrafficPolicy"
+	ProfileTerminating Profile = "Terminating"
+	ProfileAffinity    Profile = "Affinity"
+	ProfileHealth      Profile = "Health"
+	ProfileUDP         Profile = "UDP"
+	ProfileSCTP        Profile = "SCTP"
+	ProfileDual        Profile = "DualStack"
+	ProfileTopology    Profile = "Topology"
+	ProfileVIP         Profile = "LoadBalancer-VIP"
+	ProfileLB          Profile = "LoadBalancer-Proxy"
+	ProfileLifecycle   Profile = "Lifecycle"
+)
+
+// Feature is something a dataplane declares to have or not.
+type Feature string
+
+// Need is something a cluster has or not.
+type Need string
+
+const (
+	NeedZones    Need = "zones"     // nodes in three zones
+	NeedNodes    Need = "nodes"     // rules and namespaces of nodes within reach
+	NeedAgents   Need = "agents"    // the dataplane's agents can be stopped and started
+	NeedAPI      Need = "api"       // the API can be made unreachable for a while
+	NeedLB       Need = "balancer"  // our load balancer serves Services of type LoadBalancer
+	NeedDual     Need = "dualstack" // both IP families
+	NeedDrain    Need = "drain"     // real pods, and a load balancer in front
+	NeedTaint    Need = "nodewrite" // Nodes may be tainted and labelled
+	NeedServices Need = "servicecidr"
+)
+
+// Behaviour is one promise of a Service dataplane.
+type Behaviour struct {
+	ID       string    // stable: it names the promise in reports and catalogues
+	Says     string    // the promise, one sentence
+	Level    Level     //
+	Profile  Profile   //
+	Source   []string  // the KEP or document that says so
+	Upstream string    // the e2e test of kubernetes/kubernetes that corresponds, if any
+	Features []Feature // the dataplane must have them
+	Needs    []Need    // the cluster must have them
+	Serial   bool      // it disturbs others: nothing runs beside it
+	Run      func(*Spec)
+}
+
+var id = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+// check says what is wrong with a behaviour.
+func (b Behaviour) check() error {
+	switch {
+	case !id.MatchString(b.ID) || len(b.ID) > 45:
+		return fmt.Errorf("behaviour %q: the id must be words of a-z and 0-9 with hyphens, at most 45 characters: it names objects", b.ID)
+	case b.Says == "" || !strings.HasSuffix(b.Says, "."):
+		return fmt.Errorf("behaviour %s: says nothing, or no whole sentence", b.ID)
+	case b.Level != Must && b.Level != Should && b.Level != May:
+		return fmt.Errorf("behaviour %s: level %q", b.ID, b.Level)
+	case b.Profile == "" || len(b.Source) == 0 || b.Run == nil:
+		return fmt.Errorf("behaviour %s: profile, source or function is missing", b.ID)
+	}
+	return nil
+}
+
+// Registry is all behaviours, by id.
+type Registry struct{ all []Behaviour }
+
+// Add adds a behaviour. One that is wrong, or has an id twice, is a mistake in the
+// program.
+func (r *Registry) Add(b Behaviour) {
+	if err := b.check(); err != nil {
+		panic(err)
+	}
+	if slices.ContainsFunc(r.all, func(o Behaviour) bool { return o.ID == b.ID }) {
+		panic(fmt.Errorf("behaviour %s is there twice", b.ID))
+	}
+	r.all = append(slices.Clone(r.all), b)
+	slices.SortFunc(r.all, func(a, b Behaviour) int { return strings.Compare(a.ID, b.ID) })
+}
+
+// All lists the behaviours by id.
+func (r *Registry) All() []Behaviour { return slices.Clone(r.all) }
+
+// entry is a behaviour in the catalogue.
+type entry struct {
+	ID       string    `json:"id"`
+	Level    Level     `json:"level"`
+	Profile  Profile   `json:"profile"`
+	Says     string    `json:"says"`
+	Source   []string  `json:"source"`
+	Upstream string    `json:"upstream,omitempty"`
+	Features []Feature `json:"features,omitempty"`
+	Needs    []Need    `json:"needs,omitempty"`
+	Serial   bool      `json:"serial,omitempty"`
+}
+
+// Catalogue is the list of promises, as YAML.
+func (r *Registry) Catalogue() ([]byte, error) {
+	var out []entry
+	for _, b := range r.all {
+		out = append(out, entry{b.ID, b.Level, b.Profile, b.Says, b.Source, b.Upstream, b.Features, b.Needs, b.Serial})
+	}
+	text, err := yaml.Marshal(map[string]any{"behaviours": out})
+	if err != nil {
+		return nil, fmt.Errorf("write the catalogue: %w", err)
+	}
+	return append([]byte("# Generated from suites/conformance by its TestCatalogue -update. A diff here is a change of promise.\n"), text...), nil
+}

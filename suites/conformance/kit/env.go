@@ -1,0 +1,353 @@
+package kit
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"text/template"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/suites/scenario"
+)
+
+//go:embed probes.yaml
+var probes string
+
+// Outside is the name of the client outside the cluster.
+const Outside = "outside"
+
+// Stage is what behaviours run on: a cluster with the dataplane in it.
+type Stage interface {
+	Kind() string
+	Cluster() cluster.Cluster
+}
+
+// Config says how an Env is opened.
+type Config struct {
+	Image    string // of plumb-probe
+	Families []corev1.IPFamily
+	Features map[Feature]string // those the dataplane does not have, and why
+	Flush    [][]string         // commands that remove the dataplane's rules from a node
+	Dir      string             // evidence goes here
+	Parallel int                // behaviours that run side by side
+	Seed     int64              // of their order
+	Limit    time.Duration      // how late a dataplane may follow a change; 0: Limit
+	Log      *slog.Logger
+}
+
+// Env is a cluster with a dataplane and probes on every node.
+type Env struct {
+	cfg     Config
+	stage   Stage
+	client  kubernetes.Interface
+	nodes   []*Node
+	outside Client
+
+	mu      sync.Mutex // guards the fields below
+	noise   Noise
+	took    []time.Duration // latencies of answered control attempts
+	numbers int             // given to addresses that are made up
+}
+
+// Noise is what the control attempts of a run came to.
+type Noise struct {
+	Attempts, Failed int
+	P99              time.Duration // of the latencies of those that were answered
+}
+
+// controlPort is where probes are told what to do. It is none that tests use.
+const controlPort = 39797
+
+// probesPatience is how long a cluster may take to run the probes.
+const probesPatience = 90 * time.Second
+
+// Open puts probes on every node that takes pods, and connects to them.
+func Open(ctx context.Context, st Stage, cfg Config) (*Env, error) {
+	e := &Env{cfg: cfg, stage: st}
+	var err error
+	if e.client, err = kubernetes.NewForConfig(st.Cluster().RESTConfig()); err != nil {
+		return nil, fmt.Errorf("make API client: %w", err)
+	}
+	if st.Kind() == "kind" { // whose nodes are ours, and in no zone
+		if err := e.spread(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.deploy(ctx); err != nil {
+		return nil, err
+	}
+	if err := e.connect(ctx); err != nil {
+		return nil, err
+	}
+	e.outside = Client{Name: Outside, probe: probeagent.Local(ctx, Outside, nil)}
+	return e, nil
+}
+
+// spread puts the nodes that take pods into three zones, in turn.
+func (e *Env) spread(ctx context.Context) error {
+	nodes, err := e.stage.Cluster().Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	nodes = slices.DeleteFunc(nodes, func(n cluster.Node) bool { return n.ControlPlane })
+	for i, n := range nodes {
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"zone-%c"}}}`, corev1.LabelTopologyZone, 'a'+i%3)
+		if _, err := e.client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return fmt.Errorf("put node %s into a zone: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+func (e *Env) deploy(ctx context.Context) error {
+	if err := e.stage.Cluster().Load(ctx, e.cfg.Image); err != nil {
+		return err
+	}
+	t, err := template.New("probes").Parse(probes)
+	if err != nil {
+		return fmt.Errorf("read the probes' manifest: %w", err)
+	}
+	var text bytes.Buffer
+	err = t.Execute(&text, map[string]any{
+		"Namespace": Namespace, "Image": e.cfg.Image, "Control": controlPort,
+		"Port": PodPort, "Other": OtherPort, "Host": HostPort, "Pods": []string{"probe-a", "probe-b"},
+	})
+	if err != nil {
+		return fmt.Errorf("write the probes' manifest: %w", err)
+	}
+	applier, err := cluster.NewApplier(e.stage.Cluster().RESTConfig())
+	if err != nil {
+		return err
+	}
+	return applier.Apply(ctx, text.String())
+}
+
+// connect waits for the probes' pods, and speaks to each: to those on the nodes
+// directly, to pods by way of their node's.
+func (e *Env) connect(ctx context.Context) error {
+	nodes, err := e.stage.Cluster().Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	pods, err := e.awaitProbes(ctx, len(slices.DeleteFunc(slices.Clone(nodes), func(n cluster.Node) bool { return n.ControlPlane })))
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if n.ControlPlane {
+			continue
+		}
+		node := &Node{Name: n.Name, NetNS: n.NetNS}
+		control := netip.AddrPortFrom(n.Addrs[0], controlPort)
+		probe, err := probeagent.Dial(ctx, control, nil)
+		if err != nil {
+			return fmt.Errorf("reach the probe of node %s: %w", n.Name, err)
+		}
+		node.Client = Client{Name: n.Name, probe: probe, addrs: families(n.Addrs)}
+		if node.A, err = e.pod(ctx, node, pods["probe-a"][n.Name]); err != nil {
+			return err
+		}
+		if node.B, err = e.pod(ctx, node, pods["probe-b"][n.Name]); err != nil {
+			return err
+		}
+		api, err := e.client.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("read node %s: %w", n.Name, err)
+		}
+		node.Zone = api.Labels[corev1.LabelTopologyZone]
+		e.nodes = append(e.nodes, node)
+	}
+	slices.SortFunc(e.nodes, func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+func (e *Env) pod(ctx context.Context, n *Node, p corev1.Pod) (*Pod, error) {
+	var addrs []netip.Addr
+	for _, ip := range p.Status.PodIPs {
+		a, err := netip.ParseAddr(ip.IP)
+		if err != nil {
+			return nil, fmt.Errorf("read the address of pod %s: %w", p.Name, err)
+		}
+		addrs = append(addrs, a)
+	}
+	if len(addrs) == 0 {
+		return nil, fmt.Errorf("pod %s has no address", p.Name)
+	}
+	probe, err := n.probe.Via(ctx, netip.AddrPortFrom(addrs[0], controlPort))
+	if err != nil {
+		return nil, fmt.Errorf("reach the probe of pod %s by way of node %s: %w", p.Name, n.Name, err)
+	}
+	return &Pod{Client{Name: p.Name, probe: probe, addrs: families(addrs)}, n}, nil
+}
+
+func families(addrs []netip.Addr) map[corev1.IPFamily]netip.Addr {
+	out := map[corev1.IPFamily]netip.Addr{}
+	for _, a := range addrs {
+		if _, ok := out[familyOf(a)]; !ok {
+			out[familyOf(a)] = a
+		}
+	}
+	return out
+}
+
+// awaitProbes waits until all probes are ready on so many nodes, and returns them
+// by what they are and their node.
+func (e *Env) awaitProbes(ctx context.Context, nodes int) (map[string]map[string]corev1.Pod, error) {
+	last := "none seen"
+	out := map[string]map[string]corev1.Pod{}
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, probesPatience, true, func(ctx context.Context) (bool, error) {
+		list, err := e.client.CoreV1().Pods(Namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			last = err.Error()
+			return false, nil
+		}
+		ready := 0
+		clear(out)
+		for _, p := range list.Items {
+			if p.DeletionTimestamp != nil || !podReady(p) {
+				continue
+			}
+			ready++
+			kind := p.Labels["probe"]
+			if out[kind] == nil {
+				out[kind] = map[string]corev1.Pod{}
+			}
+			out[kind][p.Spec.NodeName] = p
+		}
+		last = fmt.Sprintf("%d of %d ready", ready, 3*nodes)
+		return ready == 3*nodes, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("wait for the probes (%s): %w", last, err)
+	}
+	return out, nil
+}
+
+func podReady(p corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// Close ends the connections to the probes. Their pods go with the namespace.
+func (e *Env) Close(ctx context.Context) error {
+	for _, n := range e.nodes {
+		for _, c := range []Client{n.A.Client, n.B.Client, n.Client} {
+			c.probe.Close()
+		}
+	}
+	e.outside.probe.Close()
+	background := metav1.DeletePropagationBackground
+	err := e.client.CoreV1().Namespaces().Delete(ctx, Namespace, metav1.DeleteOptions{PropagationPolicy: &background})
+	if err != nil {
+		return fmt.Errorf("delete namespace %s: %w", Namespace, err)
+	}
+	return nil
+}
+
+// Noise is what the control attempts came to so far.
+func (e *Env) Noise() Noise {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := e.noise
+	if sorted := slices.Sorted(slices.Values(e.took)); len(sorted) > 0 {
+		n.P99 = sorted[(len(sorted)-1)*99/100]
+	}
+	return n
+}
+
+func (e *Env) count(res *probeagent.Results) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, r := range res.Attempts {
+		e.noise.Attempts++
+		if r.Class != probeagent.OK {
+			e.noise.Failed++
+			continue
+		}
+		e.took = append(e.took, r.Latency)
+	}
+}
+
+func (e *Env) isNode(c Client) bool {
+	return slices.ContainsFunc(e.nodes, func(n *Node) bool { return n.Name == c.Name })
+}
+
+// Zones is how many zones the nodes are in.
+func (e *Env) Zones() int {
+	zones := map[string]bool{}
+	for _, n := range e.nodes {
+		zones[n.Zone] = true
+	}
+	delete(zones, "")
+	return len(zones)
+}
+
+// Outside is the client outside the cluster.
+func (s *Spec) Outside() Client { return s.env.outside }
+
+// missing says what the cluster lacks of a need; empty: nothing.
+func (e *Env) missing(n Need) string {
+	switch n {
+	case NeedZones:
+		if e.Zones() < 3 {
+			return fmt.Sprintf("nodes in three zones; there are %d", e.Zones())
+		}
+		return ""
+	case NeedNodes, NeedAPI:
+		if e.nodes[0].NetNS == "" {
+			return "a way into the nodes"
+		}
+		return ""
+	case NeedDual:
+		if len(e.cfg.Families) < 2 {
+			return "both IP families"
+		}
+		return ""
+	case NeedLB:
+		if s, ok := e.stage.(fronted); !ok || s.LB().Front() != scenario.OurLB {
+			return "our load balancer in front"
+		}
+		return ""
+	case NeedAgents:
+		if _, ok := e.stage.(Agents); ok {
+			return ""
+		}
+		return "a way to stop and start the dataplane's agents"
+	case NeedTaint:
+		if e.stage.Kind() == "existing" {
+			return "leave to write Nodes: the cluster is not ours"
+		}
+		return ""
+	case NeedServices:
+		if e.stage.Kind() == "existing" {
+			return "leave to write ServiceCIDRs: the cluster is not ours"
+		}
+		return ""
+	}
+	return "support for " + string(n)
+}
+
+// Agents is a stage on which the dataplane's agents can be stopped.
+type Agents interface {
+	// KillAgent ends a node's agent with SIGKILL; something starts it again at once.
+	KillAgent(ctx context.Context, node string) error
+	// StopAgents ends all of them and leaves their rules; StartAgents starts them
+	// again and returns when they forward.
+	StopAgents(ctx context.Context) error
+	StartAgents(ctx context.Context) error
+}

@@ -1,0 +1,259 @@
+package kit
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+)
+
+// Client is where attempts are made from, and a server at the same place.
+type Client struct {
+	Name  string
+	probe *probeagent.Client
+	addrs map[corev1.IPFamily]netip.Addr
+}
+
+// Addr is its address of a family.
+func (c Client) Addr(f corev1.IPFamily) netip.Addr { return c.addrs[f] }
+
+// Probe is for what expectations do not cover: connections that last, streams,
+// fixed source ports, HTTP.
+func (c Client) Probe() *probeagent.Client { return c.probe }
+
+// Target is what is attempted.
+type Target struct {
+	network probeagent.Network
+	to      netip.AddrPort
+}
+
+// TCP is a new connection for each attempt.
+func TCP(to netip.AddrPort) Target { return Target{probeagent.TCP, to} }
+
+// UDP is a datagram from a new port for each attempt, and its answer.
+func UDP(to netip.AddrPort) Target { return Target{probeagent.UDP, to} }
+
+// SCTP is a new association for each attempt.
+func SCTP(to netip.AddrPort) Target { return Target{probeagent.SCTP, to} }
+
+func (t Target) String() string { return fmt.Sprintf("%s/%s", t.to, t.network) }
+
+// Want is what every attempt of an expectation must come to.
+type Want struct {
+	text    string
+	n       int
+	servers []Client // answers come from these alone, and from each of them
+	class   func(probeagent.Result) bool
+	source  func(seen, client netip.Addr) bool // of answers; nil: any
+	sources string                             // the same in words
+	refusal bool                               // of each attempt, but ICMP is limited
+	timeout time.Duration
+}
+
+// attemptsPerServer makes it all but impossible (1 in 10^17 for two) that chance
+// spares one of the servers.
+const attemptsPerServer = 40
+
+// silence is how long an attempt waits that is expected to be dropped, and how
+// many of them there are.
+const (
+	silence   = 300 * time.Millisecond
+	silentTry = 24
+)
+
+// Only wants answers from these and nobody else, from each at least one.
+func Only(servers ...Client) Want {
+	var names []string
+	for _, c := range servers {
+		names = append(names, c.Name)
+	}
+	return Want{
+		text: "answers of " + strings.Join(names, ", ") + " alone", n: attemptsPerServer * len(servers), servers: servers,
+		class: func(r probeagent.Result) bool { return r.Class == probeagent.OK },
+	}
+}
+
+// Pods is Only for pods.
+func Pods(pods ...*Pod) Want {
+	var clients []Client
+	for _, p := range pods {
+		clients = append(clients, p.Client)
+	}
+	return Only(clients...)
+}
+
+// refusals are a TCP reset and what ICMP says.
+var refusals = []probeagent.Class{
+	probeagent.Refused, probeagent.ICMPPort, probeagent.ICMPHost, probeagent.ICMPNet, probeagent.ICMPAdmin, probeagent.ICMPProto,
+}
+
+func refused(r probeagent.Result) bool { return slices.Contains(refusals, r.Class) }
+
+func byICMP(r probeagent.Result) bool { return refused(r) && r.Class != probeagent.Refused }
+
+// Rejected wants a refusal of each attempt: a TCP reset or ICMP. Kernels limit the
+// rate of ICMP errors (six at once to a destination, then one a second:
+// icmp_ratelimit), so where one says so others may go without an answer.
+func Rejected() Want {
+	return Want{text: "a refusal", n: silentTry, timeout: silence, class: refused, refusal: true}
+}
+
+// Dropped wants silence for each attempt.
+func Dropped() Want {
+	return Want{text: "silence", n: silentTry, timeout: silence, class: func(r probeagent.Result) bool {
+		return r.Class == probeagent.Timeout
+	}}
+}
+
+// Unreachable wants no answer of a server, whichever way it is refused.
+func Unreachable() Want {
+	return Want{text: "no answer", n: silentTry, timeout: silence, class: func(r probeagent.Result) bool {
+		return r.Class != probeagent.OK && r.Class != probeagent.LocalErr
+	}}
+}
+
+// FromItself wants servers to see the client's own address.
+func (w Want) FromItself() Want {
+	w.source, w.sources = func(seen, client netip.Addr) bool { return seen == client }, "the client's own address"
+	return w
+}
+
+// From wants servers to see one of these addresses.
+func (w Want) From(addrs ...netip.Addr) Want {
+	w.source, w.sources = func(seen, _ netip.Addr) bool { return slices.Contains(addrs, seen) }, fmt.Sprint(addrs)
+	return w
+}
+
+// NotFromItself wants servers to see another address than the client's.
+func (w Want) NotFromItself() Want {
+	w.source, w.sources = func(seen, client netip.Addr) bool { return seen != client }, "not the client's own address"
+	return w
+}
+
+// Times changes the number of attempts.
+func (w Want) Times(n int) Want { w.n = n; return w }
+
+// Expect makes attempts and demands that every one comes to what is wanted. While
+// the dataplane may be late (Limit after the last change) and as long as the same
+// has not held since, it is asked again; the time it took is reported.
+func (s *Spec) Expect(c Client, t Target, w Want) {
+	key := c.Name + " " + t.String() + " " + w.text + w.sources
+	for {
+		began := time.Now()
+		res, wrong := s.attempt(c, t, w)
+		if wrong == "" {
+			if !s.held[key] {
+				s.delay = max(s.delay, began.Sub(s.at))
+			}
+			s.held[key] = true
+			return
+		}
+		if s.held[key] || time.Since(s.at) > s.limit() {
+			s.control(c, w)
+			s.env.evidence(s, c, t, res)
+			late := ""
+			if !s.held[key] {
+				late = fmt.Sprintf(" within %s of the last change", s.limit())
+			}
+			s.Fail("%s to %s: want %s%s, but %s", c.Name, t, w.text, late, wrong)
+		}
+		s.knock(c, t, w)
+	}
+}
+
+// attempt makes the attempts once, and says what is wrong with the results.
+func (s *Spec) attempt(c Client, t Target, w Want) (*probeagent.Results, string) {
+	if w.refusal && t.network == probeagent.UDP {
+		w.n = min(w.n, 6)
+	}
+	res, err := c.probe.Batch(s.ctx, probeagent.Batch{
+		Network: t.network, Target: t.to, Attempts: w.n, Concurrency: min(w.n, 16), Timeout: w.timeout,
+	})
+	s.must(err, "attempts of %s to %s", c.Name, t)
+	s.attempts += len(res.Attempts)
+	for _, r := range res.Attempts {
+		if r.Class == probeagent.LocalErr {
+			s.Inconclusive("%s to %s: the client itself failed: %s", c.Name, t, r)
+		}
+	}
+	if refusal := w.class; w.refusal && slices.ContainsFunc(res.Attempts, byICMP) {
+		w.class = func(r probeagent.Result) bool { return refusal(r) || r.Class == probeagent.Timeout }
+	}
+	return res, w.wrong(res, c.addrs)
+}
+
+// wrong says in what results differ from what is wanted; empty: in nothing.
+func (w Want) wrong(res *probeagent.Results, own map[corev1.IPFamily]netip.Addr) string {
+	seen := map[string]bool{}
+	for _, r := range res.Attempts {
+		switch {
+		case !w.class(r):
+			return fmt.Sprintf("%s; one was %s", res.Summary(), r)
+		case r.Class != probeagent.OK:
+			continue
+		case !slices.ContainsFunc(w.servers, func(c Client) bool { return c.Name == r.Name }):
+			return fmt.Sprintf("%s answered (%s)", r.Name, res.Summary())
+		case w.source != nil && !w.source(r.Seen.Addr().Unmap(), own[familyOf(r.Seen.Addr().Unmap())]):
+			return fmt.Sprintf("%s saw %s as the source, want %s", r.Name, r.Seen.Addr(), w.sources)
+		}
+		seen[r.Name] = true
+	}
+	for _, c := range w.servers {
+		if !seen[c.Name] {
+			return fmt.Sprintf("%s never answered (%s)", c.Name, res.Summary())
+		}
+	}
+	return ""
+}
+
+func familyOf(a netip.Addr) corev1.IPFamily {
+	if a.Is4() {
+		return corev1.IPv4Protocol
+	}
+	return corev1.IPv6Protocol
+}
+
+// controlNodes are the control connections of every behaviour, before and after:
+// from outside to each node's own probe, past every Service. The conclusion is
+// worth nothing where they fail.
+func (s *Spec) controlNodes() {
+	for _, n := range s.Nodes {
+		res, err := s.env.outside.probe.Batch(s.ctx, probeagent.Batch{
+			Network: probeagent.TCP, Target: netip.AddrPortFrom(n.Addr(s.Family), HostPort), Attempts: 2,
+		})
+		s.must(err, "control attempts from outside to node %s", n.Name)
+		s.env.count(res)
+		if sum := res.Summary(); !sum.All(probeagent.OK) {
+			s.Inconclusive("control: from outside node %s is not reached without a Service: %s", n.Name, sum)
+		}
+	}
+}
+
+// controlTries go to each server without a Service.
+const controlTries = 5
+
+// control makes sure that what failed is not the network or a probe: the client
+// reaches the same servers directly.
+func (s *Spec) control(c Client, w Want) {
+	for _, server := range w.servers {
+		port := uint16(PodPort)
+		if s.env.isNode(server) {
+			port = HostPort
+		}
+		if c.Name == Outside && port == PodPort {
+			continue // pods cannot be reached from outside on every cluster
+		}
+		to := TCP(netip.AddrPortFrom(server.Addr(s.Family), port))
+		res, err := c.probe.Batch(s.ctx, probeagent.Batch{Network: to.network, Target: to.to, Attempts: controlTries})
+		s.must(err, "control attempts of %s to %s", c.Name, to)
+		s.env.count(res)
+		if sum := res.Summary(); !sum.All(probeagent.OK) {
+			s.Inconclusive("control: %s reaches %s (%s) without a Service neither: %s", c.Name, server.Name, to, sum)
+		}
+	}
+}

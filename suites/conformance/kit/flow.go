@@ -1,0 +1,120 @@
+package kit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+)
+
+// Flows are TCP connections, or UDP flows of fixed 5-tuples, that last while the
+// behaviour changes what is behind their address.
+type Flows struct {
+	spec   *Spec
+	client Client
+	target Target
+	conns  *probeagent.Conns
+	last   *probeagent.Results
+}
+
+// flowTries is how often each flow must be answered before it counts as settled.
+const flowTries = 4
+
+// Flows opens so many of them. A UDP flow is there whatever becomes of its first
+// datagram; of TCP connections each must stand.
+func (s *Spec) Flows(c Client, t Target, n int) *Flows {
+	conns, err := c.probe.Open(s.ctx, probeagent.Batch{Network: t.network, Target: t.to, Attempts: n, Timeout: silence})
+	s.must(err, "flows of %s to %s", c.Name, t)
+	s.onEnd(func() error { return conns.Close(s.ctx) })
+	s.attempts += n
+	f := &Flows{s, c, t, conns, conns.First}
+	if sum := conns.First.Summary(); t.network == probeagent.TCP && !sum.All(probeagent.OK) {
+		f.fail("want connections that stand, but %s", sum)
+	}
+	return f
+}
+
+// Unanswered demands that no flow has had an answer so far.
+func (f *Flows) Unanswered() {
+	if sum := f.last.Summary(); sum.Class[probeagent.OK] > 0 {
+		f.fail("want no answer yet, but %s", sum)
+	}
+}
+
+// Reach demands that every flow is answered by one of the servers. While the
+// dataplane may be late it is asked again, but not after it held once.
+func (f *Flows) Reach(servers ...Client) { f.reach(0, servers) }
+
+// ReachPort demands the same, at a port of the servers.
+func (f *Flows) ReachPort(port uint16, servers ...Client) { f.reach(port, servers) }
+
+func (f *Flows) reach(port uint16, servers []Client) {
+	held := 0
+	for held < flowTries {
+		began := time.Now()
+		f.ask(silence)
+		wrong := f.wrong(func(_ int, r probeagent.Result) bool {
+			return slices.ContainsFunc(servers, func(c Client) bool { return c.Name == r.Name }) && (port == 0 || r.Dst.Port() == port)
+		})
+		switch {
+		case wrong == "":
+			if held == 0 {
+				f.spec.delay = max(f.spec.delay, began.Sub(f.spec.at))
+			}
+			held++
+		case held > 0 || time.Since(f.spec.at) > f.spec.limit():
+			f.spec.control(f.client, Only(servers...))
+			f.fail("want flows to reach %s, but %s", names(servers), wrong)
+		}
+	}
+}
+
+// Stay demands that every flow is answered by the server it had before, at once and
+// each time.
+func (f *Flows) Stay() {
+	before := f.last
+	for range flowTries {
+		f.ask(0)
+		wrong := f.wrong(func(i int, r probeagent.Result) bool {
+			return r.Name == before.Attempts[i].Name && r.Dst == before.Attempts[i].Dst
+		})
+		if wrong != "" {
+			f.fail("want flows to stay where they were (%s), but %s", before.Summary(), wrong)
+		}
+	}
+}
+
+func (f *Flows) ask(timeout time.Duration) {
+	var err error
+	f.last, err = f.conns.Ask(f.spec.ctx, timeout, 16)
+	f.spec.must(err, "ask on flows of %s to %s", f.client.Name, f.target)
+	f.spec.attempts += len(f.last.Attempts)
+}
+
+// wrong says in what the last answers are not as wanted; empty: in nothing.
+func (f *Flows) wrong(right func(int, probeagent.Result) bool) string {
+	for i, r := range f.last.Attempts {
+		if r.Class == probeagent.LocalErr {
+			f.spec.Inconclusive("%s to %s: the client itself failed: %s", f.client.Name, f.target, r)
+		}
+		if r.Class != probeagent.OK || !right(i, r) {
+			return fmt.Sprintf("%s; one was %s", f.last.Summary(), r)
+		}
+	}
+	return ""
+}
+
+func (f *Flows) fail(format string, args ...any) {
+	f.spec.env.evidence(f.spec, f.client, f.target, f.last)
+	f.spec.Fail("flows of %s to %s: %s", f.client.Name, f.target, fmt.Sprintf(format, args...))
+}
+
+func names(clients []Client) string {
+	var out []string
+	for _, c := range clients {
+		out = append(out, c.Name)
+	}
+	return strings.Join(out, ", ")
+}

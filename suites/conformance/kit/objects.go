@@ -1,0 +1,249 @@
+package kit
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Ports of every probe pod and, on the nodes themselves, of every node's probe.
+const (
+	PodPort   = 8080  // TCP, UDP and SCTP
+	OtherPort = 8081  // likewise
+	HostPort  = 38081 // of the probe in a node's own network
+)
+
+// Endpoint is an entry of an EndpointSlice. What is nil is left out.
+type Endpoint struct {
+	at                          func(corev1.IPFamily) netip.Addr
+	node                        string
+	ready, serving, terminating *bool
+	zones, nodes                []string // hints
+}
+
+func endpoint(at Client, node string, ready, serving, terminating bool) Endpoint {
+	return Endpoint{at: at.Addr, node: node, ready: &ready, serving: &serving, terminating: &terminating}
+}
+
+// Address is a ready endpoint that is no probe.
+func Address(a netip.Addr) Endpoint {
+	return Endpoint{at: func(corev1.IPFamily) netip.Addr { return a }}
+}
+
+// Bare leaves out all conditions: consumers must take it as ready.
+func (e Endpoint) Bare() Endpoint {
+	e.ready, e.serving, e.terminating = nil, nil, nil
+	return e
+}
+
+// ForZones adds hints of zones.
+func (e Endpoint) ForZones(zones ...string) Endpoint { e.zones = zones; return e }
+
+// ForNodes adds hints of nodes.
+func (e Endpoint) ForNodes(nodes ...string) Endpoint { e.nodes = nodes; return e }
+
+func (e Endpoint) object(f corev1.IPFamily) discoveryv1.Endpoint {
+	out := discoveryv1.Endpoint{
+		Addresses:  []string{e.at(f).String()},
+		Conditions: discoveryv1.EndpointConditions{Ready: e.ready, Serving: e.serving, Terminating: e.terminating},
+	}
+	if e.node != "" {
+		out.NodeName = &e.node
+	}
+	if len(e.zones)+len(e.nodes) > 0 {
+		out.Hints = &discoveryv1.EndpointHints{}
+		for _, z := range e.zones {
+			out.Hints.ForZones = append(out.Hints.ForZones, discoveryv1.ForZone{Name: z})
+		}
+		for _, n := range e.nodes {
+			out.Hints.ForNodes = append(out.Hints.ForNodes, discoveryv1.ForNode{Name: n})
+		}
+	}
+	return out
+}
+
+// Service is a Service of one behaviour, with its slices.
+type Service struct {
+	spec *Spec
+	obj  *corev1.Service
+}
+
+// Port is a port of a Service; the target is a number, in the slices.
+func Port(name string, protocol corev1.Protocol, port int32) corev1.ServicePort {
+	return corev1.ServicePort{Name: name, Protocol: protocol, Port: port, TargetPort: intstr.FromInt32(PodPort)}
+}
+
+// Service makes a Service without selector, of the spec's family, with the port
+// http (TCP 80); mutate may change it.
+func (s *Spec) Service(mutate ...func(*corev1.Service)) *Service {
+	s.serial++
+	policy := corev1.IPFamilyPolicySingleStack
+	obj := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: s.name(fmt.Sprintf("s%d", s.serial))},
+		Spec: corev1.ServiceSpec{
+			IPFamilies: []corev1.IPFamily{s.Family}, IPFamilyPolicy: &policy,
+			Ports: []corev1.ServicePort{Port("http", corev1.ProtocolTCP, 80)},
+		},
+	}
+	for _, m := range mutate {
+		m(obj)
+	}
+	made, err := s.env.client.CoreV1().Services(Namespace).Create(s.ctx, obj, metav1.CreateOptions{})
+	s.must(err, "make Service %s", obj.Name)
+	s.changed()
+	s.onEnd(func() error { return s.deleteService(obj.Name) })
+	return &Service{s, made}
+}
+
+// NodePorts makes it a Service of type NodePort.
+func NodePorts(o *corev1.Service) { o.Spec.Type = corev1.ServiceTypeNodePort }
+
+// LoadBalanced makes it a Service of type LoadBalancer of a class that nobody
+// serves: its status is the behaviour's own to write.
+func LoadBalanced(o *corev1.Service) {
+	class := "plumbline.io/by-hand"
+	o.Spec.Type, o.Spec.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, &class
+}
+
+// ExternalLocal sets externalTrafficPolicy=Local.
+func ExternalLocal(o *corev1.Service) {
+	o.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+}
+
+// InternalLocal sets internalTrafficPolicy=Local.
+func InternalLocal(o *corev1.Service) {
+	local := corev1.ServiceInternalTrafficPolicyLocal
+	o.Spec.InternalTrafficPolicy = &local
+}
+
+// Ports replaces the ports.
+func Ports(ports ...corev1.ServicePort) func(*corev1.Service) {
+	return func(o *corev1.Service) { o.Spec.Ports = ports }
+}
+
+// Sticky sets sessionAffinity=ClientIP with a timeout in seconds.
+func Sticky(seconds int32) func(*corev1.Service) {
+	return func(o *corev1.Service) {
+		o.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+		o.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &seconds}}
+	}
+}
+
+// ExternalIPs sets externalIPs.
+func ExternalIPs(addrs ...netip.Addr) func(*corev1.Service) {
+	return func(o *corev1.Service) {
+		for _, a := range addrs {
+			o.Spec.ExternalIPs = append(o.Spec.ExternalIPs, a.String())
+		}
+	}
+}
+
+// Update changes the Service.
+func (v *Service) Update(mutate func(*corev1.Service)) {
+	v.spec.must(v.retry(func(o *corev1.Service) error {
+		mutate(o)
+		made, err := v.spec.env.client.CoreV1().Services(Namespace).Update(v.spec.ctx, o, metav1.UpdateOptions{})
+		if err == nil {
+			v.obj = made
+		}
+		return err
+	}), "change Service %s", v.obj.Name)
+	v.spec.changed()
+}
+
+// Ingress writes status.loadBalancer: addresses with an ipMode (empty: none given).
+func (v *Service) Ingress(mode corev1.LoadBalancerIPMode, addrs ...netip.Addr) {
+	v.spec.must(v.retry(func(o *corev1.Service) error {
+		o.Status.LoadBalancer.Ingress = nil
+		for _, a := range addrs {
+			in := corev1.LoadBalancerIngress{IP: a.String()}
+			if mode != "" {
+				in.IPMode = &mode
+			}
+			o.Status.LoadBalancer.Ingress = append(o.Status.LoadBalancer.Ingress, in)
+		}
+		made, err := v.spec.env.client.CoreV1().Services(Namespace).UpdateStatus(v.spec.ctx, o, metav1.UpdateOptions{})
+		if err == nil {
+			v.obj = made
+		}
+		return err
+	}), "write the status of Service %s", v.obj.Name)
+	v.spec.changed()
+}
+
+// Endpoints says which endpoints the Service has, in one slice, at the ports'
+// target numbers.
+func (v *Service) Endpoints(eps ...Endpoint) { v.Slice("a", nil, eps...) }
+
+// Slice makes or replaces one of the Service's slices. Without ports it has those
+// of the Service, at their target numbers.
+func (v *Service) Slice(name string, ports []discoveryv1.EndpointPort, eps ...Endpoint) {
+	s := v.spec
+	if ports == nil {
+		for _, p := range v.obj.Spec.Ports {
+			ports = append(ports, SlicePort(p.Name, p.Protocol, p.TargetPort.IntVal))
+		}
+	}
+	kind := discoveryv1.AddressTypeIPv4
+	if s.Family == corev1.IPv6Protocol {
+		kind = discoveryv1.AddressTypeIPv6
+	}
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: Namespace, Name: v.obj.Name + "-" + name,
+			Labels: map[string]string{discoveryv1.LabelServiceName: v.obj.Name, discoveryv1.LabelManagedBy: "plumbline"},
+		},
+		AddressType: kind, Ports: ports,
+	}
+	for _, e := range eps {
+		slice.Endpoints = append(slice.Endpoints, e.object(s.Family))
+	}
+	s.must(s.putSlice(slice), "write EndpointSlice %s", slice.Name)
+	s.changed()
+}
+
+// SlicePort is a port of a slice.
+func SlicePort(name string, protocol corev1.Protocol, number int32) discoveryv1.EndpointPort {
+	return discoveryv1.EndpointPort{Name: &name, Protocol: &protocol, Port: &number}
+}
+
+// ClusterIP is where the Service is reached inside, at the port of a name (http
+// if none is given).
+func (v *Service) ClusterIP(port ...string) netip.AddrPort {
+	return netip.AddrPortFrom(netip.MustParseAddr(v.obj.Spec.ClusterIP), uint16(v.port(port).Port))
+}
+
+// At is another of its addresses (an external or load balancer's one).
+func (v *Service) At(addr netip.Addr, port ...string) netip.AddrPort {
+	return netip.AddrPortFrom(addr, uint16(v.port(port).Port))
+}
+
+// NodePort is where the Service is reached at a node.
+func (v *Service) NodePort(n *Node, port ...string) netip.AddrPort {
+	return netip.AddrPortFrom(n.Addr(v.spec.Family), uint16(v.port(port).NodePort))
+}
+
+// HealthPort is its healthCheckNodePort at a node.
+func (v *Service) HealthPort(n *Node) netip.AddrPort {
+	return netip.AddrPortFrom(n.Addr(v.spec.Family), uint16(v.obj.Spec.HealthCheckNodePort))
+}
+
+// Object is the Service as the API has it.
+func (v *Service) Object() *corev1.Service { return v.obj.DeepCopy() }
+
+func (v *Service) port(name []string) corev1.ServicePort {
+	want := "http"
+	if len(name) > 0 {
+		want = name[0]
+	}
+	i := slices.IndexFunc(v.obj.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == want })
+	if i < 0 {
+		panic(fmt.Errorf("Service %s has no port %q", v.obj.Name, want))
+	}
+	return v.obj.Spec.Ports[i]
+}

@@ -1,0 +1,176 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+)
+
+// KillAgent ends a node's agent with SIGKILL; something starts it again at once.
+func (s *Spec) KillAgent(n *Node) {
+	s.must(s.env.stage.(Agents).KillAgent(s.ctx, n.Name), "kill the agent of %s", n.Name)
+}
+
+// WithoutAgents runs f while no agent runs anywhere; their rules stay.
+func (s *Spec) WithoutAgents(f func()) {
+	agents := s.env.stage.(Agents)
+	start := func() error { return agents.StartAgents(context.WithoutCancel(s.ctx)) }
+	started := s.onEndOnce(start)
+	s.must(agents.StopAgents(s.ctx), "stop the agents")
+	f()
+	s.must(started(), "start the agents")
+	s.changed()
+}
+
+// outage is the table that keeps nodes from the API.
+const outage = "plumbline-outage"
+
+// apiPort is where agents reach the API, at the control plane's own address.
+const apiPort = 6443
+
+// WithoutAPI runs f while no node reaches the API: packets to it are dropped, in
+// both directions, and connections hang. The harness itself still reaches it.
+func (s *Spec) WithoutAPI(f func()) {
+	cut := fmt.Sprintf("table inet %s { chain out { type filter hook output priority filter; tcp dport %d drop; }; chain in { type filter hook input priority filter; tcp sport %d drop; }; }", outage, apiPort, apiPort)
+	heal := func() error {
+		var all error
+		for _, n := range s.Nodes {
+			_, err := s.env.stage.Cluster().Exec(context.WithoutCancel(s.ctx), n.Name, "nft", "destroy", "table", "inet", outage)
+			if err != nil { // nft before 1.0.7 has no destroy
+				_, err = s.env.stage.Cluster().Exec(context.WithoutCancel(s.ctx), n.Name, "nft", "delete", "table", "inet", outage)
+			}
+			all = errors.Join(all, err)
+		}
+		return all
+	}
+	healed := s.onEndOnce(heal)
+	for _, n := range s.Nodes {
+		_, err := s.env.stage.Cluster().Exec(s.ctx, n.Name, "nft", cut)
+		s.must(err, "cut node %s off the API", n.Name)
+	}
+	f()
+	s.must(healed(), "let nodes reach the API again")
+	s.changed()
+}
+
+// Exec runs a command in a node's network and returns what it printed.
+func (s *Spec) Exec(n *Node, argv ...string) string {
+	out, err := s.env.stage.Cluster().Exec(s.ctx, n.Name, argv...)
+	s.must(err, "run %s on %s", argv[0], n.Name)
+	return out
+}
+
+// Flush removes the dataplane's rules from a node, as a careless hand does. It
+// says whether it knows how.
+func (s *Spec) Flush(n *Node) bool {
+	for _, argv := range s.env.cfg.Flush {
+		s.Exec(n, argv...)
+	}
+	s.changed()
+	return len(s.env.cfg.Flush) > 0
+}
+
+// Taint puts a taint on a node until the behaviour ends.
+func (s *Spec) Taint(n *Node, t corev1.Taint) {
+	put := func(ctx context.Context, on bool) error {
+		return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			node, err := s.env.client.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			var rest []corev1.Taint
+			for _, o := range node.Spec.Taints {
+				if o.Key != t.Key {
+					rest = append(rest, o)
+				}
+			}
+			if on {
+				rest = append(rest, t)
+			}
+			node.Spec.Taints = rest
+			_, err = s.env.client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
+			return err
+		})
+	}
+	s.onEnd(func() error { return put(context.WithoutCancel(s.ctx), false) })
+	s.must(put(s.ctx, true), "taint node %s", n.Name)
+	s.changed()
+}
+
+// Cordon makes a node unschedulable until the behaviour ends.
+func (s *Spec) Cordon(n *Node) {
+	put := func(ctx context.Context, on bool) error {
+		return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			node, err := s.env.client.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			node.Spec.Unschedulable = on
+			_, err = s.env.client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
+			return err
+		})
+	}
+	s.onEnd(func() error { return put(context.WithoutCancel(s.ctx), false) })
+	s.must(put(s.ctx, true), "cordon node %s", n.Name)
+	s.changed()
+}
+
+// ExpectHTTP asks a path and demands that the answer is right: wrong says in what
+// it is not. Like Expect it is asked again only while the dataplane may be late.
+// It returns the last answer.
+func (s *Spec) ExpectHTTP(c Client, at netip.AddrPort, path string, wrong func(*probeagent.Response) string) *probeagent.Response {
+	for {
+		began := time.Now()
+		r, err := c.probe.Get(s.ctx, probeagent.Get{Target: at, Path: path})
+		s.must(err, "ask http://%s%s", at, path)
+		s.attempts++
+		why := wrong(r)
+		if why == "" {
+			s.delay = max(s.delay, began.Sub(s.at))
+			return r
+		}
+		if time.Since(s.at) > s.limit() {
+			s.keep("answer.txt", fmt.Sprintf("http://%s%s\n%s %d\n%v\n\n%s\n", at, path, r.Class, r.Status, r.Header, r.Body))
+			s.Fail("%s asks http://%s%s: %s", c.Name, at, path, why)
+		}
+		if err := pause(s.ctx, 20*time.Millisecond); err != nil {
+			s.Inconclusive("interrupted: %v", err)
+		}
+	}
+}
+
+// Status wants an HTTP status.
+func Status(code int) func(*probeagent.Response) string {
+	return func(r *probeagent.Response) string {
+		if r.Class != probeagent.OK || r.Status != code {
+			return fmt.Sprintf("want status %d, got %s, status %d: %s", code, r.Class, r.Status, r.Body)
+		}
+		return ""
+	}
+}
+
+// Pause lets a stretch of time pass that the behaviour is about.
+func (s *Spec) Pause(d time.Duration) {
+	if err := pause(s.ctx, d); err != nil {
+		s.Inconclusive("interrupted: %v", err)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,124 @@
+package kit
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Words for what became of a behaviour.
+const (
+	ResultPass         = "pass"
+	ResultFail         = "fail"
+	ResultSkip         = "skip"         // the cluster lacks what it needs; never a pass
+	ResultUnsupported  = "unsupported"  // the dataplane declares not to have it
+	ResultInconclusive = "inconclusive" // a control failed, or the harness itself
+)
+
+// Result is what became of a behaviour with one IP family.
+type Result struct {
+	Behaviour Behaviour
+	Family    corev1.IPFamily
+	Result    string
+	Reason    string
+	Attempts  int
+	Delay     time.Duration // longest from a change until the dataplane had followed it
+	Took      time.Duration
+	Said      []string
+	Evidence  []string // paths below Config.Dir
+}
+
+// Run runs behaviours in an order that the seed decides: first those that disturb
+// nobody, several at once, then the others one by one. Each result is handed to
+// done as it is there, one at a time.
+func (e *Env) Run(ctx context.Context, list []Behaviour, done func(Result)) {
+	rng := rand.New(rand.NewPCG(uint64(e.cfg.Seed), 0))
+	list = slices.Clone(list)
+	rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	var mu sync.Mutex
+	one := func(b Behaviour) {
+		for _, f := range e.cfg.Families {
+			r := e.run(ctx, b, f)
+			mu.Lock()
+			done(r)
+			mu.Unlock()
+		}
+	}
+	work := make(chan Behaviour)
+	var wg sync.WaitGroup
+	for range max(1, e.cfg.Parallel) {
+		wg.Go(func() {
+			for b := range work {
+				one(b)
+			}
+		})
+	}
+	for _, b := range list {
+		if !b.Serial {
+			work <- b
+		}
+	}
+	close(work)
+	wg.Wait()
+	for _, b := range list {
+		if b.Serial {
+			one(b)
+		}
+	}
+}
+
+func (e *Env) run(ctx context.Context, b Behaviour, f corev1.IPFamily) (r Result) {
+	r = Result{Behaviour: b, Family: f, Result: ResultPass}
+	if ctx.Err() != nil {
+		r.Result, r.Reason = ResultInconclusive, "the run was interrupted"
+		return r
+	}
+	for _, n := range b.Needs {
+		if lacks := e.missing(n); lacks != "" {
+			r.Result, r.Reason = ResultSkip, "the cluster lacks "+lacks
+			return r
+		}
+	}
+	for _, feature := range b.Features {
+		if why, ok := e.cfg.Features[feature]; ok {
+			r.Result, r.Reason = ResultUnsupported, fmt.Sprintf("%s: %s", feature, why)
+			return r
+		}
+	}
+	began := time.Now()
+	s := &Spec{Family: f, Nodes: e.nodes, env: e, ctx: ctx, id: b.ID, at: began, held: map[string]bool{}}
+	watched := func(s *Spec) {
+		s.controlNodes()
+		b.Run(s)
+		s.controlNodes()
+	}
+	if out, ok := s.protected(watched); !ok {
+		r.Result, r.Reason = out.result, out.reason
+	}
+	if err := s.end(); err != nil && r.Result == ResultPass {
+		r.Result, r.Reason = ResultInconclusive, fmt.Sprintf("clean up: %v", err)
+	}
+	r.Attempts, r.Delay, r.Said, r.Evidence, r.Took = s.attempts, s.delay, s.said, s.files, time.Since(began)
+	return r
+}
+
+// protected calls a behaviour's function and returns how it ended, if early.
+func (s *Spec) protected(f func(*Spec)) (out outcome, ok bool) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case outcome:
+			out, ok = p, false
+		default:
+			out, ok = outcome{ResultInconclusive, fmt.Sprintf("the behaviour panicked: %v\n%s", p, debug.Stack())}, false
+		}
+	}()
+	f(s)
+	return outcome{}, true
+}

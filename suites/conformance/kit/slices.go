@@ -1,0 +1,61 @@
+package kit
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// LabelledSlice makes a slice with further labels from its beginning, at the ports'
+// target numbers.
+func (v *Service) LabelledSlice(name string, labels map[string]string, eps ...Endpoint) {
+	s := v.spec
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: Namespace, Name: v.obj.Name + "-" + name,
+			Labels: map[string]string{discoveryv1.LabelServiceName: v.obj.Name, discoveryv1.LabelManagedBy: "plumbline"},
+		},
+		AddressType: discoveryv1.AddressType(s.Family),
+	}
+	maps.Copy(slice.Labels, labels)
+	for _, p := range v.obj.Spec.Ports {
+		slice.Ports = append(slice.Ports, SlicePort(p.Name, p.Protocol, p.TargetPort.IntVal))
+	}
+	for _, e := range eps {
+		slice.Endpoints = append(slice.Endpoints, e.object(s.Family))
+	}
+	s.must(s.putSlice(slice), "write EndpointSlice %s", slice.Name)
+	s.changed()
+}
+
+// DeleteSlice deletes one of the Service's slices.
+func (v *Service) DeleteSlice(name string) {
+	s := v.spec
+	err := s.env.client.DiscoveryV1().EndpointSlices(Namespace).Delete(s.ctx, v.obj.Name+"-"+name, metav1.DeleteOptions{})
+	s.must(err, "delete EndpointSlice %s-%s", v.obj.Name, name)
+	s.changed()
+}
+
+// In has f see the behaviour in a family, of a cluster with both: slices written
+// there and addresses asked for are of it.
+func (s *Spec) In(family corev1.IPFamily, f func()) {
+	before := s.Family
+	defer func() { s.Family = before }()
+	s.Family = family
+	f()
+}
+
+// ClusterIPOf is where a Service of both families is reached by one of them, at its
+// first port.
+func (v *Service) ClusterIPOf(family corev1.IPFamily) netip.AddrPort {
+	for i, f := range v.obj.Spec.IPFamilies {
+		if f == family {
+			return netip.AddrPortFrom(netip.MustParseAddr(v.obj.Spec.ClusterIPs[i]), uint16(v.obj.Spec.Ports[0].Port))
+		}
+	}
+	panic(fmt.Errorf("Service %s has no address of family %s", v.obj.Name, family))
+}

@@ -1,0 +1,189 @@
+package kit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+)
+
+// Namespace holds the objects of all behaviours; their names keep them apart.
+const Namespace = "plumbline-conformance"
+
+// Limit is how late a dataplane may follow a change. Upstream's e2e tests allow 30
+// s; one that needs more than this is reported as not having followed.
+const Limit = 15 * time.Second
+
+// limit is Limit, unless the run has its own.
+func (s *Spec) limit() time.Duration { return cmp.Or(s.env.cfg.Limit, Limit) }
+
+// Spec is what the function of one behaviour works with, for one IP family. It
+// must not be used by two goroutines. Whatever fails ends the function.
+type Spec struct {
+	Family   corev1.IPFamily
+	Nodes    []*Node // those that take pods, in the order of their names
+	env      *Env
+	ctx      context.Context
+	id       string
+	serial   int
+	at       time.Time       // of the last change of an object
+	held     map[string]bool // expectations that held since then
+	attempts int
+	delay    time.Duration // longest from a change until an expectation held
+	said     []string      // what was seen, for the report
+	files    []string      // evidence
+	ends     []func() error
+}
+
+// outcome is how a function ended early.
+type outcome struct {
+	result string // ResultFail, ResultInconclusive
+	reason string
+}
+
+// name is an object's name that no other behaviour has.
+func (s *Spec) name(what string) string {
+	name := s.id + "-" + what
+	if s.Family == corev1.IPv6Protocol {
+		name += "-6"
+	}
+	return name
+}
+
+// Fail ends the behaviour: the dataplane does not keep the promise.
+func (s *Spec) Fail(format string, args ...any) {
+	panic(outcome{ResultFail, fmt.Sprintf(format, args...)})
+}
+
+// Inconclusive ends the behaviour: nothing can be said of the dataplane.
+func (s *Spec) Inconclusive(format string, args ...any) {
+	panic(outcome{ResultInconclusive, fmt.Sprintf(format, args...)})
+}
+
+// must ends the behaviour if the harness could not do something.
+func (s *Spec) must(err error, format string, args ...any) {
+	if err != nil {
+		s.Inconclusive("%s: %v", fmt.Sprintf(format, args...), err)
+	}
+}
+
+// Say notes what was seen, for the report.
+func (s *Spec) Say(format string, args ...any) { s.said = append(s.said, fmt.Sprintf(format, args...)) }
+
+// Context ends with the run.
+func (s *Spec) Context() context.Context { return s.ctx }
+
+// changed notes that from now the dataplane has something to follow.
+func (s *Spec) changed() { s.at, s.held = time.Now(), map[string]bool{} }
+
+// onEnd has f called when the behaviour has ended, last first.
+func (s *Spec) onEnd(f func() error) { s.ends = append(s.ends, f) }
+
+// onEndOnce has f called when the behaviour has ended, unless what it returns was
+// called before.
+func (s *Spec) onEndOnce(f func() error) func() error {
+	var once sync.Once
+	var err error
+	call := func() error {
+		once.Do(func() { err = f() })
+		return err
+	}
+	s.onEnd(call)
+	return call
+}
+
+// end undoes what the behaviour made.
+func (s *Spec) end() error {
+	var all error
+	for _, f := range slices.Backward(s.ends) {
+		all = errors.Join(all, f())
+	}
+	return all
+}
+
+func (s *Spec) deleteService(name string) error {
+	ctx := context.WithoutCancel(s.ctx)
+	err := s.env.client.DiscoveryV1().EndpointSlices(Namespace).DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + name})
+	gone := s.env.client.CoreV1().Services(Namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(gone) {
+		gone = nil
+	}
+	return errors.Join(err, gone)
+}
+
+// Delete deletes the Service, and its slices with it.
+func (v *Service) Delete() {
+	v.spec.must(v.spec.deleteService(v.obj.Name), "delete Service %s", v.obj.Name)
+	v.spec.changed()
+}
+
+// retry hands f the Service as it is now, again if somebody else has written it
+// meanwhile.
+func (v *Service) retry(f func(*corev1.Service) error) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		o, err := v.spec.env.client.CoreV1().Services(Namespace).Get(v.spec.ctx, v.obj.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return f(o)
+	})
+}
+
+func (s *Spec) putSlice(slice *discoveryv1.EndpointSlice) error {
+	client := s.env.client.DiscoveryV1().EndpointSlices(Namespace)
+	_, err := client.Create(s.ctx, slice, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		now, err := client.Get(s.ctx, slice.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		slice.ResourceVersion = now.ResourceVersion
+		_, err = client.Update(s.ctx, slice, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// Node is a node with a probe in its own network and two pods.
+type Node struct {
+	Name, Zone string
+	Client            // in the node's own network
+	A, B       *Pod   // ordinary pods
+	NetNS      string // path of its network namespace; empty if out of reach
+}
+
+// Pods are both.
+func (n *Node) Pods() []*Pod { return []*Pod{n.A, n.B} }
+
+// Pod is an ordinary pod, client and server.
+type Pod struct {
+	Client
+	Node *Node
+}
+
+// Ready is the pod as a ready endpoint.
+func (p *Pod) Ready() Endpoint { return endpoint(p.Client, p.Node.Name, true, true, false) }
+
+// NotReady is the pod as one that is not ready.
+func (p *Pod) NotReady() Endpoint { return endpoint(p.Client, p.Node.Name, false, false, false) }
+
+// Draining is the pod as one that ends and still serves.
+func (p *Pod) Draining() Endpoint { return endpoint(p.Client, p.Node.Name, false, true, true) }
+
+// Ending is the pod as one that ends and does not serve.
+func (p *Pod) Ending() Endpoint { return endpoint(p.Client, p.Node.Name, false, false, true) }
+
+// Ready is the node's own probe, as a pod in the node's network would be.
+func (n *Node) Ready() Endpoint { return endpoint(n.Client, n.Name, true, true, false) }

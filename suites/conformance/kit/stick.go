@@ -1,0 +1,98 @@
+package kit
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+)
+
+// ExpectOne makes n attempts and demands that one of the servers answers them
+// all; it returns which. The first attempt is made alone: of packets that are
+// looked up at once, each finds no record yet and makes its own. From here on an
+// Expect of Only(that server) must hold at once.
+func (s *Spec) ExpectOne(c Client, t Target, n int, servers ...Client) Client {
+	for {
+		began := time.Now()
+		res, server, wrong := s.one(c, t, n, servers)
+		if wrong == "" {
+			only := Only(server)
+			s.delay = max(s.delay, began.Sub(s.at))
+			s.held[c.Name+" "+t.String()+" "+only.text+only.sources] = true
+			return server
+		}
+		if time.Since(s.at) > s.limit() {
+			s.control(c, Only(servers...))
+			s.env.evidence(s, c, t, res)
+			s.Fail("%s to %s: want all of %d attempts at one server, but %s", c.Name, t, n, wrong)
+		}
+	}
+}
+
+func (s *Spec) one(c Client, t Target, n int, servers []Client) (*probeagent.Results, Client, string) {
+	w := Want{n: 1, class: func(r probeagent.Result) bool { return r.Class == probeagent.OK }}
+	res, _ := s.attempt(c, t, w)
+	at := slices.IndexFunc(servers, func(o Client) bool { return o.Name == res.Attempts[0].Name })
+	switch first := res.Attempts[0]; {
+	case first.Class != probeagent.OK:
+		return res, Client{}, fmt.Sprintf("one was %s", first)
+	case at < 0:
+		return res, Client{}, fmt.Sprintf("%s answered", first.Name)
+	case n == 1:
+		return res, servers[at], ""
+	}
+	w.n, w.servers = n-1, servers[at:at+1]
+	res, wrong := s.attempt(c, t, w)
+	return res, servers[at], wrong
+}
+
+// Clients are the pods as clients.
+func Clients(pods ...*Pod) []Client {
+	var out []Client
+	for _, p := range pods {
+		out = append(out, p.Client)
+	}
+	return out
+}
+
+// AllPods are both pods of every node.
+func (s *Spec) AllPods() []*Pod {
+	var out []*Pod
+	for _, n := range s.Nodes {
+		out = append(out, n.A, n.B)
+	}
+	return out
+}
+
+// ReadyAll are the pods as ready endpoints.
+func ReadyAll(pods []*Pod) []Endpoint {
+	var out []Endpoint
+	for _, p := range pods {
+		out = append(out, p.Ready())
+	}
+	return out
+}
+
+// knock makes single attempts, at a pace, until one comes to what is wanted or
+// time is up. Were whole rounds made instead, each refused attempt of a client to
+// its own node would leave a flow in connection tracking that is not translated
+// (SYN_SENT, 120 s), and later attempts from the same port would find it.
+func (s *Spec) knock(c Client, t Target, w Want) {
+	if w.refusal {
+		return // ICMP errors are few: a knock would take the one that the round needs
+	}
+	class := w.class
+	for time.Since(s.at) <= Limit {
+		res, _ := s.attempt(c, t, Want{n: 1, class: class, timeout: w.timeout})
+		if class(res.Attempts[0]) {
+			return
+		}
+		if err := pause(s.ctx, knockPace); err != nil {
+			s.Inconclusive("interrupted: %v", err)
+		}
+	}
+}
+
+// knockPace is also how precisely delays are measured.
+const knockPace = 20 * time.Millisecond

@@ -1,0 +1,153 @@
+// Package conformance says, for any dataplane on any cluster, which Service
+// semantics hold: one behaviour per file.
+//
+//	make conformance DATAPLANE=plumb-nftables CLUSTER=kind
+//
+// It is built into a program, because its exit status says more than pass or
+// fail: 0 every MUST holds, 1 one does not, 2 the harness could not judge.
+package conformance
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+	"github.com/onsi/gomega"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/stage"
+)
+
+// options are the suite's flags.
+type options struct {
+	dataplane string
+	results   string
+	parallel  int
+	verbose   bool
+	stage     stage.Options
+}
+
+var (
+	opts     = options{stage: stage.Options{Profile: "l4-fast", Workers: 4}}
+	registry kit.Registry
+	results  = map[string][]kit.Result{} // by behaviour; filled before its spec runs
+	status   = 2                         // until a report says otherwise
+)
+
+// behaviour adds one behaviour to the suite. Each file has one.
+func behaviour(b kit.Behaviour, run func(*kit.Spec)) bool {
+	b.Run = run
+	registry.Add(b)
+	return true
+}
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	opts.define(flag.CommandLine)
+	flag.Parse()
+	if os.Getenv("PLUMBLINE_CONFORMANCE") != "1" || flag.Lookup("test.list").Value.String() != "" {
+		return m.Run() // the specs skip by name; the catalogue is checked
+	}
+	if err := opts.check(); err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		return 2
+	}
+	m.Run()
+	return status
+}
+
+func (o *options) define(fs *flag.FlagSet) {
+	fs.StringVar(&o.dataplane, "dataplane", "plumb-nftables", "what is tested: plumb-nftables, plumb-iptables, plumb-userspace, kube-proxy:nftables, kube-proxy:iptables, existing or manifest:FILE")
+	fs.StringVar(&o.results, "results", "results", "directory for reports and evidence")
+	fs.IntVar(&o.parallel, "side-by-side", 4, "behaviours that run at once, of those that disturb nobody")
+	fs.BoolVar(&o.verbose, "verbose", false, "log why, not only what")
+	o.stage.Flags(fs)
+	// Both families, or the behaviours of dual stack are left out.
+	f := fs.Lookup("ip-family")
+	f.DefValue = "dual"
+	o.stage.IPFamily = "dual"
+}
+
+func (o *options) check() (err error) {
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+	if o.parallel < 1 || o.parallel > 64 {
+		return fmt.Errorf("--side-by-side %d: must be 1 to 64", o.parallel)
+	}
+	if o.stage.Rows, err = dataplaneRow(o.dataplane); err != nil {
+		return err
+	}
+	return stage.Enter(context.Background(), &o.stage, slog.Default())
+}
+
+func (o *options) logger() *slog.Logger {
+	level := slog.LevelInfo
+	if o.verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+}
+
+// suiteLimit bounds everything; the whole suite takes minutes.
+const suiteLimit = 40 * time.Minute
+
+func TestConformance(t *testing.T) {
+	gomega.RegisterFailHandler(ginkgo.Fail)
+	suite, reporter := ginkgo.GinkgoConfiguration()
+	suite.Timeout = suiteLimit
+	chosen := map[string]bool{}
+	if os.Getenv("PLUMBLINE_CONFORMANCE") == "1" {
+		for _, s := range ginkgo.PreviewSpecs("conformance", suite, reporter).SpecReports {
+			if s.State.Is(types.SpecStatePassed) {
+				chosen[s.LeafNodeText] = true
+			}
+		}
+		ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		if err := judge(ctx, chosen, suite.RandomSeed); err != nil {
+			fmt.Fprintln(os.Stderr, "conformance:", err)
+			status = 2
+			t.FailNow()
+		}
+	}
+	ginkgo.RunSpecs(t, "conformance", suite, reporter)
+}
+
+// Each behaviour is a spec with its labels; what became of it was found before,
+// side by side with others.
+var _ = ginkgo.Describe("Service", func() {
+	for _, b := range registry.All() {
+		labels := ginkgo.Label(string(b.Level), string(b.Profile))
+		ginkgo.It(b.ID, labels, func() {
+			if os.Getenv("PLUMBLINE_CONFORMANCE") != "1" {
+				ginkgo.Skip("needs a cluster (make conformance)")
+			}
+			var failed error
+			skipped := ""
+			for _, r := range results[b.ID] {
+				switch r.Result {
+				case kit.ResultFail, kit.ResultInconclusive:
+					failed = errors.Join(failed, fmt.Errorf("%s, %s: %s", r.Family, r.Result, r.Reason))
+				case kit.ResultSkip, kit.ResultUnsupported:
+					skipped = r.Result + ": " + r.Reason
+				}
+			}
+			if failed == nil && skipped != "" {
+				ginkgo.Skip(skipped)
+			}
+			gomega.Expect(failed).NotTo(gomega.HaveOccurred(), b.Says)
+			gomega.Expect(results[b.ID]).NotTo(gomega.BeEmpty(), "it was not run")
+		})
+	}
+})

@@ -1,0 +1,94 @@
+package conformance
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+)
+
+// Difference is a test that two reports do not say the same of.
+type Difference struct {
+	Test             // its place and words, of the first report that has it
+	A, B      Result // empty: the report has no such test
+	WhyA      string
+	WhyB      string
+	LevelDiff bool // the promise itself is not the same: its level changed
+}
+
+// Compare lists the tests whose results or levels differ, and those that only one
+// report has, in the order of reports. Reasons, figures and times may differ.
+func Compare(a, b Report) []Difference {
+	a, b = Complete(a), Complete(b)
+	both := map[string]*Difference{}
+	for _, t := range a.Tests {
+		both[t.Key()] = &Difference{Test: t, A: t.Result, WhyA: t.Reason}
+	}
+	for _, t := range b.Tests {
+		d := both[t.Key()]
+		if d == nil {
+			both[t.Key()] = &Difference{Test: t, B: t.Result, WhyB: t.Reason}
+			continue
+		}
+		d.B, d.WhyB, d.LevelDiff = t.Result, t.Reason, d.Level != t.Level
+	}
+	var out []Difference
+	for _, d := range both {
+		if d.A != d.B || d.LevelDiff {
+			out = append(out, *d)
+		}
+	}
+	slices.SortFunc(out, func(x, y Difference) int { return byPlace(x.Test, y.Test) })
+	return out
+}
+
+// CompareTable prints how two reports differ and says whether they are the same.
+func CompareTable(w io.Writer, a, b Report) (same bool, err error) {
+	a, b = Complete(a), Complete(b)
+	var out bytes.Buffer
+	for i, r := range []Report{a, b} {
+		fmt.Fprintf(&out, "%c  %s: %s, %s\n", 'A'+i, oneLine(implementation(r.Implementation)), r.Conclusion, oneLine(r.Why))
+		for _, f := range facts(r) {
+			if slices.Contains([]string{"run", "cluster", "host"}, f.Name) {
+				fmt.Fprintf(&out, "   %s: %s\n", f.Name, f.Text)
+			}
+		}
+	}
+	out.WriteByte('\n')
+	diff := Compare(a, b)
+	if len(diff) == 0 {
+		fmt.Fprintf(&out, "The same in all of %s.\n", plural(len(a.Tests), "test"))
+	} else {
+		writeDifferences(&out, diff, a, b)
+	}
+	if _, err := w.Write(out.Bytes()); err != nil {
+		return false, fmt.Errorf("print the comparison: %w", err)
+	}
+	return len(diff) == 0, nil
+}
+
+func writeDifferences(out *bytes.Buffer, diff []Difference, a, b Report) {
+	rows := [][]string{{"TEST", "PROFILE", "LEVEL", "A", "B", "REASON"}}
+	one := func(r Result) string {
+		if r == "" {
+			return "-"
+		}
+		return string(r)
+	}
+	for _, d := range diff {
+		level := string(d.Level)
+		if d.LevelDiff {
+			level += " (differs)"
+		}
+		rows = append(rows, []string{
+			oneLine(d.Key()), oneLine(d.Profile), level, one(d.A), one(d.B), joined("; ", prefixed("A: ", oneLine(d.WhyA)), prefixed("B: ", oneLine(d.WhyB))),
+		})
+	}
+	align(out, rows)
+	keys := map[string]bool{}
+	for _, t := range slices.Concat(a.Tests, b.Tests) {
+		keys[t.Key()] = true
+	}
+	fmt.Fprintf(out, "\n%d of %s differ.\n", len(diff), plural(len(slices.Collect(maps.Keys(keys))), "test"))
+}

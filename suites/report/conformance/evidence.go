@@ -1,0 +1,85 @@
+package conformance
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// ReadEvidence reads the first limit bytes of an evidence file, and says how long
+// the file is.
+type ReadEvidence func(path string, limit int) (head []byte, size int64, err error)
+
+// How much evidence a rendering quotes: of one file, and of all together. The
+// files themselves stand beside the report, whole.
+type quota struct{ file, all int }
+
+var ( // const: a struct cannot be
+	pageQuota  = quota{file: 64 << 10, all: 8 << 20}
+	junitQuota = quota{file: 8 << 10, all: 1 << 20}
+)
+
+// excerpt is one evidence file as it is quoted.
+type excerpt struct {
+	Path string
+	Note string // why Text is not the whole file; empty if it is
+	Text string
+}
+
+// quoter quotes evidence until its quota is used up.
+type quoter struct {
+	read ReadEvidence // nil: nothing can be read
+	quota
+}
+
+func (q *quoter) excerpts(t Test) []excerpt {
+	var out []excerpt
+	for _, path := range t.Evidence {
+		out = append(out, q.excerpt(path))
+	}
+	return out
+}
+
+func (q *quoter) excerpt(path string) excerpt {
+	e := excerpt{Path: oneLine(path)}
+	limit := min(q.file, q.all)
+	switch {
+	case q.read == nil:
+		e.Note = "not quoted here"
+		return e
+	case limit <= 0:
+		e.Note = "not quoted here: there is too much evidence for one page"
+		return e
+	}
+	head, size, err := q.read(path, limit)
+	if err != nil {
+		e.Note = "cannot be read: " + oneLine(err.Error())
+		return e
+	}
+	head = head[:min(len(head), limit)]
+	if !isText(head) {
+		e.Note = fmt.Sprintf("%d bytes, not text", size)
+		return e
+	}
+	q.all -= len(head)
+	e.Text = cleanLines(strings.ToValidUTF8(string(head), ""))
+	if rest := size - int64(len(head)); rest > 0 {
+		e.Note = fmt.Sprintf("the first %d of %d bytes", len(head), size)
+	}
+	return e
+}
+
+// isText tells text, which may be cut within its last character, from e.g. a
+// packet capture.
+func isText(head []byte) bool {
+	if bytes.IndexByte(head, 0) >= 0 {
+		return false
+	}
+	for n := 0; n < utf8.UTFMax && n <= len(head); n++ {
+		if utf8.Valid(head[:len(head)-n]) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,97 @@
+package conformance
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"strings"
+)
+
+//go:embed report.html.tmpl
+var page string // const: embedding needs a variable
+
+// view is what the page shows; html/template escapes all of its text.
+type view struct {
+	Title, Conclusion, Why string
+	Exit                   int
+	Facts                  []fact
+	Profiles               [][]string // the first is the heading
+	Features               []Feature
+	Failures               []viewTest
+	Filters                []filter // by result
+	Groups                 []group  // tests by profile
+	Legend                 []string
+}
+
+type viewTest struct {
+	Test
+	Key, Word, Why, Measured, Sources string
+	Class                             string // its result's
+	Excerpts                          []excerpt
+}
+
+// filter is a box to tick: its class is that of the rows it hides.
+type filter struct {
+	Class, Text string
+	N           int
+}
+
+type group struct {
+	Class, Name string
+	Tests       []viewTest
+}
+
+func html(r Report, read ReadEvidence) ([]byte, error) {
+	t, err := template.New(HTMLFile).Parse(page)
+	if err != nil {
+		return nil, fmt.Errorf("parse the template of %s: %w", HTMLFile, err)
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, newView(r, read)); err != nil {
+		return nil, fmt.Errorf("render %s: %w", HTMLFile, err)
+	}
+	return b.Bytes(), nil
+}
+
+func newView(r Report, read ReadEvidence) view {
+	v := view{
+		Title: oneLine(implementation(r.Implementation)), Conclusion: string(r.Conclusion), Why: oneLine(r.Why), Exit: r.ExitCode,
+		Facts: facts(r), Profiles: profileTable(r), Legend: legend(),
+	}
+	for _, f := range r.Features {
+		v.Features = append(v.Features, Feature{oneLine(f.Name), State(oneLine(string(f.State))), oneLine(f.Reason)})
+	}
+	for _, result := range []Result{Pass, Fail, Skip, Unsupported, Inconclusive} {
+		f := filter{Class: "r-" + string(result), Text: string(result)}
+		for _, t := range r.Tests {
+			if t.Result == result {
+				f.N++
+			}
+		}
+		v.Filters = append(v.Filters, f)
+	}
+	q := &quoter{read: read, quota: pageQuota}
+	for _, t := range problems(r.Tests) {
+		vt := newViewTest(t)
+		vt.Excerpts = q.excerpts(t)
+		v.Failures = append(v.Failures, vt)
+	}
+	for _, t := range r.Tests {
+		if n := len(v.Groups); n == 0 || v.Groups[n-1].Name != oneLine(t.Profile) {
+			v.Groups = append(v.Groups, group{Class: fmt.Sprintf("p%d", n), Name: oneLine(t.Profile)})
+		}
+		g := &v.Groups[len(v.Groups)-1]
+		g.Tests = append(g.Tests, newViewTest(t))
+	}
+	return v
+}
+
+func newViewTest(t Test) viewTest {
+	vt := viewTest{
+		Test: t, Key: oneLine(t.Key()), Word: word(t), Why: reason(t), Measured: measured(t), Sources: oneLine(strings.Join(t.Source, ", ")),
+		Class: "r-" + string(t.Result),
+	}
+	vt.Title, vt.Upstream = oneLine(t.Title), oneLine(t.Upstream)
+	return vt
+}

@@ -1,0 +1,152 @@
+package conformance
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Matrix is a Markdown page of dataplanes by behaviours: what each report depends
+// on, a table per profile with a row per behaviour and a column per report, and
+// the reasons below. Its order does not depend on that of the reports.
+func Matrix(reports []Report) string {
+	m := newMatrix(reports)
+	var b bytes.Buffer
+	b.WriteString("# Service conformance\n\n")
+	m.columns(&b)
+	for _, profile := range m.profiles() {
+		fmt.Fprintf(&b, "\n## %s\n\n", md(profile))
+		m.table(&b, profile)
+	}
+	if len(m.notes) > 0 {
+		b.WriteString("\n## Reasons\n\n")
+		for i, note := range m.notes {
+			fmt.Fprintf(&b, "%d. %s\n", i+1, md(note))
+		}
+	}
+	b.WriteString("\n## Legend\n\n")
+	for _, line := range append(legend(), "A dash: the report has no such test. A number in parentheses: the reason, above.") {
+		fmt.Fprintf(&b, "- %s\n", md(line))
+	}
+	return b.String()
+}
+
+type matrix struct {
+	reports []Report
+	labels  []string
+	rows    []Test   // one per key, as the first report has it
+	notes   []string // reasons, in the order of their numbers
+}
+
+func newMatrix(reports []Report) *matrix {
+	m := &matrix{}
+	for _, r := range reports {
+		m.reports = append(m.reports, Complete(r))
+	}
+	slices.SortStableFunc(m.reports, func(a, b Report) int {
+		return cmp.Or(
+			cmp.Compare(label(a), label(b)), cmp.Compare(a.Environment.Cluster, b.Environment.Cluster),
+			cmp.Compare(a.Implementation.Version, b.Implementation.Version), a.Date.Compare(b.Date), cmp.Compare(a.Seed, b.Seed),
+		)
+	})
+	m.name()
+	seen := map[string]bool{}
+	for _, r := range m.reports {
+		for _, t := range r.Tests {
+			if !seen[t.Key()] {
+				seen[t.Key()] = true
+				m.rows = append(m.rows, t)
+			}
+		}
+	}
+	slices.SortStableFunc(m.rows, byPlace)
+	return m
+}
+
+func label(r Report) string {
+	return joined(" ", r.Implementation.Project, r.Implementation.Mode)
+}
+
+// name gives each column a name of its own: with its cluster, and a number, where
+// that is needed.
+func (m *matrix) name() {
+	all, used := map[string]int{}, map[string]int{}
+	for _, r := range m.reports {
+		all[label(r)]++
+	}
+	for _, r := range m.reports {
+		name := label(r)
+		if all[name] > 1 {
+			name = joined(" ", name, parens(r.Environment.Cluster))
+		}
+		if used[name]++; used[name] > 1 {
+			name = fmt.Sprintf("%s %d", name, used[name])
+		}
+		m.labels = append(m.labels, name)
+	}
+}
+
+func (m *matrix) columns(b *bytes.Buffer) {
+	rows := [][]string{append([]string{
+		"DATAPLANE", "VERSION", "CONCLUSION", "DATE", "CLUSTER", "KUBERNETES", "KERNEL", "CNI", "IP FAMILY", "HARNESS", "SEED",
+	}, countColumns()...)}
+	for i, r := range m.reports {
+		e := r.Environment
+		rows = append(rows, append([]string{
+			m.labels[i], r.Implementation.Version, string(r.Conclusion), r.Date.UTC().Format(time.DateOnly), joined(", ", e.Cluster, some(e.Nodes, "node"), some(e.Zones, "zone")),
+			e.Kubernetes, e.Kernel, e.CNI, e.IPFamily, joined(" ", r.Harness.Version, r.Harness.Commit), fmt.Sprint(r.Seed),
+		}, countCells(count(r.Tests, func(Test) bool { return true }))...))
+	}
+	mdTable(b, rows)
+}
+
+func (m *matrix) profiles() []string {
+	var out []string
+	for _, t := range m.rows {
+		if !slices.Contains(out, t.Profile) {
+			out = append(out, t.Profile)
+		}
+	}
+	return out
+}
+
+func (m *matrix) table(b *bytes.Buffer, profile string) {
+	rows := [][]string{append([]string{"BEHAVIOUR", "PROMISE", "LEVEL"}, m.labels...)}
+	for _, t := range m.rows {
+		if t.Profile != profile {
+			continue
+		}
+		row := []string{t.Key(), t.Title, string(t.Level)}
+		for _, r := range m.reports {
+			row = append(row, m.cell(r, t.Key()))
+		}
+		rows = append(rows, row)
+	}
+	mdTable(b, rows)
+}
+
+// cell is what a report says of a test, with the number of its reason.
+func (m *matrix) cell(r Report, key string) string {
+	i := slices.IndexFunc(r.Tests, func(t Test) bool { return t.Key() == key })
+	if i < 0 {
+		return "-"
+	}
+	t := r.Tests[i]
+	if t.Result == Pass {
+		return word(t)
+	}
+	return fmt.Sprintf("%s (%d)", word(t), m.note(reason(t)))
+}
+
+// note is the number of a reason: equal reasons share one.
+func (m *matrix) note(text string) int {
+	i := slices.Index(m.notes, strings.TrimSpace(text))
+	if i < 0 {
+		m.notes = append(m.notes, strings.TrimSpace(text))
+		i = len(m.notes) - 1
+	}
+	return i + 1
+}

@@ -1,0 +1,204 @@
+package conformance
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Conclusion is the exit code in a word.
+type Conclusion string
+
+const (
+	Conformant    Conclusion = "conformant"
+	NonConformant Conclusion = "non-conformant"
+	Unjudged      Conclusion = "not judged"
+)
+
+// Exit codes of a run.
+const (
+	ExitConformant    = 0
+	ExitNonConformant = 1
+	ExitUnjudged      = 2
+)
+
+// Complete fills in what follows from the rest, and takes nothing on trust that
+// the report itself contradicts. It is idempotent. The rules:
+//
+//   - A result must be one of the five words and a level one of the three; a test
+//     that has another is inconclusive, or a MUST.
+//   - Unsupported needs a declaration: a feature that the test needs, declared
+//     unsupported, with a reason. Without it the test is inconclusive, for nobody
+//     has said why it was not run. A skip without a reason is too.
+//   - Exit 1: a MUST failed. What was seen outweighs everything that was not.
+//   - Exit 2 otherwise: a MUST is inconclusive or was skipped (a skip is never a
+//     pass), no MUST was run at all, two tests have one key, or the run ended early.
+//   - Exit 0 otherwise: every MUST passed or is unsupported as declared.
+//   - SHOULD and MAY are reported and never change the code.
+//   - A profile is a failure if a MUST of it failed; a success if none did, at
+//     least one of its tests passed, and every MUST passed or is unsupported as
+//     declared; partial otherwise.
+//   - Tests are in the order of profile, id and IP family: runs in random order
+//     give one report.
+func Complete(r Report) Report {
+	r.APIVersion, r.Kind = APIVersion, Kind
+	r.Tests = slices.Clone(r.Tests)
+	for i := range r.Tests {
+		r.Tests[i] = normal(r.Tests[i], r.Features)
+	}
+	slices.SortStableFunc(r.Tests, byPlace)
+	r.Profiles = profiles(r.Tests)
+	r.Conclusion, r.ExitCode, r.Why = conclude(r)
+	return r
+}
+
+// profileOrder is the order of semantics: what a Service is first, what most
+// clusters lack last. Profiles unknown here follow by name.
+var profileOrder = []string{ // const
+	"Core", "TrafficPolicy", "Terminating", "Affinity", "Health", "UDP", "SCTP", "DualStack", "Topology",
+	"LoadBalancer-VIP", "LoadBalancer-Proxy", "Lifecycle", "Disruption",
+}
+
+func compareProfiles(a, b string) int {
+	rank := func(name string) int {
+		if i := slices.Index(profileOrder, name); i >= 0 {
+			return i
+		}
+		return len(profileOrder)
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
+}
+
+func byPlace(a, b Test) int {
+	return cmp.Or(compareProfiles(a.Profile, b.Profile), cmp.Compare(a.ID, b.ID), cmp.Compare(a.IPFamily, b.IPFamily))
+}
+
+// normal is the test as far as its report bears it out.
+func normal(t Test, features []Feature) Test {
+	if t.Level != Should && t.Level != May {
+		t.Level = Must
+	}
+	doubt := ""
+	switch t.Result {
+	case Pass, Inconclusive, Fail:
+	case Skip:
+		if t.Reason == "" {
+			doubt = "skipped without a reason"
+		}
+	case Unsupported:
+		if !declared(t, features) {
+			doubt = "called unsupported, but no feature that it needs is declared so with a reason"
+		}
+	default:
+		doubt = fmt.Sprintf("its result is %q, which is no result", t.Result)
+	}
+	if doubt != "" {
+		t.Result = Inconclusive
+		if t.Reason != "" {
+			doubt += ": " + t.Reason
+		}
+		t.Reason = doubt
+	}
+	return t
+}
+
+func declared(t Test, features []Feature) bool {
+	return slices.ContainsFunc(features, func(f Feature) bool {
+		return f.State == FeatureUnsupported && strings.TrimSpace(f.Reason) != "" && slices.Contains(t.Features, f.Name)
+	})
+}
+
+func conclude(r Report) (Conclusion, int, string) {
+	n := count(r.Tests, func(t Test) bool { return t.Level == Must })
+	seen := map[string]bool{}
+	twice := ""
+	for _, t := range r.Tests {
+		if seen[t.Key()] {
+			twice = t.Key()
+		}
+		seen[t.Key()] = true
+	}
+	var open []string
+	for _, c := range []struct {
+		n    int
+		text string
+	}{{n.Inconclusive, "inconclusive"}, {n.Skipped, "skipped"}} {
+		if c.n > 0 {
+			open = append(open, fmt.Sprintf("%d MUST %s", c.n, c.text))
+		}
+	}
+	switch {
+	case n.Failed > 0:
+		return NonConformant, ExitNonConformant, fmt.Sprintf("%d MUST failed", n.Failed)
+	case r.Error != "":
+		return Unjudged, ExitUnjudged, "the run ended early: " + r.Error
+	case twice != "":
+		return Unjudged, ExitUnjudged, "two tests are called " + twice
+	case len(open) > 0:
+		return Unjudged, ExitUnjudged, strings.Join(open, ", ")
+	case n.Passed == 0:
+		return Unjudged, ExitUnjudged, "no MUST was run"
+	}
+	why := fmt.Sprintf("%d MUST passed", n.Passed)
+	if n.Unsupported > 0 {
+		why += fmt.Sprintf(", %d unsupported as declared", n.Unsupported)
+	}
+	return Conformant, ExitConformant, why
+}
+
+func count(tests []Test, of func(Test) bool) (s Statistics) {
+	for _, t := range tests {
+		if !of(t) {
+			continue
+		}
+		switch t.Result {
+		case Pass:
+			s.Passed++
+		case Fail:
+			s.Failed++
+		case Skip:
+			s.Skipped++
+		case Unsupported:
+			s.Unsupported++
+		case Inconclusive:
+			s.Inconclusive++
+		}
+	}
+	return s
+}
+
+// profiles sums up tests that are in order.
+func profiles(tests []Test) []Profile {
+	var out []Profile
+	for len(tests) > 0 {
+		name := tests[0].Profile
+		n := slices.IndexFunc(tests, func(t Test) bool { return t.Profile != name })
+		if n < 0 {
+			n = len(tests)
+		}
+		out = append(out, profile(name, tests[:n]))
+		tests = tests[n:]
+	}
+	return out
+}
+
+func profile(name string, tests []Test) Profile {
+	p := Profile{Name: name, Result: Partial, Statistics: count(tests, func(Test) bool { return true })}
+	for _, t := range tests {
+		switch t.Result {
+		case Fail:
+			p.Failed = append(p.Failed, t.Key())
+		case Skip:
+			p.Skipped = append(p.Skipped, t.Key())
+		}
+	}
+	must := count(tests, func(t Test) bool { return t.Level == Must })
+	switch {
+	case must.Failed > 0:
+		p.Result = Failure
+	case p.Statistics.Passed > 0 && must.Skipped+must.Inconclusive == 0:
+		p.Result = Success
+	}
+	return p
+}

@@ -1,0 +1,155 @@
+package conformance
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestConclusion is the rule by which a dataplane conforms.
+func TestConclusion(t *testing.T) {
+	n := 0
+	test := func(l Level, r Result) Test {
+		n++
+		return Test{ID: string(rune('a' + n%26)), Profile: "Core", Level: l, Result: r, Reason: "because", Features: []string{"sctp"}}
+	}
+	pass := func() Test { return test(Must, Pass) }
+	for _, tc := range []struct {
+		name  string
+		tests []Test
+		edit  func(*Report)
+		code  int
+		why   string
+	}{
+		{"all passed", []Test{pass(), pass()}, nil, 0, "2 MUST passed"},
+		{"a MUST failed", []Test{pass(), test(Must, Fail)}, nil, 1, "1 MUST failed"},
+		{"a SHOULD failed", []Test{pass(), test(Should, Fail)}, nil, 0, "1 MUST passed"},
+		{"a MAY failed", []Test{pass(), test(May, Fail)}, nil, 0, "1 MUST passed"},
+		{"a level that is none failed", []Test{pass(), test("must", Fail)}, nil, 1, "1 MUST failed"},
+		{"a MUST is inconclusive", []Test{pass(), test(Must, Inconclusive)}, nil, 2, "1 MUST inconclusive"},
+		{"a SHOULD is inconclusive", []Test{pass(), test(Should, Inconclusive)}, nil, 0, "1 MUST passed"},
+		{"a MUST was skipped", []Test{pass(), test(Must, Skip)}, nil, 2, "1 MUST skipped"},
+		{"a SHOULD was skipped", []Test{pass(), test(Should, Skip)}, nil, 0, "1 MUST passed"},
+		{"unsupported as declared", []Test{pass(), test(Must, Unsupported)}, nil, 0, "1 MUST passed, 1 unsupported as declared"},
+		{"unsupported, declared unknown", []Test{pass(), test(Must, Unsupported)}, func(r *Report) { r.Features[0].State = FeatureUnknown }, 2, "1 MUST inconclusive"},
+		{"unsupported, declared supported", []Test{pass(), test(Must, Unsupported)}, func(r *Report) { r.Features[0].State = FeatureSupported }, 2, "1 MUST inconclusive"},
+		{"unsupported without a reason", []Test{pass(), test(Must, Unsupported)}, func(r *Report) { r.Features[0].Reason = " " }, 2, "1 MUST inconclusive"},
+		{"unsupported for a feature it does not need", []Test{pass(), test(Must, Unsupported)}, func(r *Report) { r.Features[0].Name = "udp" }, 2, "1 MUST inconclusive"},
+		{"a word that is no result", []Test{pass(), test(Must, "passed")}, nil, 2, "1 MUST inconclusive"},
+		{"no word", []Test{pass(), test(Must, "")}, nil, 2, "1 MUST inconclusive"},
+		{"a failure outweighs what is open", []Test{test(Must, Fail), test(Must, Inconclusive), test(Must, Skip)}, func(r *Report) { r.Error = "x" }, 1, "1 MUST failed"},
+		{"all that is open", []Test{pass(), test(Must, Inconclusive), test(Must, Skip)}, nil, 2, "1 MUST inconclusive, 1 MUST skipped"},
+		{"ended early", []Test{pass()}, func(r *Report) { r.Error = "interrupted" }, 2, "the run ended early: interrupted"},
+		{"nothing", nil, nil, 2, "no MUST was run"},
+		{"only unsupported", []Test{test(Must, Unsupported)}, nil, 2, "no MUST was run"},
+		{"no MUST", []Test{test(Should, Pass)}, nil, 2, "no MUST was run"},
+		{"one test twice", []Test{pass(), pass()}, func(r *Report) { r.Tests[1].ID = r.Tests[0].ID }, 2, "two tests are called"},
+		{"once in each family", []Test{pass(), pass()}, func(r *Report) { r.Tests[1].ID, r.Tests[1].IPFamily = r.Tests[0].ID, "IPv6" }, 0, "2 MUST passed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := Report{Tests: tc.tests, Features: []Feature{{Name: "sctp", State: FeatureUnsupported, Reason: "no SCTP"}}}
+			if tc.edit != nil {
+				tc.edit(&r)
+			}
+			got := Complete(r)
+			if got.ExitCode != tc.code || !strings.HasPrefix(got.Why, tc.why) {
+				t.Errorf("%d: %s; want %d: %s", got.ExitCode, got.Why, tc.code, tc.why)
+			}
+			if want := []Conclusion{Conformant, NonConformant, Unjudged}[tc.code]; got.Conclusion != want {
+				t.Errorf("conclusion %s, want %s", got.Conclusion, want)
+			}
+			if d := cmp.Diff(got, Complete(got)); d != "" {
+				t.Errorf("not idempotent:\n%s", d)
+			}
+		})
+	}
+}
+
+// TestDoubts: what a report does not bear out is not believed, and it says so.
+func TestDoubts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		test Test
+		want string
+	}{
+		"undeclared": {Test{Result: Unsupported, Reason: "no"}, "called unsupported, but no feature that it needs is declared so with a reason: no"},
+		"skip":       {Test{Result: Skip}, "skipped without a reason"},
+		"no result":  {Test{Result: "ok"}, `its result is "ok", which is no result`},
+	} {
+		got := Complete(Report{Tests: []Test{tc.test}}).Tests[0]
+		if got.Result != Inconclusive || got.Reason != tc.want {
+			t.Errorf("%s: %s, %q; want inconclusive, %q", name, got.Result, got.Reason, tc.want)
+		}
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		results []Result // of MUSTs
+		should  []Result
+		want    Summary
+	}{
+		{"passed", []Result{Pass, Pass}, nil, Success},
+		{"one failed", []Result{Pass, Fail}, nil, Failure},
+		{"a SHOULD failed", []Result{Pass}, []Result{Fail}, Success},
+		{"one skipped", []Result{Pass, Skip}, nil, Partial},
+		{"a SHOULD skipped", []Result{Pass}, []Result{Skip}, Success},
+		{"one inconclusive", []Result{Pass, Inconclusive}, nil, Partial},
+		{"one unsupported", []Result{Pass, Unsupported}, nil, Success},
+		{"all unsupported", []Result{Unsupported}, nil, Partial},
+		{"all skipped", []Result{Skip}, nil, Partial},
+		{"failed and skipped", []Result{Fail, Skip}, nil, Failure},
+		{"only a SHOULD", nil, []Result{Pass}, Success},
+		{"only a SHOULD, failed", nil, []Result{Fail}, Partial},
+	} {
+		var tests []Test
+		for i, r := range slices.Concat(tc.results, tc.should) {
+			level := Must
+			if i >= len(tc.results) {
+				level = Should
+			}
+			tests = append(tests, Test{ID: string(rune('a' + i)), Profile: "P", Level: level, Result: r, Reason: "r", Features: []string{"f"}})
+		}
+		got := Complete(Report{Tests: tests, Features: []Feature{{"f", FeatureUnsupported, "r"}}}).Profiles
+		if len(got) != 1 || got[0].Result != tc.want {
+			t.Errorf("%s: %+v, want %s", tc.name, got, tc.want)
+		}
+	}
+}
+
+// TestCompleteProfiles: counts and lists of one profile, and nobody's memory is
+// written to.
+func TestCompleteProfiles(t *testing.T) {
+	before := sample()
+	var got Profile
+	for _, p := range Complete(before).Profiles {
+		if p.Name == "Terminating" {
+			got = p
+		}
+	}
+	want := Profile{Name: "Terminating", Result: Failure, Statistics: Statistics{Passed: 1, Failed: 1}, Failed: []string{"terminating-fallback [IPv6]"}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(sample(), before); d != "" {
+		t.Errorf("Complete wrote into its argument:\n%s", d)
+	}
+}
+
+// TestOrder: tests in any order make one report.
+func TestOrder(t *testing.T) {
+	r := sample()
+	slices.Reverse(r.Tests)
+	if d := cmp.Diff(Complete(sample()), Complete(r)); d != "" {
+		t.Errorf("the order of the tests shows:\n%s", d)
+	}
+	var names []string
+	for _, p := range Complete(Report{Tests: []Test{{Profile: "Zebra"}, {Profile: "Apple"}, {Profile: "UDP"}, {Profile: "Core"}}}).Profiles {
+		names = append(names, p.Name)
+	}
+	if d := cmp.Diff([]string{"Core", "UDP", "Apple", "Zebra"}, names); d != "" {
+		t.Errorf("profiles (-want +got):\n%s", d)
+	}
+}

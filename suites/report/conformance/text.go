@@ -1,0 +1,205 @@
+package conformance
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// fact is one line of what a run's results depend on.
+type fact struct{ Name, Text string }
+
+// facts are the environment, in every rendering. Their text is clean.
+func facts(r Report) []fact {
+	i, e := r.Implementation, r.Environment
+	out := []fact{
+		{"implementation", joined(", ", implementation(i), i.Organization, i.URL)},
+		{"configuration", i.ConfigDigest},
+		{"images", strings.Join(i.Images, ", ")},
+		{"contact", strings.Join(i.Contact, ", ")},
+		{"harness", joined(" ", r.Harness.Version, r.Harness.Commit)},
+		{"run", joined(", ", r.Date.UTC().Format(time.RFC3339), "took "+short(r.Duration), fmt.Sprintf("seed %d", r.Seed))},
+		{"command", r.Command},
+		{"cluster", joined(", ", e.Cluster, prefixed("Kubernetes ", e.Kubernetes), some(e.Nodes, "node"), some(e.Zones, "zone"), prefixed("IP family ", e.IPFamily), prefixed("CNI ", e.CNI))},
+		{"node image", e.NodeImage},
+		{"host", joined(", ", e.OS, prefixed("kernel ", e.Kernel), some(e.CPUs, "CPU"))},
+		{"balancer", lbText(e.LB)},
+		{"control", noiseText(e.Noise)},
+		{"ended early", r.Error},
+	}
+	kept := out[:0]
+	for _, f := range out {
+		if f.Text = oneLine(f.Text); f.Text != "" {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+func implementation(i Implementation) string {
+	return joined(" ", i.Project, parens(i.Mode), i.Version)
+}
+
+func lbText(l *LB) string {
+	if l == nil {
+		return ""
+	}
+	t := joined(", ", l.Kind, prefixed("profile ", l.Profile), prefixed("ipMode ", l.IPMode))
+	if l.Interval > 0 {
+		t += fmt.Sprintf(", check every %s, timeout %s, fall %d, rise %d", l.Interval, l.Timeout, l.Fall, l.Rise)
+	}
+	return t + prefixed(", path ", l.Path)
+}
+
+func noiseText(n *Noise) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d of %s without the dataplane failed, p99 %s", n.Failures, plural(n.Attempts, "attempt"), n.P99)
+}
+
+// countColumns are the headings of a line of statistics.
+func countColumns() []string {
+	return []string{"PASSED", "FAILED", "SKIPPED", "UNSUPPORTED", "INCONCLUSIVE"}
+}
+
+func countCells(s Statistics) []string {
+	var out []string
+	for _, n := range []int{s.Passed, s.Failed, s.Skipped, s.Unsupported, s.Inconclusive} {
+		out = append(out, fmt.Sprint(n))
+	}
+	return out
+}
+
+// profileTable has its headings first and all tests together last.
+func profileTable(r Report) [][]string {
+	out := [][]string{append([]string{"PROFILE", "RESULT"}, countColumns()...)}
+	for _, p := range r.Profiles {
+		out = append(out, append([]string{oneLine(p.Name), string(p.Result)}, countCells(p.Statistics)...))
+	}
+	return append(out, append([]string{"all", string(r.Conclusion)}, countCells(count(r.Tests, func(Test) bool { return true }))...))
+}
+
+// word is a test's result for people: a failure of a MUST stands out.
+func word(t Test) string {
+	if t.Result == Fail && t.Level == Must {
+		return "FAIL"
+	}
+	return string(t.Result)
+}
+
+// reason is why a test did not pass.
+func reason(t Test) string {
+	if s := oneLine(t.Reason); s != "" || t.Result == Pass {
+		return s
+	}
+	return "no reason was given"
+}
+
+// measured is what a test counted and timed.
+func measured(t Test) string {
+	delay := ""
+	if t.Delay > 0 {
+		delay = "propagation up to " + short(t.Delay)
+	}
+	return joined(", ", some(t.Attempts, "attempt"), delay)
+}
+
+func short(d Duration) string { return time.Duration(d).Round(time.Millisecond).String() }
+
+// problems are the tests that failed or are inconclusive, what binds most first.
+func problems(tests []Test) []Test {
+	var out []Test
+	for _, want := range []struct {
+		must   bool
+		result Result
+	}{{true, Fail}, {true, Inconclusive}, {false, Fail}, {false, Inconclusive}} {
+		for _, t := range tests {
+			if t.Result == want.result && (t.Level == Must) == want.must {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
+}
+
+// legend says how to read the results.
+func legend() []string {
+	return []string{
+		"FAIL: a MUST does not hold. fail: a SHOULD or MAY does not hold; it is reported and does not make the dataplane non-conformant.",
+		"unsupported: the dataplane declares that it lacks a feature which the test needs. skip: the cluster lacks what the test needs; a skip is never a pass.",
+		"inconclusive: the harness could not tell, for instance because a connection that does not use the dataplane failed as well.",
+		"conformant: every MUST passed or is unsupported as declared. not judged: some MUST was skipped or inconclusive, or the run did not get to its end.",
+	}
+}
+
+func some(n int, what string) string {
+	if n == 0 {
+		return ""
+	}
+	return plural(n, what)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+func parens(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "(" + s + ")"
+}
+
+// joined joins what is not empty.
+func joined(sep string, parts ...string) string {
+	kept := parts[:0]
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, sep)
+}
+
+// clean makes text safe for a terminal: one line, no control characters.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || !unicode.IsGraphic(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// oneLine is clean for text that errors.Join or a person spread over lines: what
+// stood on lines of its own is parted by semicolons.
+func oneLine(s string) string {
+	var parts []string
+	for line := range strings.SplitSeq(s, "\n") {
+		if line = strings.TrimSpace(clean(line)); line != "" {
+			parts = append(parts, line)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// cleanLines is clean, and keeps line ends and what tabs align.
+func cleanLines(s string) string {
+	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(s, "\t", "    "), "\n"), "\n")
+	for i, l := range lines {
+		lines[i] = clean(l)
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,208 @@
+// Package conformance is the versioned ServiceConformanceReport: what one
+// implementation of Services did with each behaviour, on one cluster, in one run.
+// The report is the source; profiles, exit code and every rendering follow from
+// its tests alone. Rendering is pure; write.go does the I/O.
+//
+//	r := conformance.Report{Implementation: ..., Tests: ...}
+//	err := conformance.Write(dir, r)       // completes it, renders it into dir
+//	r, err = conformance.Read(dir)         // either form, JSON or YAML
+//	os.Exit(conformance.Complete(r).ExitCode)
+//	diff := conformance.Compare(a, b)
+//
+// It takes what the suite says for granted, but for what it can hold against the
+// report itself (see Complete). Nothing here is for concurrent use of one Report:
+// functions take it by value and change nothing they are given.
+package conformance
+
+import (
+	"fmt"
+	"time"
+)
+
+// The version of the report. A field may be added; a change of meaning takes a
+// new version.
+const (
+	APIVersion = "conformance.plumbline.io/v1alpha1"
+	Kind       = "ServiceConformanceReport"
+)
+
+// Report is a whole run.
+type Report struct {
+	APIVersion     string         `json:"apiVersion"` // set by Complete
+	Kind           string         `json:"kind"`       // set by Complete
+	Implementation Implementation `json:"implementation"`
+	Harness        Harness        `json:"harness"`
+	Date           time.Time      `json:"date"`
+	Duration       Duration       `json:"duration"`
+	Seed           int64          `json:"seed"`
+	Command        string         `json:"command,omitempty"` // the line that does it again
+	Environment    Environment    `json:"environment"`
+	Conclusion     Conclusion     `json:"conclusion"` // set by Complete
+	ExitCode       int            `json:"exitCode"`   // set by Complete
+	Why            string         `json:"why"`        // set by Complete: what the conclusion rests on
+	Error          string         `json:"error,omitempty"`
+	Features       []Feature      `json:"features,omitempty"`
+	Profiles       []Profile      `json:"profiles"` // set by Complete
+	Tests          []Test         `json:"tests"`    // put in order by Complete
+}
+
+// Implementation is what was tested.
+type Implementation struct {
+	Organization string   `json:"organization,omitempty"`
+	Project      string   `json:"project"`
+	URL          string   `json:"url,omitempty"`
+	Version      string   `json:"version"`
+	Contact      []string `json:"contact,omitempty"`
+	Mode         string   `json:"mode,omitempty"`         // its own word for how it was set up, e.g. "iptables"
+	ConfigDigest string   `json:"configDigest,omitempty"` // of its configuration as installed
+	Images       []string `json:"images,omitempty"`       // name@digest
+}
+
+// Harness is what tested it.
+type Harness struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+}
+
+// Environment is where the run took place.
+type Environment struct {
+	Cluster    string `json:"cluster"` // kind, lab or existing
+	Kubernetes string `json:"kubernetes"`
+	NodeImage  string `json:"nodeImage,omitempty"`
+	Kernel     string `json:"kernel,omitempty"`
+	OS         string `json:"os,omitempty"`
+	CPUs       int    `json:"cpus,omitempty"`
+	CNI        string `json:"cni,omitempty"`
+	IPFamily   string `json:"ipFamily,omitempty"` // ipv4, ipv6 or dual
+	Nodes      int    `json:"nodes,omitempty"`
+	Zones      int    `json:"zones,omitempty"`
+	LB         *LB    `json:"lb,omitempty"` // nil: the cluster has none
+	Noise      *Noise `json:"noise,omitempty"`
+}
+
+// LB is the load balancer's profile as it was configured.
+type LB struct {
+	Kind     string   `json:"kind"` // haproxy or vip
+	Profile  string   `json:"profile,omitempty"`
+	IPMode   string   `json:"ipMode,omitempty"`
+	Interval Duration `json:"interval,omitempty"`
+	Timeout  Duration `json:"timeout,omitempty"`
+	Fall     int      `json:"fall,omitempty"`
+	Rise     int      `json:"rise,omitempty"`
+	Path     string   `json:"path,omitempty"` // of the health check
+}
+
+// Noise is what the control connections saw, which do not use the dataplane.
+type Noise struct {
+	Attempts int      `json:"attempts"`
+	Failures int      `json:"failures"`
+	P99      Duration `json:"p99"`
+}
+
+// State is what a dataplane declares of a feature.
+type State string
+
+const (
+	FeatureSupported   State = "supported"
+	FeatureUnsupported State = "unsupported"
+	FeatureUnknown     State = "unknown"
+)
+
+// Feature is one declared feature. An unsupported one has a reason.
+type Feature struct {
+	Name   string `json:"name"`
+	State  State  `json:"state"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Summary is what all tests of a profile say together.
+type Summary string
+
+const (
+	Success Summary = "success"
+	Partial Summary = "partial"
+	Failure Summary = "failure"
+)
+
+// Profile sums up the tests that name it.
+type Profile struct {
+	Name       string     `json:"name"`
+	Result     Summary    `json:"result"`
+	Statistics Statistics `json:"statistics"`
+	Failed     []string   `json:"failedTests,omitempty"` // keys, of any level
+	Skipped    []string   `json:"skippedTests,omitempty"`
+}
+
+// Statistics counts tests by result.
+type Statistics struct {
+	Passed       int `json:"passed"`
+	Failed       int `json:"failed"`
+	Skipped      int `json:"skipped"`
+	Unsupported  int `json:"unsupported"`
+	Inconclusive int `json:"inconclusive"`
+}
+
+// Level is how binding a behaviour is, in the words of RFC 2119.
+type Level string
+
+const (
+	Must   Level = "MUST"
+	Should Level = "SHOULD"
+	May    Level = "MAY"
+)
+
+// Result is what one test says.
+type Result string
+
+const (
+	Pass         Result = "pass"
+	Fail         Result = "fail"
+	Skip         Result = "skip"         // the cluster lacks what the test needs
+	Unsupported  Result = "unsupported"  // the dataplane declares that it does not do this
+	Inconclusive Result = "inconclusive" // the harness could not tell, e.g. a control failed
+)
+
+// Test is one behaviour, in one IP family where it runs in each.
+type Test struct {
+	ID       string   `json:"id"`
+	Title    string   `json:"title,omitempty"`
+	Family   string   `json:"family,omitempty"`   // of behaviours: "affinity", "endpoint choice"
+	IPFamily string   `json:"ipFamily,omitempty"` // IPv4, IPv6, or empty where it makes no difference
+	Profile  string   `json:"profile"`
+	Level    Level    `json:"level"`
+	Source   []string `json:"source,omitempty"`   // the KEP or document that says so
+	Upstream string   `json:"upstream,omitempty"` // the upstream e2e test, if there is one
+	Features []string `json:"features,omitempty"` // names of those the dataplane must have for it
+	Result   Result   `json:"result"`
+	Reason   string   `json:"reason,omitempty"` // required unless it passed
+	Attempts int      `json:"attempts,omitempty"`
+	Delay    Duration `json:"delay,omitempty"` // the longest measured propagation
+	Duration Duration `json:"duration,omitempty"`
+	Evidence []string `json:"evidence,omitempty"` // paths relative to the report, with slashes
+}
+
+// Key tells a test from every other of its report.
+func (t Test) Key() string {
+	if t.IPFamily == "" {
+		return t.ID
+	}
+	return t.ID + " [" + t.IPFamily + "]"
+}
+
+// Duration is written as people write it: "1.5s".
+type Duration time.Duration
+
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// MarshalText is how it stands in JSON and YAML.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	if err != nil {
+		return fmt.Errorf("read a duration: %w", err)
+	}
+	*d = Duration(v)
+	return nil
+}
