@@ -16,12 +16,12 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 30s
 
-.PHONY: build host test peer e2e bench microbench fuzz lint clean
+.PHONY: build host test peer e2e lab agree conformance teeth bench microbench fuzz lint clean
 
 build:
 	@mkdir -p bin
 	go build -ldflags '$(LDFLAGS)' -o bin/ ./tools/...
-	go test -ldflags '$(LDFLAGS)' -c -o bin/disruption.test ./suites/disruption
+	go test -ldflags '$(LDFLAGS)' -c -o bin/ ./suites/disruption ./suites/conformance ./suites/lifecycle
 
 host:
 	ci/host/prepare.sh
@@ -38,6 +38,39 @@ peer: host
 
 e2e: host build
 	PLUMBLINE_E2E=1 bin/disruption.test --ginkgo.v=false $(E2E)
+
+# The main job without Docker, such as `make lab ROWS=all` or LAB='--workers=5'.
+ROWS ?= plumb-nftables:fallback,plumb-nftables:ignore+drop,plumb-nftables:ignore+reject
+LAB ?=
+lab: build
+	ci/host/prepare.sh --lab
+	bin/plumbline run --cluster=lab --profile=l4-fast --delay=6s --rollouts=1 --rows='$(ROWS)' $(LAB)
+
+# The same scenario on kind and in a lab, side by side, such as AGREE='--rows=all'.
+AGREE ?=
+agree: host build
+	bin/plumbline run --cluster=kind --results=results/kind $(AGREE)
+	bin/plumbline run --cluster=lab --results=results/lab $(AGREE)
+	bin/plumbline compare results/kind/latest results/lab/latest
+
+# Which Service semantics a dataplane keeps, such as
+# make conformance DATAPLANE=kube-proxy:nftables CLUSTER=lab CONFORMANCE='--ginkgo.focus=affinity'.
+DATAPLANE ?= plumb-nftables
+CLUSTER ?= kind
+CONFORMANCE ?=
+conformance: build
+	ci/host/prepare.sh $(if $(filter lab existing,$(CLUSTER)),--lab)
+	PLUMBLINE_CONFORMANCE=1 bin/conformance.test --ginkgo.v=false --cluster=$(CLUSTER) --dataplane=$(DATAPLANE) $(CONFORMANCE)
+
+# Whether the conformance suite notices dataplanes that are broken on purpose, such
+# as make teeth TEETH='affinity.*|hcnp.*'.
+TEETH ?= .*
+teeth: build
+	ci/host/prepare.sh --lab
+	go vet -tags mutations ./tools/plumb-proxy
+	go test -tags mutations -run TestMutationsDeclared ./tools/plumb-proxy
+	go build -tags mutations -o bin/mutant/ ./tools/plumb-proxy
+	PLUMBLINE_CONFORMANCE=1 bin/conformance.test --test.run='^TestTeeth$$' --cluster=lab --ip-family=ipv4 --side-by-side=8 --teeth='$(TEETH)' --teeth-table=suites/conformance/TEETH.md
 
 bench: host build
 	bin/plumbline bench $(BENCH)
