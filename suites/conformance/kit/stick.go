@@ -27,6 +27,7 @@ func (s *Spec) ExpectOne(c Client, t Target, n int, servers ...Client) Client {
 			s.env.evidence(s, c, t, res)
 			s.Fail("%s to %s: want all of %d attempts at one server, but %s", c.Name, t, n, wrong)
 		}
+		s.must(pause(s.ctx, s.pace()), "wait for the next attempts")
 	}
 }
 
@@ -74,25 +75,28 @@ func ReadyAll(pods []*Pod) []Endpoint {
 	return out
 }
 
-// knock makes single attempts, at a pace, until one comes to what is wanted or
-// time is up. Were whole rounds made instead, each refused attempt of a client to
-// its own node would leave a flow in connection tracking that is not translated
-// (SYN_SENT, 120 s), and later attempts from the same port would find it.
+// knock waits a pace and makes single attempts, at that pace, until one comes to what
+// is wanted or time is up. Were whole rounds made instead, each refused attempt of a
+// client to its own node would leave a flow in connection tracking that is not
+// translated (SYN_SENT, 120 s), and later attempts from the same port would find it.
 func (s *Spec) knock(c Client, t Target, w Want) {
-	if w.refusal {
-		return // ICMP errors are few: a knock would take the one that the round needs
-	}
-	class := w.class
-	for time.Since(s.at) <= Limit {
-		res, _ := s.attempt(c, t, Want{n: 1, class: class, timeout: w.timeout})
-		if class(res.Attempts[0]) {
-			return
-		}
-		if err := pause(s.ctx, knockPace); err != nil {
+	for {
+		if err := pause(s.ctx, s.pace()); err != nil {
 			s.Inconclusive("interrupted: %v", err)
+		}
+		if w.refusal || time.Since(s.at) > s.limit() {
+			return // of a refusal: ICMP errors are few, and a knock would take the one that the round needs
+		}
+		if res, _ := s.attempt(c, t, Want{n: 1, class: w.class, timeout: w.timeout}); w.allows(res.Attempts[0]) {
+			return
 		}
 	}
 }
 
-// knockPace is also how precisely delays are measured.
-const knockPace = 20 * time.Millisecond
+// allows says whether one attempt is among what is wanted.
+func (w Want) allows(r probeagent.Result) bool {
+	return w.class(r) && (r.Class != probeagent.OK || w.servers == nil || slices.ContainsFunc(w.servers, func(c Client) bool { return c.Name == r.Name }))
+}
+
+// pace is also how precisely delays are measured: to 20 ms, or a tenth.
+func (s *Spec) pace() time.Duration { return max(20*time.Millisecond, time.Since(s.at)/10) }
