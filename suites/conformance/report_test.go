@@ -1,18 +1,19 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/client-go/discovery"
 
 	"github.com/plumbline/plumbline/fixtures/host"
+	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/report/conformance"
 	"github.com/plumbline/plumbline/suites/stage"
 )
@@ -21,32 +22,20 @@ import (
 func newReport(ctx context.Context, st stage.Stage, known declared, version string, seed int64) (conformance.Report, error) {
 	sys := host.ThisSystem()
 	row := opts.stage.Rows[0]
-	r := conformance.Report{
-		Implementation: conformance.Implementation{Project: known.Project, URL: known.URL, Version: version, Mode: row.Mode},
-		Harness:        conformance.Harness{Version: stage.Version()},
-		Date:           time.Now().UTC().Truncate(time.Second), Seed: seed,
-		Command: fmt.Sprintf("make conformance DATAPLANE=%s CLUSTER=%s CONFORMANCE='--ginkgo.seed=%d'", opts.dataplane, opts.stage.Cluster, seed),
-		Environment: conformance.Environment{
-			Cluster: st.Kind(), Kernel: sys.Kernel, OS: sys.OS, CPUs: sys.CPUs, IPFamily: opts.stage.IPFamily,
-		},
+	r := known.report()
+	r.Implementation.Project = cmp.Or(r.Implementation.Project, opts.dataplane)
+	r.Implementation.Version, r.Implementation.Mode = version, row.Mode
+	r.Harness = conformance.Harness{Version: stage.Version()}
+	r.Date, r.Seed = time.Now().UTC().Truncate(time.Second), seed
+	r.Command = fmt.Sprintf("make conformance DATAPLANE=%s CLUSTER=%s CONFORMANCE='--ginkgo.seed=%d'", opts.dataplane, opts.stage.Cluster, seed)
+	r.Environment = conformance.Environment{
+		Cluster: st.Kind(), Kernel: sys.Kernel, OS: sys.OS, CPUs: sys.CPUs, IPFamily: opts.stage.IPFamily, LB: balancer(st.LB().Profile()),
 	}
-	if r.Implementation.Project == "" {
-		r.Implementation.Project = opts.dataplane
-	}
-	for f, why := range known.Unsupported {
-		r.Features = append(r.Features, conformance.Feature{Name: string(f), State: conformance.FeatureUnsupported, Reason: why})
-	}
-	slices.SortFunc(r.Features, func(a, b conformance.Feature) int { return strings.Compare(a.Name, b.Name) })
 	nodes, err := st.Cluster().Nodes(ctx)
 	if err != nil {
 		return r, err
 	}
 	r.Environment.Nodes = len(nodes)
-	if lb := st.LB().Profile(); lb.Interval > 0 {
-		r.Environment.LB = &conformance.LB{
-			Kind: "haproxy", Profile: lb.Profile, IPMode: "Proxy", Interval: conformance.Duration(lb.Interval), Fall: lb.Fall, Rise: lb.Rise,
-		}
-	}
 	client, err := discovery.NewDiscoveryClientForConfig(st.Cluster().RESTConfig())
 	if err != nil {
 		return r, fmt.Errorf("make API client: %w", err)
@@ -57,6 +46,17 @@ func newReport(ctx context.Context, st stage.Stage, known declared, version stri
 	}
 	r.Environment.Kubernetes = v.GitVersion
 	return r, nil
+}
+
+// balancer is ours as its profile configures it; of another nothing is known.
+func balancer(lb report.LB) *conformance.LB {
+	if lb.Interval == 0 {
+		return nil
+	}
+	return &conformance.LB{
+		Kind: "haproxy", Profile: lb.Profile, IPMode: "Proxy", Interval: conformance.Duration(lb.Interval),
+		Timeout: conformance.Duration(haproxy.Profiles()[lb.Profile].CheckTimeout), Fall: lb.Fall, Rise: lb.Rise,
+	}
 }
 
 // test is one result in the report's words.

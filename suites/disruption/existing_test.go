@@ -2,6 +2,7 @@ package disruption
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/report/conformance"
 	"github.com/plumbline/plumbline/suites/scenario"
 	"github.com/plumbline/plumbline/suites/stage"
 )
@@ -26,7 +28,7 @@ const foreign = "plumbline-foreign"
 
 // Selected by --ginkgo.label-filter=existing.
 var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("existing"), func() {
-	var kubeconfig, echo string
+	var kubeconfig, echo, probe string
 	var client kubernetes.Interface
 
 	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
@@ -36,12 +38,15 @@ var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("exi
 		rows, err := scenario.ParseRows("kube-proxy:nftables")
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		k, err := stage.OpenKind(ctx, stage.Options{
-			Name: foreign, IPFamily: "ipv4", Workers: 2, Profile: "l4-fast", Rows: rows, Dir: filepath.Join(opts.results, "foreign"), Keep: true,
+			Name: foreign, IPFamily: "ipv4", Workers: 4, Profile: "l4-fast", Rows: rows, Dir: filepath.Join(opts.results, "foreign"), Keep: true,
 		}, os.Stderr, slog.Default())
 		gomega.Expect(err).NotTo(gomega.HaveOccurred(), "make the cluster")
 		_, _, err = k.Install(ctx, rows[0])
 		gomega.Expect(err).NotTo(gomega.HaveOccurred(), "install its kube-proxy")
 		kubeconfig, echo = k.Kubeconfig(), k.Echo()
+		probe, err = k.Probe(ctx)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		gomega.Expect(k.Cluster().Load(ctx, probe)).To(gomega.Succeed())
 		client, err = kubernetes.NewForConfig(k.Cluster().RESTConfig())
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		gomega.Expect(k.Close(ctx)).To(gomega.Succeed())
@@ -72,7 +77,49 @@ var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("exi
 			gomega.Expect(onHost(ctx)).To(gomega.BeEmpty(), "nor on this host")
 		})
 	}
+
+	// What needs the nodes themselves is left out, and said: so it cannot be called conformant.
+	ginkgo.It("is asked for its Service semantics, and is as before", func(ctx ginkgo.SpecContext) {
+		before, err := inventory(ctx, client)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		results := filepath.Join(opts.results, "existing-conformance")
+		out, code := conformanceSuite(ctx, "--cluster=existing", "--dataplane=existing", "--ip-family=ipv4", "--kubeconfig="+kubeconfig,
+			"--echo-image="+echo, "--probe-image="+probe, "--results="+results)
+		gomega.Expect(code).To(gomega.Equal(conformance.ExitUnjudged), out)
+		found, err := filepath.Glob(filepath.Join(results, "*", conformance.JSONFile))
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		gomega.Expect(found).To(gomega.HaveLen(1))
+		rep, err := conformance.Read(found[0])
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		n := map[conformance.Result]int{}
+		for _, t := range rep.Tests {
+			if n[t.Result]++; t.Result != conformance.Pass {
+				gomega.Expect(t.Reason).NotTo(gomega.BeEmpty(), t.Key())
+			}
+			if t.Level == conformance.Must {
+				gomega.Expect(t.Result).To(gomega.BeElementOf(conformance.Pass, conformance.Skip, conformance.Unsupported), "%s: %s", t.Key(), t.Reason)
+			}
+		}
+		fmt.Printf("existing, conformance: %v\n", n)
+		gomega.Expect(n[conformance.Pass]).To(gomega.BeNumerically(">", n[conformance.Skip]), "most of it needs no node")
+		gomega.Expect(inventory(ctx, client)).To(gomega.Equal(before), "nothing of ours is left in the cluster")
+		gomega.Expect(onHost(ctx)).To(gomega.BeEmpty(), "nor on this host")
+	})
 })
+
+// conformanceSuite runs the suite to its end.
+func conformanceSuite(ctx context.Context, args ...string) (out string, code int) {
+	root, err := stage.SourceRoot()
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	cmd := exec.CommandContext(ctx, filepath.Join(root, "bin", "conformance.test"), append([]string{"--ginkgo.v=false"}, args...)...)
+	cmd.Env = append(os.Environ(), "PLUMBLINE_CONFORMANCE=1")
+	text, err := cmd.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return string(text), exit.ExitCode()
+	}
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	return string(text), 0
+}
 
 func namespaces(ctx context.Context, client kubernetes.Interface) ([]string, error) {
 	list, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})

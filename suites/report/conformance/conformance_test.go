@@ -57,6 +57,10 @@ func sample() Report {
 			{Name: "udp", State: FeatureSupported},
 			{Name: "zones", State: FeatureUnknown},
 		},
+		Documented: []Documented{
+			{Test: "terminating-fallback", Why: "It keeps to terminating endpoints only where IPv6 is off.", Source: []string{"https://kubernetes.io/issue/1", "KEP-1669"}},
+			{Test: "topology-zone", Why: "It knows no zones.", Source: []string{"KEP-2433"}},
+		},
 		Tests: []Test{
 			{ID: "terminating-fallback", Title: "With no ready endpoint, serving terminating ones are used.", Family: "endpoint choice", IPFamily: "IPv6", Profile: "Terminating", Level: Must,
 				Source: []string{"KEP-1669"}, Result: Fail, Reason: "40 of 200 attempts: timeout, want an answer of pod-a\nseen from node-2", Attempts: 200, Delay: ms(31000), Duration: ms(33000),

@@ -23,11 +23,18 @@ func hostile() Report {
 	for i := range r.Tests {
 		r.Tests[i].Result = Fail
 	}
-	poison(reflect.ValueOf(&r).Elem(), evil+"\u202e\xff\x00")
+	poisonReport(&r, evil+"\u202e\xff\x00")
+	return r
+}
+
+// poisonReport leaves ids apart, and something documented of each test.
+func poisonReport(r *Report, text string) {
+	poison(reflect.ValueOf(r).Elem(), text)
+	r.Documented = nil
 	for i := range r.Tests {
 		r.Tests[i].ID += string(rune('a' + i))
+		r.Documented = append(r.Documented, Documented{r.Tests[i].ID, text, []string{text}})
 	}
-	return r
 }
 
 func poison(v reflect.Value, text string) {
@@ -205,10 +212,7 @@ func TestJUnitHostile(t *testing.T) {
 // that are no text.
 func TestHostileRoundTrip(t *testing.T) {
 	r := hostile()
-	poison(reflect.ValueOf(&r).Elem(), evil+"\u202e: - ? *x &y !!str %\t'\u2028\u0085\u009f\x7f\ufeff\uffff\U0001f600")
-	for i := range r.Tests {
-		r.Tests[i].ID += string(rune('a' + i))
-	}
+	poisonReport(&r, evil+"\u202e: - ? *x &y !!str %\t'\u2028\u0085\u009f\x7f\ufeff\uffff\U0001f600")
 	dir := t.TempDir()
 	if err := Write(dir, r); err != nil {
 		t.Fatal(err)
@@ -227,5 +231,17 @@ func TestHostileRoundTrip(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 5 {
 		t.Errorf("%v, %v: want five files", entries, err)
+	}
+}
+
+// TestMarkdownURLs: a URL stays one, and what marks up elsewhere does not.
+func TestMarkdownURLs(t *testing.T) {
+	for text, want := range map[string]string{
+		"(https://example.com/a_b/c.go#L1-L2, KEP-1)": "(https://example.com/a_b/c.go#L1-L2, KEP-1)",
+		"# a": `\# a`, "a # b #": `a \# b \#`, "_a_ b_": `\_a\_ b\_`, "__a": `\_\_a`, "a_b#c": "a_b#c", "(_a_)": `(\_a\_)`,
+	} {
+		if got := md(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }

@@ -18,6 +18,7 @@ type view struct {
 	Facts                  []fact
 	Profiles               [][]string // the first is the heading
 	Features               []Feature
+	Known                  []string // which failures are documented
 	Failures               []viewTest
 	Filters                []filter // by result
 	Groups                 []group  // tests by profile
@@ -28,6 +29,7 @@ type viewTest struct {
 	Test
 	Key, Word, Why, Measured, Sources string
 	Class                             string // its result's
+	Explained                         string // Why, and what is documented
 	Excerpts                          []excerpt
 }
 
@@ -57,7 +59,7 @@ func html(r Report, read ReadEvidence) ([]byte, error) {
 func newView(r Report, read ReadEvidence) view {
 	v := view{
 		Title: oneLine(implementation(r.Implementation)), Conclusion: string(r.Conclusion), Why: oneLine(r.Why), Exit: r.ExitCode,
-		Facts: facts(r), Profiles: profileTable(r), Legend: legend(),
+		Facts: facts(r), Profiles: profileTable(r), Known: failures(r), Legend: legend(),
 	}
 	for _, f := range r.Features {
 		v.Features = append(v.Features, Feature{oneLine(f.Name), State(oneLine(string(f.State))), oneLine(f.Reason)})
@@ -92,6 +94,6 @@ func newViewTest(t Test) viewTest {
 		Test: t, Key: oneLine(t.Key()), Word: word(t), Why: reason(t), Measured: measured(t), Sources: oneLine(strings.Join(t.Source, ", ")),
 		Class: "r-" + string(t.Result),
 	}
-	vt.Title, vt.Upstream = oneLine(t.Title), oneLine(t.Upstream)
+	vt.Title, vt.Upstream, vt.Known, vt.Explained = oneLine(t.Title), oneLine(t.Upstream), oneLine(t.Known), explained(t)
 	return vt
 }

@@ -78,8 +78,8 @@ func junit(r Report, read ReadEvidence) ([]byte, error) {
 // properties are all of the report but its tests and profiles, by the path of each
 // value in report.json.
 func properties(r Report) ([]junitProperty, error) {
-	features := r.Features
-	r.Tests, r.Profiles, r.Features = nil, nil, nil
+	features, documents := r.Features, r.Documented
+	r.Tests, r.Profiles, r.Features, r.Documented = nil, nil, nil, nil
 	b, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
@@ -111,12 +111,15 @@ func properties(r Report) ([]junitProperty, error) {
 	for _, f := range features {
 		out = append(out, junitProperty{"feature." + oneLine(f.Name), joined(": ", oneLine(string(f.State)), oneLine(f.Reason))})
 	}
+	for _, d := range documents {
+		out = append(out, junitProperty{"documented." + oneLine(d.Test), joined(" ", oneLine(d.Why), parens(oneLine(strings.Join(d.Source, ", "))))})
+	}
 	return out, nil
 }
 
 func (s *junitSuite) add(t Test, q *quoter) {
 	c := junitCase{Class: oneLine(t.Profile), Name: oneLine(t.Key()), Time: seconds(t.Duration)}
-	p := &junitProblem{Message: reason(t), Type: string(t.Result)}
+	p := &junitProblem{Message: explained(t), Type: string(t.Result)}
 	red := t.Level == Must
 	switch {
 	case t.Result == Pass:
@@ -143,7 +146,7 @@ func junitOut(t Test, q *quoter) string {
 	var out []string
 	for _, f := range []fact{
 		{"promise", t.Title}, {"level", string(t.Level)}, {"source", strings.Join(t.Source, ", ")}, {"upstream", t.Upstream},
-		{"result", string(t.Result)}, {"reason", t.Reason}, {"measured", measured(t)},
+		{"result", string(t.Result)}, {"reason", t.Reason}, {"documented", t.Known}, {"measured", measured(t)},
 	} {
 		if text := oneLine(f.Text); text != "" {
 			out = append(out, f.Name+": "+text)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 func markdown(r Report) []byte {
@@ -31,7 +32,7 @@ func markdown(r Report) []byte {
 		rows := [][]string{{"TEST", "PROMISE", "LEVEL", "RESULT", "MEASURED", "REASON", "SOURCE", "UPSTREAM"}}
 		for _, t := range r.Tests {
 			if familyOf(t) == family {
-				rows = append(rows, []string{t.Key(), t.Title, string(t.Level), word(t), measured(t), t.Reason, strings.Join(t.Source, ", "), t.Upstream})
+				rows = append(rows, []string{t.Key(), t.Title, string(t.Level), word(t), measured(t), explained(t), strings.Join(t.Source, ", "), t.Upstream})
 			}
 		}
 		mdTable(&b, rows)
@@ -44,10 +45,17 @@ func markdown(r Report) []byte {
 }
 
 func mdProblems(b *bytes.Buffer, r Report) {
+	for i, line := range failures(r) {
+		if i == 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(b, "- %s\n", md(line))
+	}
 	for _, t := range problems(r.Tests) {
 		fmt.Fprintf(b, "\n### %s %s (%s)\n\n", word(t), md(t.Key()), t.Level)
 		for _, f := range []fact{
-			{"promise", t.Title}, {"reason", reason(t)}, {"measured", measured(t)}, {"source", strings.Join(t.Source, ", ")}, {"evidence", strings.Join(t.Evidence, ", ")},
+			{"promise", t.Title}, {"reason", reason(t)}, {"documented", t.Known}, {"measured", measured(t)},
+			{"source", strings.Join(t.Source, ", ")}, {"evidence", strings.Join(t.Evidence, ", ")},
 		} {
 			if text := md(f.Text); text != "" {
 				fmt.Fprintf(b, "- **%s**: %s\n", f.Name, text)
@@ -98,10 +106,16 @@ func mdRow(b *bytes.Buffer, cells []string) {
 }
 
 // md makes text literal in Markdown and in the HTML it is turned into, on one line.
+// Within a word # and _ are literal anyway, and stay: escaped in a URL, they would
+// become part of it where it is made a link.
 func md(s string) string {
 	var b strings.Builder
-	for _, r := range oneLine(s) {
+	line := []rune(oneLine(s))
+	for i, r := range line {
+		within := i > 0 && i+1 < len(line) && alphanumeric(line[i-1]) && alphanumeric(line[i+1])
 		switch {
+		case within && (r == '#' || r == '_'):
+			b.WriteRune(r)
 		case r == '<':
 			b.WriteString("&lt;")
 		case r == '>':
@@ -117,3 +131,5 @@ func md(s string) string {
 	}
 	return b.String()
 }
+
+func alphanumeric(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }

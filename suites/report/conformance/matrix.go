@@ -11,7 +11,8 @@ import (
 
 // Matrix is a Markdown page of dataplanes by behaviours: what each report depends
 // on, a table per profile with a row per behaviour and a column per report, and
-// the reasons below. Its order does not depend on that of the reports.
+// the reasons below. IP families of which every report says the same share a row.
+// Its order does not depend on that of the reports.
 func Matrix(reports []Report) string {
 	m := newMatrix(reports)
 	var b bytes.Buffer
@@ -28,7 +29,8 @@ func Matrix(reports []Report) string {
 		}
 	}
 	b.WriteString("\n## Legend\n\n")
-	for _, line := range append(legend(), "A dash: the report has no such test. A number in parentheses: the reason, above.") {
+	for _, line := range append(legend(), "A dash: the report has no such test. A number in parentheses: the reason, above. "+
+		"A row without an IP family is about every one that was tested.") {
 		fmt.Fprintf(&b, "- %s\n", md(line))
 	}
 	return b.String()
@@ -70,16 +72,16 @@ func label(r Report) string {
 	return joined(" ", r.Implementation.Project, r.Implementation.Mode)
 }
 
-// name gives each column a name of its own: with its cluster, and a number, where
-// that is needed.
+// name gives each column a name of its own: with its cluster, if there are several,
+// and a number where that is needed.
 func (m *matrix) name() {
-	all, used := map[string]int{}, map[string]int{}
+	clusters, used := map[string]bool{}, map[string]int{}
 	for _, r := range m.reports {
-		all[label(r)]++
+		clusters[r.Environment.Cluster] = true
 	}
 	for _, r := range m.reports {
 		name := label(r)
-		if all[name] > 1 {
+		if len(clusters) > 1 {
 			name = joined(" ", name, parens(r.Environment.Cluster))
 		}
 		if used[name]++; used[name] > 1 {
@@ -115,20 +117,39 @@ func (m *matrix) profiles() []string {
 
 func (m *matrix) table(b *bytes.Buffer, profile string) {
 	rows := [][]string{append([]string{"BEHAVIOUR", "PROMISE", "LEVEL"}, m.labels...)}
-	for _, t := range m.rows {
-		if t.Profile != profile {
-			continue
+	for i := 0; i < len(m.rows); {
+		t, first := m.rows[i], i
+		for i < len(m.rows) && m.rows[i].Profile == t.Profile && m.rows[i].ID == t.ID {
+			i++
 		}
+		if t.Profile == profile {
+			rows = append(rows, m.behaviour(m.rows[first:i])...)
+		}
+	}
+	mdTable(b, rows)
+}
+
+// behaviour is one row, or one for each of its IP families where they differ.
+func (m *matrix) behaviour(families []Test) [][]string {
+	var rows [][]string
+	same := len(families) > 1
+	for _, t := range families {
 		row := []string{t.Key(), t.Title, string(t.Level)}
 		for _, r := range m.reports {
 			row = append(row, m.cell(r, t.Key()))
 		}
 		rows = append(rows, row)
+		same = same && slices.Equal(row[1:], rows[0][1:])
 	}
-	mdTable(b, rows)
+	if same {
+		rows[0][0] = families[0].ID
+		return rows[:1]
+	}
+	return rows
 }
 
-// cell is what a report says of a test, with the number of its reason.
+// cell is what a report says of a test, with the number of its reason: of what is
+// documented, if anything is, which other runs share.
 func (m *matrix) cell(r Report, key string) string {
 	i := slices.IndexFunc(r.Tests, func(t Test) bool { return t.Key() == key })
 	if i < 0 {
@@ -138,7 +159,7 @@ func (m *matrix) cell(r Report, key string) string {
 	if t.Result == Pass {
 		return word(t)
 	}
-	return fmt.Sprintf("%s (%d)", word(t), m.note(reason(t)))
+	return fmt.Sprintf("%s (%d)", word(t), m.note(cmp.Or(documented(t), reason(t))))
 }
 
 // note is the number of a reason: equal reasons share one.

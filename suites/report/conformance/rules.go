@@ -36,6 +36,7 @@ const (
 //     pass), no MUST was run at all, two tests have one key, or the run ended early.
 //   - Exit 0 otherwise: every MUST passed or is unsupported as declared.
 //   - SHOULD and MAY are reported and never change the code.
+//   - A failure that is documented, with why and a source, says so, and stays one.
 //   - A profile is a failure if a MUST of it failed; a success if none did, at
 //     least one of its tests passed, and every MUST passed or is unsupported as
 //     declared; partial otherwise.
@@ -45,7 +46,7 @@ func Complete(r Report) Report {
 	r.APIVersion, r.Kind = APIVersion, Kind
 	r.Tests = slices.Clone(r.Tests)
 	for i := range r.Tests {
-		r.Tests[i] = normal(r.Tests[i], r.Features)
+		r.Tests[i] = withKnown(normal(r.Tests[i], r.Features), r.Documented)
 	}
 	slices.SortStableFunc(r.Tests, byPlace)
 	r.Profiles = profiles(r.Tests)

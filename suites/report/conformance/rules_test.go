@@ -25,6 +25,7 @@ func TestConclusion(t *testing.T) {
 	}{
 		{"all passed", []Test{pass(), pass()}, nil, 0, "2 MUST passed"},
 		{"a MUST failed", []Test{pass(), test(Must, Fail)}, nil, 1, "1 MUST failed"},
+		{"a MUST failed as documented", []Test{pass(), {ID: "z", Result: Fail}}, func(r *Report) { r.Documented = []Documented{{"z", "why", []string{"KEP-1"}}} }, 1, "1 MUST failed"},
 		{"a SHOULD failed", []Test{pass(), test(Should, Fail)}, nil, 0, "1 MUST passed"},
 		{"a MAY failed", []Test{pass(), test(May, Fail)}, nil, 0, "1 MUST passed"},
 		{"a level that is none failed", []Test{pass(), test("must", Fail)}, nil, 1, "1 MUST failed"},

@@ -9,7 +9,7 @@ import (
 )
 
 // Table prints the run for a terminal: what it depends on, the profiles, every
-// test that did not pass, and the conclusion.
+// test that did not pass, which failures are documented, and the conclusion.
 func Table(w io.Writer, r Report) error {
 	r = Complete(r)
 	var b bytes.Buffer
@@ -21,14 +21,17 @@ func Table(w io.Writer, r Report) error {
 	rows := [][]string{{"TEST", "LEVEL", "RESULT", "REASON"}}
 	for _, t := range r.Tests {
 		if t.Result != Pass {
-			rows = append(rows, []string{oneLine(t.Key()), string(t.Level), word(t), reason(t)})
+			rows = append(rows, []string{oneLine(t.Key()), string(t.Level), word(t), explained(t)})
 		}
 	}
 	if len(rows) > 1 {
 		b.WriteByte('\n')
 		align(&b, rows)
 	}
-	fmt.Fprintf(&b, "\n%s: %s\n", r.Conclusion, oneLine(r.Why))
+	b.WriteByte('\n')
+	for _, line := range append(failures(r), fmt.Sprintf("%s: %s", r.Conclusion, oneLine(r.Why))) {
+		b.WriteString(line + "\n")
+	}
 	if _, err := w.Write(b.Bytes()); err != nil {
 		return fmt.Errorf("print the table: %w", err)
 	}

@@ -47,7 +47,11 @@ func lbText(l *LB) string {
 	}
 	t := joined(", ", l.Kind, prefixed("profile ", l.Profile), prefixed("ipMode ", l.IPMode))
 	if l.Interval > 0 {
-		t += fmt.Sprintf(", check every %s, timeout %s, fall %d, rise %d", l.Interval, l.Timeout, l.Fall, l.Rise)
+		timeout := ""
+		if l.Timeout > 0 { // HAProxy's timeout check; without one, the interval bounds the whole check
+			timeout = fmt.Sprintf(" timeout %s,", l.Timeout)
+		}
+		t += fmt.Sprintf(", check every %s,%s fall %d, rise %d", l.Interval, timeout, l.Fall, l.Rise)
 	}
 	return t + prefixed(", path ", l.Path)
 }
@@ -128,6 +132,7 @@ func problems(tests []Test) []Test {
 func legend() []string {
 	return []string{
 		"FAIL: a MUST does not hold. fail: a SHOULD or MAY does not hold; it is reported and does not make the dataplane non-conformant.",
+		"documented: the dataplane is known to differ there, and why; a failure that is documented is a failure.",
 		"unsupported: the dataplane declares that it lacks a feature which the test needs. skip: the cluster lacks what the test needs; a skip is never a pass.",
 		"inconclusive: the harness could not tell, for instance because a connection that does not use the dataplane failed as well.",
 		"conformant: every MUST passed or is unsupported as declared. not judged: some MUST was skipped or inconclusive, or the run did not get to its end.",

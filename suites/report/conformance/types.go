@@ -42,6 +42,7 @@ type Report struct {
 	Why            string         `json:"why"`        // set by Complete: what the conclusion rests on
 	Error          string         `json:"error,omitempty"`
 	Features       []Feature      `json:"features,omitempty"`
+	Documented     []Documented   `json:"documented,omitempty"`
 	Profiles       []Profile      `json:"profiles"` // set by Complete
 	Tests          []Test         `json:"tests"`    // put in order by Complete
 }
@@ -115,6 +116,13 @@ type Feature struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// Documented is a behaviour that the dataplane is known not to have.
+type Documented struct {
+	Test   string   `json:"test"`   // its id
+	Why    string   `json:"why"`    // in one sentence
+	Source []string `json:"source"` // who says so: the dataplane's source, an issue or a document
+}
+
 // Summary is what all tests of a profile say together.
 type Summary string
 
@@ -175,6 +183,7 @@ type Test struct {
 	Features []string `json:"features,omitempty"` // names of those the dataplane must have for it
 	Result   Result   `json:"result"`
 	Reason   string   `json:"reason,omitempty"` // required unless it passed
+	Known    string   `json:"known,omitempty"`  // set by Complete: what is documented of this failure
 	Attempts int      `json:"attempts,omitempty"`
 	Delay    Duration `json:"delay,omitempty"` // the longest measured propagation
 	Duration Duration `json:"duration,omitempty"`
