@@ -386,7 +386,7 @@ func checkGone(t *testing.T, w *netnsWorld, ip string) {
 	t.Helper()
 	var c net.Conn
 	w.check(w.client.Do(func() (err error) {
-		c, err = net.DialTimeout("tcp", net.JoinHostPort(ip, "80"), time.Second)
+		c, err = net.DialTimeout("tcp", net.JoinHostPort(ip, "80"), 10*time.Second)
 		return err
 	}))
 	defer c.Close()
@@ -400,7 +400,9 @@ func checkGone(t *testing.T, w *netnsWorld, ip string) {
 	if left := w.state(); len(left) != 0 || len(w.list()) != 0 {
 		t.Errorf("left %v, listed %+v", left, w.list())
 	}
-	if err := w.client.Do(func() error { _, _, err := ask(t.Context(), "", ip, 80); return err }); err == nil {
+	soon, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if err := w.client.Do(func() error { _, _, err := ask(soon, "", ip, 80); return err }); err == nil {
 		t.Error("it answers")
 	}
 }

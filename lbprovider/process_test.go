@@ -304,7 +304,7 @@ func (r *rig) client(svc *v1.Service) *haproxy.Client {
 // awaitUp waits until the server of node is UP or not.
 func (r *rig) awaitUp(svc *v1.Service, node string, up bool) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
 	now, err := r.client(svc).Await(ctx, func(now haproxy.Running) bool {
 		return slices.ContainsFunc(now.Servers, func(s haproxy.ServerState) bool { return s.Node() == node && s.Up == up })
@@ -332,12 +332,12 @@ func testService(mutate ...func(*v1.Service)) *v1.Service {
 // dial opens one connection that lives for the test.
 func dial(t *testing.T, ip string) net.Conn {
 	t.Helper()
-	c, err := net.DialTimeout("tcp", net.JoinHostPort(ip, "18188"), 2*time.Second)
+	c, err := net.DialTimeout("tcp", net.JoinHostPort(ip, "18188"), 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(2 * patience)); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -345,7 +345,7 @@ func dial(t *testing.T, ip string) net.Conn {
 
 // ask makes one request on a new connection; from is the source address.
 func ask(ctx context.Context, from, ip string, port int32) (body, src string, err error) {
-	d := net.Dialer{Timeout: 2 * time.Second}
+	d := net.Dialer{Timeout: 10 * time.Second}
 	if from != "" {
 		d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
 	}
@@ -355,7 +355,7 @@ func ask(ctx context.Context, from, ip string, port int32) (body, src string, er
 	}
 	defer c.Close()
 	src = c.LocalAddr().String()
-	if err := c.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		return "", src, err
 	}
 	if _, err := io.WriteString(c, "GET / HTTP/1.0\r\n\r\n"); err != nil {

@@ -120,16 +120,19 @@ func checkConns(t *testing.T, r *rig, sent map[string]string) {
 	}
 }
 
+// patience is how long a test waits for what must come.
+const patience = time.Minute
+
 func await(t *testing.T, ok func() (string, bool)) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		state, done := ok()
 		if done {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("waited 10 s: %s", state)
+			t.Fatalf("waited %s: %s", patience, state)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -295,14 +298,15 @@ func TestCrashRestartStartsDown(t *testing.T) {
 	served := gone.served.Load()
 	pid := r.running(svc).PID
 	killNow(t, pid) // the worker, as a segfault would
-	deadline := time.Now().Add(3 * time.Second)
-	nosrv, ok := 0, 0
-	for time.Now().Before(deadline) {
-		if _, _, err := ask(t.Context(), "", ip, 18188); err == nil {
+	begin, nosrv, ok := time.Now(), 0, 0
+	for back := false; time.Since(begin) < 3*time.Second || !back && time.Since(begin) < patience; {
+		_, _, err := ask(t.Context(), "", ip, 18188)
+		if err == nil {
 			ok++
 		} else {
 			nosrv++
 		}
+		back = err == nil && nosrv > 0
 		time.Sleep(5 * time.Millisecond)
 	}
 	if n := gone.served.Load() - served; n != 0 {
@@ -345,12 +349,19 @@ func TestNoServerUpRefusesAtOnce(t *testing.T) {
 			r := newRig(t)
 			r.balancer.Profile.Retries = haproxy.Profiles()[profile].Retries
 			ip := r.ensure(testService(), newBackend(t, "node-a", "127.78.6.1", false, true))
-			start := time.Now()
-			_, src, err := ask(t.Context(), "", ip, 18188)
-			if err == nil || time.Since(start) > 200*time.Millisecond {
-				t.Errorf("error %v after %s, want one at once", err, time.Since(start))
+			sent, least := map[string]string{}, time.Hour
+			for range 5 { // a busy host makes some longer, never shorter
+				start := time.Now()
+				_, src, err := ask(t.Context(), "", ip, 18188)
+				if err == nil {
+					t.Error("an answer without a server")
+				}
+				sent[src], least = haproxy.NoServer, min(least, time.Since(start))
 			}
-			checkConns(t, r, map[string]string{src: haproxy.NoServer})
+			if least > 200*time.Millisecond {
+				t.Errorf("errors after %s and more, want them at once", least)
+			}
+			checkConns(t, r, sent)
 		})
 	}
 }

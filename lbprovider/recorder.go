@@ -124,7 +124,7 @@ func (r *Recorder) Attach(name, service, dir string) error {
 	if _, ok := r.taps[name]; ok {
 		return nil
 	}
-	t, err := newTap(dir)
+	t, err := newTap(dir, r.log)
 	if err != nil {
 		return fmt.Errorf("listen for the log of %s: %w", service, err)
 	}

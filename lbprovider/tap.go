@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
+	"github.com/plumbline/plumbline/fixtures/netns"
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 )
 
@@ -25,7 +28,7 @@ type tap struct {
 }
 
 // newTap binds the sockets in dir, in place of those of an earlier process.
-func newTap(dir string) (*tap, error) {
+func newTap(dir string, log *slog.Logger) (*tap, error) {
 	stream, packets := filepath.Join(dir, haproxy.LogSocket), filepath.Join(dir, haproxy.LogDatagrams)
 	for _, path := range []string{stream, packets} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -37,7 +40,7 @@ func newTap(dir string) (*tap, error) {
 	if t.stream, err = net.Listen("unix", stream); err != nil {
 		return nil, err
 	}
-	if t.packets, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: packets, Net: "unixgram"}); err != nil {
+	if t.packets, err = listenPackets(packets, log); err != nil {
 		return nil, errors.Join(err, t.stream.Close())
 	}
 	for _, path := range []string{stream, packets} {
@@ -47,6 +50,32 @@ func newTap(dir string) (*tap, error) {
 		}
 	}
 	return t, nil
+}
+
+// packetQueue is how many rows the datagram socket queues. What HAProxy's end
+// may have on its way (net.core.wmem_default) bounds it sooner, at about 270.
+const packetQueue = 4096
+
+// listenPackets binds the datagram socket. A socket queues as much as
+// net.unix.max_dgram_qlen (mostly 10) says in the namespace where it is made, so
+// it is made in one of its own: its path leads to it from everywhere. Where that
+// is not allowed it queues what this host's sockets do.
+func listenPackets(path string, log *slog.Logger) (c *net.UnixConn, err error) {
+	listen := func() (err error) {
+		c, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+		return err
+	}
+	err = netns.Fresh(func() error {
+		if err := os.WriteFile("/proc/sys/net/unix/max_dgram_qlen", []byte(strconv.Itoa(packetQueue)), 0o644); err != nil {
+			return err
+		}
+		return listen()
+	})
+	if err != nil {
+		log.Warn("the queue for the log of a load balancer is as short as this host's: a burst of connections right after a reload may lack records", "err", err)
+		err = listen()
+	}
+	return c, err
 }
 
 func (t *tap) close() {

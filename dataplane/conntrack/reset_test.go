@@ -33,7 +33,7 @@ func (w *world) connect(ns *netns.NS, l net.Listener, to netip.AddrPort) connect
 	w.t.Helper()
 	var c connection
 	w.must(ns.Do(func() (err error) {
-		d := net.Dialer{Timeout: 5 * time.Second, KeepAlive: -1}
+		d := net.Dialer{Timeout: 30 * time.Second, KeepAlive: -1}
 		c.client, err = d.DialContext(w.t.Context(), "tcp", to.String())
 		return err
 	}))
@@ -56,7 +56,7 @@ func (c connection) talk() error {
 		if _, err := dir[0].Write([]byte("x")); err != nil {
 			return err
 		}
-		_ = dir[1].SetReadDeadline(time.Now().Add(2 * time.Second))
+		_ = dir[1].SetReadDeadline(time.Now().Add(30 * time.Second))
 		if _, err := io.ReadFull(dir[1], make([]byte, 1)); err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func TestKnocksElsewhere(t *testing.T) {
 			return err
 		})
 	}()
-	for deadline := time.Now().Add(5 * time.Second); len(w.flows(objects.TCP)) == 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); len(w.flows(objects.TCP)) == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("no SYN on its way")
 		}

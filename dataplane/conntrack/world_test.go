@@ -201,7 +201,7 @@ func (w *world) ask(ns *netns.NS, sport uint16, to netip.AddrPort, want string) 
 		}
 		wait := 150 * time.Millisecond
 		if want != "" {
-			wait = 5 * time.Second
+			wait = 30 * time.Second
 		}
 		_ = conn.SetReadDeadline(time.Now().Add(wait))
 		buf := make([]byte, 32)
@@ -244,7 +244,7 @@ func (w *world) newFlows(tcp bool) *Flows {
 func (w *world) change(f *Flows, old, new *plan.Plan) {
 	w.t.Helper()
 	w.rules(new)
-	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	w.must(f.Apply(ctx, old, new))
 }

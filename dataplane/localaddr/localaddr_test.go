@@ -18,7 +18,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/netns"
 )
 
-const patience = 10 * time.Second
+const patience = 60 * time.Second
 
 // follow runs in a namespace and returns what the sink gets.
 func follow(t *testing.T, ns *netns.NS) <-chan objects.LocalAddrs {

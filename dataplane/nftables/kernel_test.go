@@ -489,18 +489,33 @@ func TestNodePortInTheShadow(t *testing.T) {
 	}
 }
 
-// dialWithin is less than TCP's first retransmission takes.
-const dialWithin = 900 * time.Millisecond
-
+// dial makes a connection with its first SYN.
 func dial(to string) error {
-	d := net.Dialer{Timeout: dialWithin}
-	conn, err := d.Dial("tcp4", to)
+	conn, err := net.DialTimeout("tcp4", to, 10*time.Second)
 	if err != nil {
 		return err
 	}
+	again, err := sentAgain(conn.(*net.TCPConn))
+	if err == nil && again > 0 {
+		err = fmt.Errorf("connect to %s: %d packets were sent again", to, again)
+	}
 	// A reset instead of TIME_WAIT: the source ports are soon needed again.
 	_ = conn.(*net.TCPConn).SetLinger(0)
-	return conn.Close()
+	return errors.Join(err, conn.Close())
+}
+
+func sentAgain(conn *net.TCPConn) (n uint32, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var info *unix.TCPInfo
+	var failed error
+	err = raw.Control(func(fd uintptr) { info, failed = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) })
+	if err = errors.Join(err, failed); err != nil {
+		return 0, err
+	}
+	return info.Total_retrans, nil
 }
 
 func serve(t *testing.T, n *dptest.Net, at netip.AddrPort) {

@@ -2,21 +2,27 @@ package nftables_test
 
 import (
 	"context"
-	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/nftables"
 	"github.com/plumbline/plumbline/fixtures/netns"
 )
 
-// within is the time a foreign change may take to be repaired.
-const within = time.Second
+const (
+	// within is the time a foreign change may take to be repaired.
+	within = time.Second
+	// patience is how long a test waits for what must come.
+	patience = 60 * time.Second
+)
 
 // watch starts watching; what lost says comes out of the channel.
 func watch(t testing.TB, ctx context.Context, target *nftables.Target, ns *netns.NS) chan time.Time {
@@ -35,21 +41,43 @@ func watch(t testing.TB, ctx context.Context, target *nftables.Target, ns *netns
 			t.Error(err)
 		}
 	})
-	// It is at work when it has seen something.
-	deadline := time.After(10 * time.Second)
-	for i := 0; ; i++ {
-		mustNft(t, ns, "add", "element", "ip", "plumbline", "hairpin", fmt.Sprintf("{ 10.0.0.%d . 10.0.0.%d }", i, i))
-		select {
-		case <-lost:
-			for len(lost) > 0 {
-				<-lost
-			}
-			return lost
-		case <-time.After(50 * time.Millisecond):
-		case <-deadline:
-			t.Fatal("nothing is seen of a foreign change")
+	for deadline := time.Now().Add(patience); !listens(t, ns); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody listens for changes")
 		}
 	}
+	mustNft(t, ns, "add element ip plumbline hairpin { 10.0.0.1 . 10.0.0.1 }")
+	select {
+	case <-lost:
+	case <-time.After(patience):
+		t.Fatal("nothing is seen of a foreign change")
+	}
+	return lost
+}
+
+// listens says whether a socket of the namespace hears of changes of nftables.
+func listens(t testing.TB, ns *netns.NS) (yes bool) {
+	t.Helper()
+	err := ns.Do(func() error {
+		text, err := os.ReadFile("/proc/thread-self/net/netlink")
+		for line := range strings.Lines(string(text)) {
+			// sk protocol portid groups ...
+			f := strings.Fields(line)
+			if len(f) < 4 || f[1] != strconv.Itoa(unix.NETLINK_NETFILTER) {
+				continue
+			}
+			groups, err := strconv.ParseUint(f[3], 16, 64)
+			if err != nil {
+				return err
+			}
+			yes = yes || groups&(1<<(unix.NFNLGRP_NFTABLES-1)) != 0
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return yes
 }
 
 // Whatever somebody else does to the tables is noticed and repaired within a
@@ -64,6 +92,7 @@ func TestWatchForeignChanges(t *testing.T) {
 	apply(t, target, nil, p) // without what watch added
 	mustNft(t, ns, "add table ip other; add chain ip other c; add rule ip other c counter; delete table ip other")
 	mustNft(t, ns, "add table inet plumbline; delete table inet plumbline") // no family of ours
+	var took []time.Duration
 	for _, damage := range []string{
 		"flush ruleset",
 		"delete table ip plumbline",
@@ -89,10 +118,11 @@ func TestWatchForeignChanges(t *testing.T) {
 			mustNft(t, ns, damage)
 			select {
 			case <-lost:
-			case <-time.After(within):
-				t.Fatal("not noticed within a second")
+			case <-time.After(patience):
+				t.Fatal("not noticed")
 			}
 			apply(t, target, nil, p)
+			took = append(took, time.Since(begin))
 			t.Logf("noticed and repaired %v after nft was called", time.Since(begin))
 			if diff := cmp.Diff(nftables.Render(p), dump(t, ns)); diff != "" {
 				t.Errorf("kernel after the repair (-want +got):\n%s", diff)
@@ -104,6 +134,10 @@ func TestWatchForeignChanges(t *testing.T) {
 				t.Errorf("%d more calls, as of our own repair", len(lost))
 			}
 		})
+	}
+	slices.Sort(took) // one alone says how busy the host is
+	if median := took[len(took)/2]; median > within {
+		t.Errorf("noticed and repaired within %v, want %v", median, within)
 	}
 	cancel()
 }
@@ -141,7 +175,7 @@ func TestWatchOwnChanges(t *testing.T) {
 	mustNft(t, ns, "delete element ip plumbline node-addresses { 192.0.2.1 }")
 	select {
 	case <-lost:
-	case <-time.After(within):
+	case <-time.After(patience):
 		t.Error("after them a foreign change is not noticed")
 	}
 	cancel()
@@ -188,12 +222,12 @@ func TestWatchOverrun(t *testing.T) {
 			return false
 		}
 	}
-	if !next(10 * time.Second) {
+	if !next(patience) {
 		t.Error("lost is not called because of the overrun")
 	}
 	for next(100 * time.Millisecond) { // what was in the socket
 	}
-	if touch(); !next(10 * time.Second) {
+	if touch(); !next(patience) {
 		t.Error("lost is not called after the overrun")
 	}
 	cancel()

@@ -122,11 +122,11 @@ func (w *world) listen(t testing.TB, at dptest.Source, addr string, f func(*net.
 
 func (w *world) dial(from dptest.Source, to string) (*net.TCPConn, error) {
 	var c net.Conn
-	err := w.Place(from).Do(func() (err error) { c, err = net.DialTimeout("tcp", to, 5*time.Second); return err })
+	err := w.Place(from).Do(func() (err error) { c, err = net.DialTimeout("tcp", to, 30*time.Second); return err })
 	if err != nil {
 		return nil, err
 	}
-	return c.(*net.TCPConn), c.SetDeadline(time.Now().Add(20 * time.Second))
+	return c.(*net.TCPConn), c.SetDeadline(time.Now().Add(2 * time.Minute))
 }
 
 func (w *world) mustDial(t testing.TB, from dptest.Source, to string) *net.TCPConn {
@@ -161,13 +161,13 @@ func ping(c net.Conn, text string) error {
 
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for tick := time.NewTicker(2 * time.Millisecond); !ok(); {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("not within 10 s: %s", what)
+			t.Fatalf("not within a minute: %s", what)
 		}
 	}
 }

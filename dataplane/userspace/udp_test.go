@@ -69,7 +69,7 @@ func ask(c net.PacketConn, text string) (who, client string, err error) {
 	if _, err := c.WriteTo([]byte(text), dnsAt); err != nil {
 		return "", "", err
 	}
-	if err := c.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		return "", "", err
 	}
 	buf := make([]byte, 1<<16)
@@ -105,7 +105,7 @@ func TestDatagramsComeBackFromTheService(t *testing.T) {
 }
 
 func TestFlowsAreForgotten(t *testing.T) {
-	const short, long = 50 * time.Millisecond, 400 * time.Millisecond
+	const short, long = time.Second, 2 * time.Second // an answer comes before a short one ends
 	w := newWorld(t, userspace.Config{UDPUnreplied: short, UDPReplied: long}, dns(readyA))
 	var silent net.PacketConn
 	if err := w.Place(dptest.PodA).Do(func() (err error) { silent, err = net.ListenPacket("udp", "10.244.1.2:5353"); return err }); err != nil {
@@ -231,7 +231,7 @@ func TestRefusalOfAFlow(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+			if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 				t.Fatal(err)
 			}
 			say := func() error {

@@ -21,7 +21,7 @@ import (
 	"github.com/plumbline/plumbline/dataplane/watch"
 )
 
-const patience = 10 * time.Second
+const patience = 60 * time.Second
 
 func service(name, ip string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.ServiceSpec{

@@ -70,10 +70,10 @@ func digest(s string) string {
 
 // renderGlobal: each log row goes two ways, and whoever reads both misses none.
 // A ring buffer that HAProxy forwards over a unix stream holds rows in a burst
-// and while the provider is away; but a worker that a reload replaced ends with
-// its last connection, before the ring has sent that one's row. A datagram is
-// sent at once; but its socket queues no more than net.unix.max_dgram_qlen
-// (10) rows. "timed" stamps a row with microseconds where it happened.
+// and while the provider is away; but a worker that a reload replaced forwards it
+// no more, from the reload on. A datagram is sent at once; but HAProxy drops it if
+// its socket's queue is full, so the reader's has to be long. "timed" stamps a row
+// with microseconds where it happened.
 func renderGlobal(c Config) string {
 	return fmt.Sprintf(`  nbthread 1
   maxconn %d

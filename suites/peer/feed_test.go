@@ -222,7 +222,7 @@ func nameless(sl *discoveryv1.EndpointSlice) {
 }
 
 // sentinelPatience bounds the wait for kube-proxy to take a step in.
-const sentinelPatience = 20 * time.Second
+const sentinelPatience = time.Minute
 
 // sentinels are a Service with one endpoint in each family, behind what was
 // changed, on the same watches: when they are forwarded, all before is in the

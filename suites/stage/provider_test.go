@@ -76,7 +76,7 @@ func TestAwaitServers(t *testing.T) {
 	server("a/b", "w1", "UP")
 	server("a/b", "w2", "UP")
 	server("x/y", "w3", "UP")
-	soon, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	soon, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	err = p.AwaitServers(soon, "a/b", "w2")
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "has [w2] UP (has [w1 w2])") {

@@ -299,7 +299,7 @@ func (f *fake) delivered(c *net.TCPConn) {
 		f.t.Error(err)
 		return
 	}
-	for left := 1; left > 0; time.Sleep(50 * time.Millisecond) {
+	for left := 1; left > 0; time.Sleep(200 * time.Millisecond) {
 		if err := raw.Control(func(fd uintptr) { left, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }); err != nil {
 			return // closed for its age, which finish reports
 		}

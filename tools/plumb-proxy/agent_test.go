@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -128,14 +129,17 @@ func TestRepair(t *testing.T) {
 				return text
 			}
 			before := read()
-			if err := c.clean(w.ns.FD()); err != nil {
-				t.Fatal(err)
+			var took []time.Duration
+			for range 3 {
+				if err := c.clean(w.ns.FD()); err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				w.await(t, "everything back", func() bool { return read() == before })
+				took = append(took, time.Since(start))
 			}
-			start := time.Now()
-			w.await(t, "everything back", func() bool { return read() == before })
-			took := time.Since(start)
 			t.Logf("back after %s", took)
-			if took > c.within {
+			if slices.Sort(took); took[1] > c.within { // one alone says how busy the host is
 				t.Errorf("that is not within %s", c.within)
 			}
 			if a := w.get("http://" + defaultMetrics + "/metrics"); strings.Contains(a.body, "plumbline_state_lost_total 0\n") {
@@ -320,13 +324,15 @@ func TestRefused(t *testing.T) {
 			t.Fatal("no Event about the refused Service")
 		}
 	}
-	text, err := question{agent: at}.get(t.Context(), "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range []string{"plumbline_refused_services 1\n", "plumbline_services 2\n", "plumbline_sync_failures_total 0\n", `plumbline_sync_duration_seconds_count{complete="true"} 1`} {
-		if !strings.Contains(string(text), line) {
-			t.Errorf("the metrics have no %q", line)
+	var text []byte
+	lacks := func(line string) bool { return !strings.Contains(string(text), line) }
+	lines := []string{"plumbline_refused_services 1\n", "plumbline_services 2\n", "plumbline_sync_failures_total 0\n", `plumbline_sync_duration_seconds_count{complete="true"} 1`}
+	for deadline := time.Now().Add(patience); text == nil || slices.ContainsFunc(lines, lacks); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the metrics have not all of %q:\n%s", lines, text)
+		}
+		if text, err = (question{agent: at}).get(t.Context(), "/metrics"); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func again(keep []string) error {
 }
 
 const (
-	patience = 20 * time.Second
+	patience = 60 * time.Second
 	nodeIP   = "192.0.2.1"
 	healthAt = "127.0.0.1:10256"
 )
@@ -242,7 +242,7 @@ func (w *world) get(url string) answer {
 		})
 		return c, err
 	}
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
+	client := http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 	r, err := client.Get(url)
 	if err != nil {
 		return answer{}

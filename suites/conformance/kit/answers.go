@@ -89,8 +89,8 @@ const (
 
 // Throughout makes attempts at a steady rate (per second) while f runs, and demands
 // that each was answered by one of the servers. An Expect of the same must have held
-// before: here no delay is allowed.
-func (s *Spec) Throughout(c Client, t Target, rate float64, f func(), servers ...Client) {
+// before: here no delay is allowed. It returns what became of them.
+func (s *Spec) Throughout(c Client, t Target, rate float64, f func(), servers ...Client) *probeagent.Results {
 	stream, err := c.probe.Stream(s.ctx, probeagent.Batch{Network: t.network, Target: t.to, Rate: rate}, throughoutLimit)
 	s.must(err, "a stream of %s to %s", c.Name, t)
 	fetched := false
@@ -109,6 +109,39 @@ func (s *Spec) Throughout(c Client, t Target, rate float64, f func(), servers ..
 	s.must(err, "the stream of %s to %s", c.Name, t)
 	s.attempts += len(res.Attempts)
 	s.All(c, t, res, servers...)
+	return res
+}
+
+// Load is a client that goes on making attempts, one after the other.
+type Load struct {
+	From Client
+	To   Target
+}
+
+// loadRate is of each Load, per second. Gaps of 20 ms are noticed.
+const loadRate = 50
+
+// UnderLoad is Throughout for several clients at once, of the same servers.
+func (s *Spec) UnderLoad(loads []Load, f func(), servers ...Client) {
+	for _, l := range loads {
+		s.Expect(l.From, l.To, Only(servers...))
+	}
+	for _, l := range loads {
+		inner := f
+		f = func() { s.Throughout(l.From, l.To, loadRate, inner, servers...) }
+	}
+	f()
+}
+
+// LastOf is when the last attempt began that a server answered; zero: it answered none.
+func LastOf(res *probeagent.Results, server Client) time.Time {
+	var last record.Stamp
+	for _, r := range res.Attempts {
+		if r.Name == server.Name {
+			last = max(last, r.At)
+		}
+	}
+	return last
 }
 
 // Open makes connections that stay until the behaviour ends; each must stand.

@@ -143,7 +143,11 @@ func (e *Env) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pods, err := e.awaitProbes(ctx, len(slices.DeleteFunc(slices.Clone(nodes), func(n cluster.Node) bool { return n.ControlPlane })))
+	workers := len(slices.DeleteFunc(slices.Clone(nodes), func(n cluster.Node) bool { return n.ControlPlane }))
+	if workers < enough {
+		return fmt.Errorf("the suite needs %d nodes that take pods; the cluster has %d", enough, workers)
+	}
+	pods, err := e.awaitProbes(ctx, workers)
 	if err != nil {
 		return err
 	}
@@ -174,6 +178,9 @@ func (e *Env) connect(ctx context.Context) error {
 	slices.SortFunc(e.nodes, func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
+
+// enough nodes take pods: a client, and endpoints on others, in three zones.
+const enough = 4
 
 func (e *Env) pod(ctx context.Context, n *Node, p corev1.Pod) (*Pod, error) {
 	var addrs []netip.Addr

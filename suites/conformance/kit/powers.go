@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 // KillAgent ends a node's agent with SIGKILL; something starts it again at once.
 func (s *Spec) KillAgent(n *Node) {
 	s.must(s.env.stage.(Agents).KillAgent(s.ctx, n.Name), "kill the agent of %s", n.Name)
+	s.changed()
 }
 
 // WithoutAgents runs f while no agent runs anywhere; their rules stay.
@@ -25,6 +27,7 @@ func (s *Spec) WithoutAgents(f func()) {
 	start := func() error { return agents.StartAgents(context.WithoutCancel(s.ctx)) }
 	started := s.onEndOnce(start)
 	s.must(agents.StopAgents(s.ctx), "stop the agents")
+	s.changed()
 	f()
 	s.must(started(), "start the agents")
 	s.changed()
@@ -36,10 +39,10 @@ const outage = "plumbline-outage"
 // apiPort is where agents reach the API, at the control plane's own address.
 const apiPort = 6443
 
-// WithoutAPI runs f while no node reaches the API: packets to it are dropped, in
-// both directions, and connections hang. The harness itself still reaches it.
+// WithoutAPI runs f while no node reaches the API: connections to it are broken, and
+// new ones refused, as when its server has ended. The harness itself still reaches it.
 func (s *Spec) WithoutAPI(f func()) {
-	cut := fmt.Sprintf("table inet %s { chain out { type filter hook output priority filter; tcp dport %d drop; }; chain in { type filter hook input priority filter; tcp sport %d drop; }; }", outage, apiPort, apiPort)
+	cut := fmt.Sprintf("table inet %s { chain out { type filter hook output priority filter; tcp dport %d reject with tcp reset; }; chain in { type filter hook input priority filter; tcp sport %d drop; }; }", outage, apiPort, apiPort)
 	heal := func() error {
 		var all error
 		for _, n := range s.Nodes {
@@ -53,9 +56,10 @@ func (s *Spec) WithoutAPI(f func()) {
 	}
 	healed := s.onEndOnce(heal)
 	for _, n := range s.Nodes {
-		_, err := s.env.stage.Cluster().Exec(s.ctx, n.Name, "nft", cut)
-		s.must(err, "cut node %s off the API", n.Name)
+		s.Exec(n, "nft", cut)
+		s.Exec(n, "ss", "--kill", "--tcp", "state", "established", "dport", "=", fmt.Sprintf(":%d", apiPort))
 	}
+	s.changed()
 	f()
 	s.must(healed(), "let nodes reach the API again")
 	s.changed()
@@ -68,14 +72,38 @@ func (s *Spec) Exec(n *Node, argv ...string) string {
 	return out
 }
 
-// Flush removes the dataplane's rules from a node, as a careless hand does. It
-// says whether it knows how.
+// Flush removes the dataplane's rules of the Spec's family from a node, as a careless
+// hand does. It says whether it knows how. When the behaviour ends, the agents are
+// started anew: what was not noticed must not disturb others.
 func (s *Spec) Flush(n *Node) bool {
+	if len(s.env.cfg.Flush) == 0 {
+		return false
+	}
+	s.onEnd(func() error {
+		agents, ctx := s.env.stage.(Agents), context.WithoutCancel(s.ctx)
+		return errors.Join(agents.StopAgents(ctx), agents.StartAgents(ctx))
+	})
 	for _, argv := range s.env.cfg.Flush {
-		s.Exec(n, argv...)
+		s.Exec(n, inFamily(argv, s.Family)...)
 	}
 	s.changed()
-	return len(s.env.cfg.Flush) > 0
+	return true
+}
+
+// inFamily is a command about rules of IPv4, about those of a family.
+func inFamily(argv []string, f corev1.IPFamily) []string {
+	argv = slices.Clone(argv)
+	if f == corev1.IPv6Protocol {
+		for i, word := range argv {
+			switch word {
+			case "ip":
+				argv[i] = "ip6"
+			case "iptables":
+				argv[i] = "ip6tables"
+			}
+		}
+	}
+	return argv
 }
 
 // Taint puts a taint on a node until the behaviour ends.
@@ -129,22 +157,38 @@ func (s *Spec) Cordon(n *Node) {
 func (s *Spec) ExpectHTTP(c Client, at netip.AddrPort, path string, wrong func(*probeagent.Response) string) *probeagent.Response {
 	for {
 		began := time.Now()
-		r, err := c.probe.Get(s.ctx, probeagent.Get{Target: at, Path: path})
-		s.must(err, "ask http://%s%s", at, path)
-		s.attempts++
-		why := wrong(r)
+		r, why := s.askHTTP(c, at, path, wrong)
 		if why == "" {
 			s.delay = max(s.delay, began.Sub(s.at))
 			return r
 		}
 		if time.Since(s.at) > s.limit() {
-			s.keep("answer.txt", fmt.Sprintf("http://%s%s\n%s %d\n%v\n\n%s\n", at, path, r.Class, r.Status, r.Header, r.Body))
-			s.Fail("%s asks http://%s%s: %s", c.Name, at, path, why)
+			s.failHTTP(c, at, path, r, why)
 		}
 		if err := pause(s.ctx, 20*time.Millisecond); err != nil {
 			s.Inconclusive("interrupted: %v", err)
 		}
 	}
+}
+
+// StillHTTP demands the right answer at once: nothing has changed that might make it
+// late.
+func (s *Spec) StillHTTP(c Client, at netip.AddrPort, path string, wrong func(*probeagent.Response) string) {
+	if r, why := s.askHTTP(c, at, path, wrong); why != "" {
+		s.failHTTP(c, at, path, r, why)
+	}
+}
+
+func (s *Spec) askHTTP(c Client, at netip.AddrPort, path string, wrong func(*probeagent.Response) string) (*probeagent.Response, string) {
+	r, err := c.probe.Get(s.ctx, probeagent.Get{Target: at, Path: path})
+	s.must(err, "ask http://%s%s", at, path)
+	s.attempts++
+	return r, wrong(r)
+}
+
+func (s *Spec) failHTTP(c Client, at netip.AddrPort, path string, r *probeagent.Response, why string) {
+	s.keep("answer.txt", fmt.Sprintf("http://%s%s\n%s %d\n%v\n\n%s\n", at, path, r.Class, r.Status, r.Header, r.Body))
+	s.Fail("%s asks http://%s%s: %s", c.Name, at, path, why)
 }
 
 // Status wants an HTTP status.

@@ -23,8 +23,16 @@ const Namespace = "plumbline-conformance"
 // s; one that needs more than this is reported as not having followed.
 const Limit = 15 * time.Second
 
-// limit is Limit, unless the run has its own.
-func (s *Spec) limit() time.Duration { return cmp.Or(s.env.cfg.Limit, Limit) }
+// limit is Limit, or what the behaviour allows. A run's own limit stretches or shortens
+// both alike.
+func (s *Spec) limit() time.Duration {
+	stretch := cmp.Or(s.env.cfg.Limit, Limit).Seconds() / Limit.Seconds()
+	return time.Duration(float64(max(Limit, s.allowed)) * stretch)
+}
+
+// Allow lets the dataplane follow later than Limit, where others have a pace of their
+// own that it depends on, such as the checks of a load balancer.
+func (s *Spec) Allow(d time.Duration) { s.allowed = d }
 
 // Spec is what the function of one behaviour works with, for one IP family. It
 // must not be used by two goroutines. Whatever fails ends the function.
@@ -36,6 +44,7 @@ type Spec struct {
 	id       string
 	serial   int
 	at       time.Time       // of the last change of an object
+	allowed  time.Duration   // see Allow
 	held     map[string]bool // expectations that held since then
 	attempts int
 	delay    time.Duration // longest from a change until an expectation held
