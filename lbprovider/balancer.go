@@ -2,8 +2,6 @@ package lbprovider
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -44,8 +42,7 @@ func newBalancer(c Config) *balancer {
 }
 
 func (b *balancer) name(svc *v1.Service) string {
-	h := sha256.Sum256([]byte(b.Cluster + "/" + string(svc.UID)))
-	return namePrefix + hex.EncodeToString(h[:nameBytes])
+	return instance.Name(b.Cluster, string(svc.UID))
 }
 
 func (b *balancer) find(ctx context.Context, name string) (instance.Instance, bool, error) {

@@ -70,14 +70,9 @@ func (b *balancer) due(svc *v1.Service) (addrs []netip.Addr, ended error) {
 	return addrs, ended
 }
 
-const (
-	namePrefix = instance.NamePrefix
-	nameBytes  = 6 // of the hash
-)
-
 // isName says whether name is one that balancer.name makes.
 func isName(name string) bool {
-	h, ok := strings.CutPrefix(name, namePrefix)
+	h, ok := strings.CutPrefix(name, instance.NamePrefix)
 	raw, err := hex.DecodeString(h)
-	return ok && err == nil && len(raw) == nameBytes && hex.EncodeToString(raw) == h
+	return ok && err == nil && len(raw) == instance.NameBytes && hex.EncodeToString(raw) == h
 }

@@ -299,7 +299,7 @@ func events(t *testing.T, ns *netns.NS, do func()) map[int]int {
 	if err := conn.JoinGroup(unix.NFNLGRP_NFTABLES); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	do()
@@ -477,7 +477,7 @@ func TestNodePortInTheShadow(t *testing.T) {
 		_, err = c.Write([]byte("who"))
 		return err
 	})
-	if err := errors.Join(err, server.SetReadDeadline(time.Now().Add(5*time.Second))); err != nil {
+	if err := errors.Join(err, server.SetReadDeadline(time.Now().Add(time.Minute))); err != nil {
 		t.Fatal(err)
 	}
 	_, from, err := server.ReadFrom(make([]byte, 8))

@@ -14,12 +14,23 @@
 package instance
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/netip"
 	"time"
 )
 
 // NamePrefix begins the name of every load balancer.
 const NamePrefix = "plumbline-lb-"
+
+// NameBytes is how much of a hash ends it.
+const NameBytes = 6
+
+// Name is that of the load balancer of a Service with this UID.
+func Name(cluster, uid string) string {
+	h := sha256.Sum256([]byte(cluster + "/" + uid))
+	return NamePrefix + hex.EncodeToString(h[:NameBytes])
+}
 
 // Spec is one load balancer to run.
 type Spec struct {

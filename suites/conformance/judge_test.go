@@ -69,7 +69,7 @@ func judge(ctx context.Context, chosen map[string]bool, seed int64) (err error) 
 	if err != nil {
 		return err
 	}
-	env, err := openEnv(ctx, st, known, dir, seed, kit.Limit, log)
+	env, err := openEnv(ctx, st, known, filepath.Join(dir, "evidence"), seed, kit.Limit, log)
 	if err == nil {
 		env.Run(ctx, list, func(r kit.Result) {
 			results[r.Behaviour.ID] = append(results[r.Behaviour.ID], r)
@@ -98,14 +98,16 @@ func judge(ctx context.Context, chosen map[string]bool, seed int64) (err error) 
 	return errors.Join(err, writeErr)
 }
 
-func openEnv(ctx context.Context, st stage.Stage, known declared, dir string, seed int64, limit time.Duration, log *slog.Logger) (*kit.Env, error) {
+// openEnv opens what behaviours work with; evidence is a directory, or empty: none is kept.
+func openEnv(ctx context.Context, st stage.Stage, known declared, evidence string, seed int64, limit time.Duration, log *slog.Logger) (*kit.Env, error) {
 	image, err := st.Probe(ctx)
 	if err != nil {
 		return nil, err
 	}
-	evidence := filepath.Join(dir, "evidence")
-	if err := os.MkdirAll(evidence, 0o755); err != nil {
-		return nil, fmt.Errorf("make the directory of evidence: %w", err)
+	if evidence != "" {
+		if err := os.MkdirAll(evidence, 0o755); err != nil {
+			return nil, fmt.Errorf("make the directory of evidence: %w", err)
+		}
 	}
 	families := map[string][]corev1.IPFamily{
 		"ipv4": {corev1.IPv4Protocol}, "ipv6": {corev1.IPv6Protocol}, "dual": {corev1.IPv4Protocol, corev1.IPv6Protocol},

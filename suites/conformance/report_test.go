@@ -67,6 +67,7 @@ func test(r kit.Result) conformance.Test {
 		Source: b.Source, Upstream: b.Upstream, Result: conformance.Result(r.Result), Reason: r.Reason, Attempts: r.Attempts,
 		Delay: conformance.Duration(r.Delay.Round(time.Microsecond)), Duration: conformance.Duration(r.Took.Round(time.Millisecond)),
 	}
+	t.Said = r.Said
 	for _, f := range b.Features {
 		t.Features = append(t.Features, string(f))
 	}

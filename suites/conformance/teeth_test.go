@@ -143,7 +143,7 @@ func bite(ctx context.Context, lab *stage.Lab, known declared, name string) (cau
 	if err != nil {
 		return nil, nil, err
 	}
-	env, err := openEnv(ctx, lab, known, filepath.Join(opts.stage.Dir, name), 1, mutantLimit, opts.logger())
+	env, err := openEnv(ctx, lab, known, "", 1, mutantLimit, opts.logger())
 	if err != nil {
 		return nil, nil, errors.Join(err, remove(context.WithoutCancel(ctx)))
 	}

@@ -12,9 +12,12 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
+	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
@@ -175,11 +178,17 @@ func (b *base) install(ctx context.Context, d cluster.Dataplane) (string, func(c
 }
 
 // LB is the load balancer in front.
-func (b *base) LB() scenario.LB { return balancer{b.provider, b.profile} }
+func (b *base) LB() scenario.LB { return balancer{b.provider, b.profile, b.opts.Name} }
 
 type balancer struct {
 	*Provider
 	profile haproxy.Profile
+	cluster string
+}
+
+// Dir holds the configuration and the sockets of a Service's HAProxy.
+func (b balancer) Dir(service types.UID) string {
+	return filepath.Join(lbDir, b.cluster, instance.Name(b.cluster, string(service)))
 }
 
 // Front is ours.

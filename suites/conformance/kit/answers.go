@@ -3,9 +3,12 @@ package kit
 import (
 	"context"
 	"fmt"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/record"
 )
 
 // PortRefused wants what a host says of a port where nobody listens: a TCP reset or
@@ -133,15 +136,17 @@ func (s *Spec) UnderLoad(loads []Load, f func(), servers ...Client) {
 	f()
 }
 
-// LastOf is when the last attempt began that a server answered; zero: it answered none.
-func LastOf(res *probeagent.Results, server Client) time.Time {
-	var last record.Stamp
+// LastAnswer is how long after a moment the last attempt of the client outside began
+// that a server answered; 0: it answered none later.
+func LastAnswer(res *probeagent.Results, server Client, since time.Time) time.Duration {
+	moment := record.Now() - int64(time.Since(since))
+	last := moment
 	for _, r := range res.Attempts {
 		if r.Name == server.Name {
 			last = max(last, r.At)
 		}
 	}
-	return last
+	return time.Duration(last - moment)
 }
 
 // Open makes connections that stay until the behaviour ends; each must stand.
@@ -155,4 +160,10 @@ func (s *Spec) Open(c Client, t Target, b probeagent.Batch) *probeagent.Conns {
 		s.Fail("connections of %s to %s: %s", c.Name, t, sum)
 	}
 	return conns
+}
+
+// NotFrom wants servers to see none of these addresses.
+func (w Want) NotFrom(addrs ...netip.Addr) Want {
+	w.source, w.sources = func(seen, _ netip.Addr) bool { return !slices.Contains(addrs, seen) }, fmt.Sprintf("none of %s", addrs)
+	return w
 }

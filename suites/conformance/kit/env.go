@@ -42,7 +42,7 @@ type Config struct {
 	Families []corev1.IPFamily
 	Features map[Feature]string // those the dataplane does not have, and why
 	Flush    [][]string         // commands that remove the dataplane's rules from a node
-	Dir      string             // evidence goes here
+	Dir      string             // evidence goes here; empty: none is kept
 	Parallel int                // behaviours that run side by side
 	Seed     int64              // of their order
 	Limit    time.Duration      // how late a dataplane may follow a change; 0: Limit

@@ -23,6 +23,9 @@ import (
 // configuration and state, and then, since it makes new connections, the packets of
 // the same attempt; last what was said. What cannot be had is left out; the failure stands without it.
 func (e *Env) evidence(s *Spec, c Client, t Target, res *probeagent.Results) {
+	if e.cfg.Dir == "" {
+		return
+	}
 	var attempts strings.Builder
 	fmt.Fprintf(&attempts, "%s to %s\n", c.Name, t)
 	for _, r := range res.Attempts {
@@ -150,6 +153,9 @@ func text(o any) string {
 
 // keep writes a file of evidence.
 func (s *Spec) keep(name, text string) {
+	if s.env.cfg.Dir == "" {
+		return
+	}
 	dir := filepath.Join(s.id, strings.ToLower(string(s.Family)))
 	if err := os.MkdirAll(filepath.Join(s.env.cfg.Dir, dir), 0o755); err != nil {
 		s.Say("evidence was not kept: %v", err)

@@ -107,7 +107,7 @@ func measured(t Test) string {
 	if t.Delay > 0 {
 		delay = "propagation up to " + short(t.Delay)
 	}
-	return joined(", ", some(t.Attempts, "attempt"), delay)
+	return joined(", ", some(t.Attempts, "attempt"), delay, oneLine(strings.Join(t.Said, "; ")))
 }
 
 func short(d Duration) string { return time.Duration(d).Round(time.Millisecond).String() }

@@ -185,6 +185,7 @@ type Test struct {
 	Reason   string   `json:"reason,omitempty"` // required unless it passed
 	Known    string   `json:"known,omitempty"`  // set by Complete: what is documented of this failure
 	Attempts int      `json:"attempts,omitempty"`
+	Said     []string `json:"said,omitempty"`  // what was measured besides, in words
 	Delay    Duration `json:"delay,omitempty"` // the longest measured propagation
 	Duration Duration `json:"duration,omitempty"`
 	Evidence []string `json:"evidence,omitempty"` // paths relative to the report, with slashes
