@@ -110,28 +110,3 @@ func TestWriteAndRead(t *testing.T) {
 		}
 	}
 }
-
-// A difference is one that every play has.
-func TestDifferences(t *testing.T) {
-	recorded := text(t, twice)
-	first := strings.Split(twice, "run 2")[0]
-	play := func(from, to string) Run {
-		r := text(t, strings.Replace(first, from, to, 1))[0]
-		for i := range r {
-			r[i].Events = tidy(r[i].Events, nil)
-		}
-		return r
-	}
-	good, early, late := play("", ""), play("+0.200s 3 pod phase", "+0.150s 2 pod phase"), play("+3.000s -", "+5.000s -")
-	for name, tc := range map[string]struct {
-		played []Run
-		want   int
-	}{
-		"one that is good": {[]Run{good}, 0}, "one that is not": {[]Run{early}, 2}, "the same again": {[]Run{early, early}, 2},
-		"another": {[]Run{early, late}, 0}, "then a good one": {[]Run{early, early, good}, 0},
-	} {
-		if got := differences(t, recorded, tc.played); len(got) != tc.want {
-			t.Errorf("%s: %q, want %d", name, got, tc.want)
-		}
-	}
-}
