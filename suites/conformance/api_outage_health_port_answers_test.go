@@ -13,6 +13,7 @@ var _ = behaviour(kit.Behaviour{
 	Needs:  []kit.Need{kit.NeedAPI},
 	Serial: true,
 }, func(s *kit.Spec) {
+	s.Allow(30 * time.Second) // clients of the API ask again after a second, then half as often each time
 	svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 	svc.Endpoints(s.Nodes[0].A.Ready())
 	with, without := svc.HealthPort(s.Nodes[0]), svc.HealthPort(s.Nodes[1])
@@ -20,11 +21,12 @@ var _ = behaviour(kit.Behaviour{
 	s.ExpectHTTP(s.Outside(), without, "/", kit.Status(503))
 	s.ExpectHTTP(s.Outside(), s.ProxyHealth(s.Nodes[0]), "/healthz", kit.Status(200))
 	s.WithoutAPI(func() {
-		for range 10 {
+		for began := time.Now(); time.Since(began) < 2*time.Second; {
 			s.StillHTTP(s.Outside(), with, "/", kit.Status(200))
 			s.StillHTTP(s.Outside(), without, "/", kit.Status(503))
 			s.StillHTTP(s.Outside(), s.ProxyHealth(s.Nodes[0]), "/healthz", kit.Status(200))
-			s.Pause(300 * time.Millisecond)
+			s.Pause(100 * time.Millisecond)
 		}
 	})
+	s.ExpectFollowing()
 })

@@ -15,6 +15,7 @@ var _ = behaviour(kit.Behaviour{
 	Needs:  []kit.Need{kit.NeedAPI},
 	Serial: true,
 }, func(s *kit.Spec) {
+	s.Allow(30 * time.Second) // clients of the API ask again after a second, then half as often each time
 	svc := s.Service(kit.NodePorts, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("dns", corev1.ProtocolUDP, 53)))
 	a, b, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2]
 	svc.Endpoints(a.Ready(), b.Ready())
@@ -32,7 +33,8 @@ var _ = behaviour(kit.Behaviour{
 		flows = append(flows, f)
 	}
 	s.UnderLoad(loads, func() {
-		s.WithoutAPI(func() { s.Pause(3 * time.Second) })
+		s.WithoutAPI(func() { s.Pause(2 * time.Second) })
+		s.ExpectFollowing()
 	}, a.Client, b.Client)
 	for _, f := range flows {
 		f.Stay()

@@ -35,6 +35,7 @@ var _ = behaviour(kit.Behaviour{
 			s.All(client, to, res, a.Client)
 		})
 		s.Expect(client, to, kit.Pods(b))
+		s.ExpectFollowing()
 		flows.Stay()
 	}, a.Client, b.Client)
 })

@@ -24,6 +24,7 @@ import (
 	"github.com/onsi/gomega"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/scenario"
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
@@ -72,10 +73,10 @@ func (o *options) define(fs *flag.FlagSet) {
 	fs.IntVar(&o.parallel, "side-by-side", 4, "behaviours that run at once, of those that disturb nobody")
 	fs.BoolVar(&o.verbose, "verbose", false, "log why, not only what")
 	o.stage.Flags(fs)
-	// Both families, or the behaviours of dual stack are left out.
-	f := fs.Lookup("ip-family")
-	f.DefValue = "dual"
-	o.stage.IPFamily = "dual"
+	// Both families, or the behaviours of dual stack are left out. In front of an
+	// existing cluster ours would be on this host's loopback, which no pod reaches.
+	o.stage.IPFamily, o.stage.Foreign.LB = "dual", string(scenario.NoLB)
+	fs.Lookup("ip-family").DefValue, fs.Lookup("lb").DefValue = o.stage.IPFamily, o.stage.Foreign.LB
 }
 
 func (o *options) check() (err error) {

@@ -3,10 +3,17 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // lifeMutations are wrong about connections that last, and about the agent's own
@@ -19,18 +26,81 @@ func lifeMutations() map[string]func(*changes) {
 		"rules-removed-at-exit":      func(c *changes) { c.stopped = func(b backend) error { return b.clean() } },
 		"rules-removed-at-start":     func(c *changes) { c.started = func(b backend) error { return b.clean() } },
 		"cleanup-does-nothing":       func(c *changes) { c.clean = func() error { return nil } },
+		"rules-not-watched":          func(c *changes) { c.blind = true },
+		"rules-found-are-kept":       func(c *changes) { c.kept = true },
+		"idle-tcp-flows-deleted-at-start": func(c *changes) {
+			c.started = func(backend) error { return forgetIdle(time.Second) }
+		},
+		"api-loss-ends-service": apiLossEndsService,
+	}
+}
+
+// apiLossEndsService removes all rules and fails the node's health check while the API
+// does not answer.
+func apiLossEndsService(c *changes) {
+	var lost func() bool
+	c.options = func(a *agent) {
+		nodes, name := a.client.CoreV1().Nodes(), a.opt.node
+		lost = func() bool {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_, err := nodes.Get(ctx, name, metav1.GetOptions{})
+			return err != nil
+		}
+	}
+	c.health = func(r *http.Response) error {
+		if lost() {
+			r.StatusCode = http.StatusServiceUnavailable
+		}
+		return nil
+	}
+	c.started = func(b backend) error {
+		go func() { // it ends with the process
+			for range time.Tick(200 * time.Millisecond) {
+				if lost() {
+					_ = b.clean() // what is gone already is no error
+				}
+			}
+		}()
+		return nil
 	}
 }
 
 // forget deletes what the node's connection tracking remembers of a protocol.
 func forget(protocol uint8) error {
+	filter := &netlink.ConntrackFilter{}
+	if err := filter.AddProtocol(protocol); err != nil {
+		return fmt.Errorf("forget flows of protocol %d: %w", protocol, err)
+	}
+	return forgetThose(filter)
+}
+
+// forgetIdle deletes what it remembers of TCP connections that have been idle for a
+// time: what is left of their timeout says so.
+func forgetIdle(idle time.Duration) error {
+	text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established")
+	if err != nil {
+		return fmt.Errorf("read the timeout of established connections: %w", err)
+	}
+	seconds, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
+	if err != nil {
+		return fmt.Errorf("read the timeout of established connections: %w", err)
+	}
+	return forgetThose(idleTCP{least: uint32(seconds / 2), most: uint32(seconds) - uint32(idle.Seconds())})
+}
+
+// idleTCP matches TCP connections by the seconds left of their timeout.
+type idleTCP struct{ least, most uint32 }
+
+// MatchConntrackFlow implements netlink.CustomConntrackFilter.
+func (f idleTCP) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
+	return flow.Forward.Protocol == unix.IPPROTO_TCP && f.least < flow.TimeOut && flow.TimeOut < f.most
+}
+
+func forgetThose(filter netlink.CustomConntrackFilter) error {
 	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
-		filter := &netlink.ConntrackFilter{}
-		if err := filter.AddProtocol(protocol); err != nil {
-			return fmt.Errorf("forget flows of protocol %d: %w", protocol, err)
-		}
 		if _, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, filter); err != nil {
-			return fmt.Errorf("forget flows of protocol %d: %w", protocol, err)
+			return fmt.Errorf("forget flows: %w", err)
 		}
 	}
 	return nil

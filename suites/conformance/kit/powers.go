@@ -65,6 +65,16 @@ func (s *Spec) WithoutAPI(f func()) {
 	s.changed()
 }
 
+// ExpectFollowing demands that the agents of all nodes follow changes: each leads to a
+// new Service.
+func (s *Spec) ExpectFollowing() {
+	svc, pod := s.Service(), s.Nodes[0].A
+	svc.Endpoints(pod.Ready())
+	for _, n := range s.Nodes {
+		s.Expect(n.B.Client, TCP(svc.ClusterIP()), Pods(pod))
+	}
+}
+
 // Exec runs a command in a node's network and returns what it printed.
 func (s *Spec) Exec(n *Node, argv ...string) string {
 	out, err := s.env.stage.Cluster().Exec(s.ctx, n.Name, argv...)
