@@ -8,7 +8,7 @@ import (
 
 var _ = behaviour(kit.Behaviour{
 	ID: "drain-node-by-taint-without-loss", Level: kit.Should, Profile: kit.ProfileLifecycle,
-	Says:   "Under externalTrafficPolicy=Cluster a node that cluster-autoscaler is about to delete drains without loss: the load balancer goes elsewhere, and connections through the node stay whole.",
+	Says:   "Under externalTrafficPolicy=Cluster a node about to be deleted drains without loss: the load balancer goes elsewhere, and connections through the node stay whole.",
 	Source: []string{"KEP-3836"},
 	Needs:  []kit.Need{kit.NeedLB, kit.NeedTaint},
 	Serial: true,

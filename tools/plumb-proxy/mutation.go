@@ -41,7 +41,6 @@ type changes struct {
 	stopped func(backend) error                        // when the agent has ended
 	clean   func() error                               // instead of the backend's
 	blind   bool                                       // nothing tells that others changed the kernel's rules
-	kept    bool                                       // rules that are found at the start are taken as right
 	synced  func(*plan.Node, map[objects.Name]plan.HealthCheck)
 	answer  func(*http.Response) error // of a healthCheckNodePort
 	health  func(*http.Response) error // of /healthz and /livez
@@ -89,7 +88,7 @@ func (m mutation) backend(b backend) backend {
 			}
 		}
 		r := sound.start(o, log)
-		r.Target = &brokenTarget{Target: r.Target, c: m.changes, skip: m.kept && found()}
+		r.Target = &brokenTarget{Target: r.Target, c: m.changes}
 		if m.blind {
 			r.watch = nil
 		}

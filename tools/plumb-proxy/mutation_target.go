@@ -7,10 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/google/nftables"
-
 	"github.com/plumbline/plumbline/dataplane/loop"
-	own "github.com/plumbline/plumbline/dataplane/nftables"
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
@@ -20,24 +17,9 @@ type brokenTarget struct {
 	loop.Target
 	c    *changes
 	last plan.Plan // what was handed on
-	skip bool      // the first plan is not handed on
-}
-
-// found tells whether an agent before this one has left rules.
-func found() bool {
-	conn, err := nftables.New()
-	if err != nil {
-		return false
-	}
-	tables, err := conn.ListTables()
-	return err == nil && slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == own.TableName })
 }
 
 func (t *brokenTarget) Apply(ctx context.Context, old, new *plan.Plan) error {
-	if t.skip {
-		t.skip = false
-		return nil
-	}
 	if t.c.plan != nil {
 		old, new = t.change(old, new)
 	}

@@ -27,7 +27,6 @@ func lifeMutations() map[string]func(*changes) {
 		"rules-removed-at-start":     func(c *changes) { c.started = func(b backend) error { return b.clean() } },
 		"cleanup-does-nothing":       func(c *changes) { c.clean = func() error { return nil } },
 		"rules-not-watched":          func(c *changes) { c.blind = true },
-		"rules-found-are-kept":       func(c *changes) { c.kept = true },
 		"idle-tcp-flows-deleted-at-start": func(c *changes) {
 			c.started = func(backend) error { return forgetIdle(time.Second) }
 		},

@@ -42,7 +42,9 @@ const apiPort = 6443
 // WithoutAPI runs f while no node reaches the API: connections to it are broken, and
 // new ones refused, as when its server has ended. The harness itself still reaches it.
 func (s *Spec) WithoutAPI(f func()) {
-	cut := fmt.Sprintf("table inet %s { chain out { type filter hook output priority filter; tcp dport %d reject with tcp reset; }; chain in { type filter hook input priority filter; tcp sport %d drop; }; }", outage, apiPort, apiPort)
+	cut := fmt.Sprintf("table inet %s {"+
+		" chain out { type filter hook output priority filter; tcp dport %d reject with tcp reset; };"+
+		" chain in { type filter hook input priority filter; tcp sport %d drop; }; }", outage, apiPort, apiPort)
 	heal := func() error {
 		var all error
 		for _, n := range s.Nodes {

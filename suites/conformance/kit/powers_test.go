@@ -1,0 +1,60 @@
+package kit
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/record"
+)
+
+// A command about IPv4 becomes one about IPv6, and only its words do.
+func TestInFamily(t *testing.T) {
+	for _, c := range []struct{ argv, v6 string }{
+		{"nft delete table ip plumbline", "nft delete table ip6 plumbline"},
+		{"iptables -t nat -F SKIP-ip", "ip6tables -t nat -F SKIP-ip"},
+	} {
+		argv := strings.Fields(c.argv)
+		if got := strings.Join(inFamily(argv, corev1.IPv6Protocol), " "); got != c.v6 {
+			t.Errorf("%q for IPv6: %q, want %q", c.argv, got, c.v6)
+		}
+		if got := inFamily(argv, corev1.IPv4Protocol); !slices.Equal(got, strings.Fields(c.argv)) {
+			t.Errorf("%q for IPv4: %q", c.argv, got)
+		}
+	}
+}
+
+// A run's own limit holds for what a behaviour allows, too, in proportion.
+func TestLimit(t *testing.T) {
+	for _, c := range []struct{ run, allowed, want time.Duration }{
+		{0, 0, Limit},
+		{0, time.Second, Limit},
+		{0, 4 * Limit, 4 * Limit},
+		{Limit / 3, 0, Limit / 3},
+		{Limit / 3, 4 * Limit, 4 * Limit / 3},
+	} {
+		s := &Spec{env: &Env{cfg: Config{Limit: c.run}}}
+		s.Allow(c.allowed)
+		if got := s.limit(); (got - c.want).Abs() > time.Microsecond {
+			t.Errorf("limit of a run with %s where %s are allowed: %s, want %s", c.run, c.allowed, got, c.want)
+		}
+	}
+}
+
+func TestLastAnswer(t *testing.T) {
+	since, at := time.Now(), record.Now()
+	a, b := Client{Name: "a"}, Client{Name: "b"}
+	res := &probeagent.Results{Attempts: []probeagent.Result{
+		{At: at - int64(time.Second), Name: "b"}, {At: at + int64(time.Second), Name: "a"}, {At: at + int64(2*time.Second), Name: "c"},
+	}}
+	if got := LastAnswer(res, a, since); (got - time.Second).Abs() > 100*time.Millisecond {
+		t.Errorf("last answer of a: after %s, want 1s", got)
+	}
+	if got := LastAnswer(res, b, since); got != 0 {
+		t.Errorf("last answer of b: after %s, want 0", got)
+	}
+}
