@@ -12,7 +12,7 @@ var _ = behaviour(kit.Behaviour{
 	ID: "api-outage-keeps-serving", Level: kit.Must, Profile: kit.ProfileLifecycle,
 	Says:   "While no node reaches the API the last state is kept: new connections and datagrams are answered, and connections and UDP flows stay at their endpoints.",
 	Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "KEP-2448"},
-	Needs:  []kit.Need{kit.NeedAPI},
+	Needs:  []kit.Need{kit.NeedAPI, kit.NeedAgents},
 	Serial: true,
 }, func(s *kit.Spec) {
 	s.Allow(30 * time.Second) // clients of the API ask again after a second, then half as often each time

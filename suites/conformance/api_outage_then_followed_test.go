@@ -12,7 +12,7 @@ var _ = behaviour(kit.Behaviour{
 	ID: "api-outage-then-followed", Level: kit.Must, Profile: kit.ProfileLifecycle,
 	Says:   "What changed while nodes did not reach the API is followed when they do again, and what did not change is not disturbed by that.",
 	Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "https://github.com/kubernetes/kubernetes/issues/75360"},
-	Needs:  []kit.Need{kit.NeedAPI},
+	Needs:  []kit.Need{kit.NeedAPI, kit.NeedAgents},
 	Serial: true,
 }, func(s *kit.Spec) {
 	s.Allow(30 * time.Second) // clients of the API ask again after a second, then half as often each time

@@ -41,7 +41,10 @@ const apiPort = 6443
 
 // WithoutAPI runs f while no node reaches the API: connections to it are broken, and
 // new ones refused, as when its server has ended. The harness itself still reaches it.
+// Clients of the API wait longer after each outage, up to 30 s, and forget it after two
+// minutes (client-go): so a behaviour has one outage, and leaves new agents.
 func (s *Spec) WithoutAPI(f func()) {
+	s.renewAgentsAtEnd()
 	cut := fmt.Sprintf("table inet %s {"+
 		" chain out { type filter hook output priority filter; tcp dport %d reject with tcp reset; };"+
 		" chain in { type filter hook input priority filter; tcp sport %d drop; }; }", outage, apiPort, apiPort)
@@ -84,17 +87,22 @@ func (s *Spec) Exec(n *Node, argv ...string) string {
 	return out
 }
 
-// Flush removes the dataplane's rules of the Spec's family from a node, as a careless
-// hand does. It says whether it knows how. When the behaviour ends, the agents are
-// started anew: what was not noticed must not disturb others.
-func (s *Spec) Flush(n *Node) bool {
-	if len(s.env.cfg.Flush) == 0 {
-		return false
-	}
+// renewAgentsAtEnd starts the agents anew when the behaviour ends, so that the next
+// meets none that remember what was done to them.
+func (s *Spec) renewAgentsAtEnd() {
 	s.onEnd(func() error {
 		agents, ctx := s.env.stage.(Agents), context.WithoutCancel(s.ctx)
 		return errors.Join(agents.StopAgents(ctx), agents.StartAgents(ctx))
 	})
+}
+
+// Flush removes the dataplane's rules of the Spec's family from a node, as a careless
+// hand does. It says whether it knows how.
+func (s *Spec) Flush(n *Node) bool {
+	if len(s.env.cfg.Flush) == 0 {
+		return false
+	}
+	s.renewAgentsAtEnd()
 	for _, argv := range s.env.cfg.Flush {
 		s.Exec(n, inFamily(argv, s.Family)...)
 	}
