@@ -16,6 +16,7 @@ var _ = behaviour(kit.Behaviour{
 	n := s.Nodes[0]
 	svc.Endpoints(n.A.Ready())
 	s.ExpectHTTP(s.Outside(), svc.HealthPort(n), "/", kit.Status(200))
+	s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
 	s.Taint(n, kit.ToBeDeleted())
 	s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(503))
 	r := s.ExpectHTTP(s.Outside(), svc.HealthPort(n), "/", func(*probeagent.Response) string { return "" })

@@ -10,6 +10,7 @@ var _ = behaviour(kit.Behaviour{
 	Serial: true,
 }, func(s *kit.Spec) {
 	n := s.Nodes[0]
+	s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
 	s.Cordon(n)
 	// That it has seen the Node as cordoned is known when it has seen a taint come and go since.
 	s.Taint(n, kit.ToBeDeleted())

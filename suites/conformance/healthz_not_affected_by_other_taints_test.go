@@ -14,6 +14,7 @@ var _ = behaviour(kit.Behaviour{
 	Serial: true,
 }, func(s *kit.Spec) {
 	n := s.Nodes[0]
+	s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
 	s.Taint(n, corev1.Taint{Key: "example.com/dedicated", Effect: corev1.TaintEffectNoSchedule})
 	s.Taint(n, kit.ToBeDeleted())
 	s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(503))

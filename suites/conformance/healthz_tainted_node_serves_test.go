@@ -15,6 +15,7 @@ var _ = behaviour(kit.Behaviour{
 	both := kit.Pods(n.A, s.Nodes[1].A)
 	s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), both)
 	flows := s.Flows(s.Outside(), kit.TCP(svc.NodePort(n)), 8)
+	s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
 	s.Taint(n, kit.ToBeDeleted())
 	s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(503))
 	s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), both)

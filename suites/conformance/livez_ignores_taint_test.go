@@ -13,6 +13,7 @@ var _ = behaviour(kit.Behaviour{
 	Serial: true,
 }, func(s *kit.Spec) {
 	n := s.Nodes[0]
+	s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
 	s.Taint(n, kit.ToBeDeleted())
 	s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(503))
 	r := s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/livez", func(*probeagent.Response) string { return "" })
