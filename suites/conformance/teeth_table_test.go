@@ -30,14 +30,18 @@ func row(name string, m mutation, caught []string) string {
 	return fmt.Sprintf("| %s | %s | %s |\n", name, m.Breaks, strings.Join(caught, ", "))
 }
 
-// writeRow replaces one mutation's row of a table and drops those of mutations that
-// are declared no more.
-func writeRow(path string, all map[string]mutation, name string, caught []string) error {
+// writeRow replaces one mutation's row of a table, which stands there only if what was
+// declared beforehand was caught exactly, and drops those of mutations that are
+// declared no more.
+func writeRow(path string, all map[string]mutation, name string, exact bool, caught []string) error {
 	rows, err := readRows(path)
 	if err != nil {
 		return err
 	}
-	rows[name] = row(name, all[name], caught)
+	delete(rows, name)
+	if exact {
+		rows[name] = row(name, all[name], caught)
+	}
 	var out strings.Builder
 	out.WriteString(tableHead)
 	for _, name := range slices.Sorted(maps.Keys(rows)) {

@@ -36,7 +36,7 @@ import (
 //	make teeth TEETH='affinity|hints'
 var (
 	teeth      = flag.String("teeth", "", "judge the suite, with the mutations of teeth.yaml that match this regular `expression`; take --cluster=lab and --test.run=TestTeeth")
-	teethTable = flag.String("teeth-table", "", "`file` with the table of mutations and what caught them; rows of those judged are written anew")
+	teethTable = flag.String("teeth-table", "", "`file` with the table of mutations and what caught them; rows of those judged are written anew, if exact")
 )
 
 //go:embed teeth.yaml
@@ -127,7 +127,7 @@ func judgeTeeth(ctx context.Context) (exact bool, err error) {
 		word := map[bool]string{true: "exact", false: "NOT EXACT"}[wrong == ""]
 		fmt.Printf("%3d/%d %-45s %-9s caught by %d in %s\n%s", i+1, len(names), name, word, len(caught), time.Since(began).Round(time.Second), wrong)
 		if name != sound && *teethTable != "" {
-			if err := writeRow(*teethTable, all, name, caught); err != nil {
+			if err := writeRow(*teethTable, all, name, wrong == "", caught); err != nil {
 				return false, err
 			}
 		}
