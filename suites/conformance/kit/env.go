@@ -97,13 +97,14 @@ func Open(ctx context.Context, st Stage, cfg Config) (*Env, error) {
 	return e, nil
 }
 
-// spread puts the nodes that take pods into three zones, in turn.
+// spread puts the nodes that take pods into three zones, in turn, in the order of their names.
 func (e *Env) spread(ctx context.Context) error {
 	nodes, err := e.stage.Cluster().Nodes(ctx)
 	if err != nil {
 		return err
 	}
 	nodes = slices.DeleteFunc(nodes, func(n cluster.Node) bool { return n.ControlPlane })
+	slices.SortFunc(nodes, func(a, b cluster.Node) int { return strings.Compare(a.Name, b.Name) })
 	for i, n := range nodes {
 		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"zone-%c"}}}`, corev1.LabelTopologyZone, 'a'+i%3)
 		if _, err := e.client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
