@@ -116,7 +116,7 @@ func TestScale(t *testing.T) {
 		target := newTarget(t, ns, f)
 		show := func(p *plan.Plan) (chances []string, endpoints int) {
 			t.Helper()
-			out, err := iptables.PathFlavour(f, p, key(0), ns.FD())
+			out, err := iptables.Path(f, p, key(0), ns.FD())
 			if err != nil {
 				t.Fatal(err)
 			}

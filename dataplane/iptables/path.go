@@ -12,12 +12,7 @@ import (
 // Path is the way a packet to one frontend takes through the kernel's chains, as
 // iptables-save prints them: of the chains all Services share only the rules
 // that are for this frontend.
-func Path(p *plan.Plan, key plan.Key, netns int) (string, error) {
-	return PathFlavour(Auto, p, key, netns)
-}
-
-// PathFlavour is Path of one flavour.
-func PathFlavour(flavour Flavour, p *plan.Plan, key plan.Key, netns int) (string, error) {
+func Path(flavour Flavour, p *plan.Plan, key plan.Key, netns int) (string, error) {
 	f, ok := plan.Index(p)[key]
 	if !ok {
 		return "", fmt.Errorf("show path: no frontend %s", key)

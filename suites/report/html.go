@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"slices"
 
+	"github.com/plumbline/plumbline/suites/report/plain"
 	"github.com/plumbline/plumbline/suites/verdict"
 )
 
@@ -54,14 +55,14 @@ func html(s Summary) ([]byte, error) {
 
 func newView(s Summary) view {
 	v := view{
-		Scenario: clean(s.Scenario), Facts: facts(s), Columns: columns(),
+		Scenario: plain.Text(s.Scenario), Facts: facts(s), Columns: columns(),
 		WordColumn: slices.Index(columns(), "VERDICT"), Notes: notes(s),
 		Groups: groups(), RolloutColumns: rolloutColumns(), Legend: legend(),
 	}
 	for _, r := range s.Rows {
 		row := viewRow{
-			Name: clean(r.Name), Word: string(r.Judge(s.Settings)),
-			Sequence: cleanLines(r.Sequence), Cells: cells(r, s.Settings),
+			Name: plain.Text(r.Name), Word: string(r.Judge(s.Settings)),
+			Sequence: plain.Lines(r.Sequence), Cells: cells(r, s.Settings),
 		}
 		for _, list := range [][]verdict.Rollout{r.Rollouts, r.Invalid} {
 			for _, ro := range list {

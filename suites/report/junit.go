@@ -4,6 +4,8 @@ import (
 	"encoding/xml"
 	"fmt"
 	"strings"
+
+	"github.com/plumbline/plumbline/suites/report/plain"
 )
 
 type junitSuite struct {
@@ -38,13 +40,13 @@ type junitProblem struct {
 // in no summary, and those that were may all be good.
 func junit(s Summary) ([]byte, error) {
 	suite := junitSuite{
-		Name:  "plumbline " + clean(s.Scenario),
+		Name:  "plumbline " + plain.Text(s.Scenario),
 		Time:  fmt.Sprintf("%.3f", s.Finished.Sub(s.Started).Seconds()),
 		Stamp: s.Started.UTC().Format("2006-01-02T15:04:05"),
 	}
 	for _, r := range s.Rows {
 		word := r.Judge(s.Settings)
-		c := junitCase{Class: "plumbline." + clean(s.Scenario), Name: clean(r.Name)}
+		c := junitCase{Class: "plumbline." + plain.Text(s.Scenario), Name: plain.Text(r.Name)}
 		var out []string
 		names := columns()
 		for i, cell := range cells(r, s.Settings) {
@@ -60,7 +62,7 @@ func junit(s Summary) ([]byte, error) {
 			c.Error = p
 			suite.Errors++
 		case Unsupported:
-			c.Skipped = &junitProblem{Message: clean(r.Unsupported), Type: string(word)}
+			c.Skipped = &junitProblem{Message: plain.Text(r.Unsupported), Type: string(word)}
 			suite.Skipped++
 		}
 		suite.Cases = append(suite.Cases, c)
@@ -68,7 +70,7 @@ func junit(s Summary) ([]byte, error) {
 	if p := runProblem(s); p != "" {
 		suite.Errors++
 		suite.Cases = append(suite.Cases, junitCase{
-			Class: "plumbline." + clean(s.Scenario), Name: "run", Error: &junitProblem{Message: p, Type: string(Invalid)},
+			Class: "plumbline." + plain.Text(s.Scenario), Name: "run", Error: &junitProblem{Message: p, Type: string(Invalid)},
 		})
 	}
 	suite.Tests = len(suite.Cases)
@@ -83,7 +85,7 @@ func junit(s Summary) ([]byte, error) {
 func runProblem(s Summary) string {
 	switch {
 	case s.Error != "":
-		return "the run ended early: " + errorText(s.Error)
+		return "the run ended early: " + plain.Line(s.Error)
 	case len(s.Rows) == 0:
 		return "no row was run"
 	case !s.tried():
@@ -101,7 +103,7 @@ func problem(r Row, s Settings) string {
 	}
 	switch {
 	case r.Error != "":
-		return errorText(r.Error)
+		return plain.Line(r.Error)
 	case r.unpredicted(s) && len(r.Rollouts) >= r.Wanted:
 		return noPrediction
 	}

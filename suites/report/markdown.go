@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"github.com/plumbline/plumbline/suites/report/plain"
 )
 
 func markdown(s Summary) []byte {
@@ -24,7 +26,7 @@ func markdown(s Summary) []byte {
 	}
 	for _, r := range s.Rows {
 		if r.Sequence != "" {
-			fmt.Fprintf(&b, "\n%s, as the client saw it:\n\n%s\n", md(r.Name), indent(cleanLines(r.Sequence)))
+			fmt.Fprintf(&b, "\n%s, as the client saw it:\n\n%s\n", md(r.Name), indent(plain.Lines(r.Sequence)))
 		}
 	}
 	if n := notes(s); len(n) > 0 {
@@ -74,7 +76,7 @@ func mdRow(b *bytes.Buffer, c []string) {
 // md makes text literal in Markdown and in the HTML it is turned into.
 func md(s string) string {
 	var b strings.Builder
-	for _, r := range clean(s) {
+	for _, r := range plain.Text(s) {
 		switch {
 		case r == '<':
 			b.WriteString("&lt;")

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/suites/report/plain"
 	"github.com/plumbline/plumbline/suites/verdict"
 	"github.com/plumbline/plumbline/suites/verdict/model"
 )
@@ -237,7 +238,7 @@ func TestDrawing(t *testing.T) {
 		labels = append(labels, l.Label)
 	}
 	want := []string{
-		"pod " + clean(evil), "endpoint echo-old", "forwards n1", "health port n1", "balancer n1", "balancer n2",
+		"pod " + plain.Text(evil), "endpoint echo-old", "forwards n1", "health port n1", "balancer n1", "balancer n2",
 		"requests to no server", "requests to n1", "no answer at all",
 	}
 	if diff := cmp.Diff(want, labels); diff != "" {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/plumbline/plumbline/suites/report/plain"
 )
 
 // Table prints the run for a terminal: what it depends on, the table, notes.
@@ -22,7 +24,7 @@ func Table(w io.Writer, s Summary) error {
 	align(&b, rows)
 	for _, r := range s.Rows {
 		if r.Sequence != "" {
-			fmt.Fprintf(&b, "\n%s, as the client saw it:\n%s\n", clean(r.Name), cleanLines(r.Sequence))
+			fmt.Fprintf(&b, "\n%s, as the client saw it:\n%s\n", plain.Text(r.Name), plain.Lines(r.Sequence))
 		}
 	}
 	if n := notes(s); len(n) > 0 {

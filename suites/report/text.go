@@ -5,7 +5,8 @@ import (
 	"math"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/plumbline/plumbline/suites/report/plain"
 )
 
 // columns are the headings of the table, in every rendering.
@@ -24,10 +25,10 @@ func cells(r Row, s Settings) []string {
 		rollouts += fmt.Sprintf(" (+%d invalid)", n)
 	}
 	if len(r.Rollouts) == 0 {
-		return []string{clean(r.Name), rollouts, "-", "-", "-", "-", "-", "-", "-", "-", "-", string(r.Judge(s)), "-"}
+		return []string{plain.Text(r.Name), rollouts, "-", "-", "-", "-", "-", "-", "-", "-", "-", string(r.Judge(s)), "-"}
 	}
 	return []string{
-		clean(r.Name), rollouts, fmt.Sprint(r.Sent()), fmt.Sprint(r.Lost()),
+		plain.Text(r.Name), rollouts, fmt.Sprint(r.Sent()), fmt.Sprint(r.Lost()),
 		span(least, most), secs(r.LongestWindow()), secs(r.LongestOutage()), fmt.Sprint(r.Slow()),
 		modelCell(r), reconstructedCell(r), residualCell(r), string(r.Judge(s)), list(r.LostClasses()),
 	}
@@ -115,11 +116,11 @@ func facts(s Summary) []Fact {
 		{e.UsedMiB > 0, fmt.Sprintf("%d MiB of them used by the cluster", e.UsedMiB)},
 	} {
 		if p.is {
-			host = append(host, clean(p.text))
+			host = append(host, plain.Text(p.text))
 		}
 	}
 	out := []Fact{
-		{"scenario", clean(s.Scenario) + prefixed(": ", clean(s.Title))},
+		{"scenario", plain.Text(s.Scenario) + prefixed(": ", plain.Text(s.Title))},
 		{"host", strings.Join(host, ", ")},
 		{"cluster", clusterText(e)},
 		{"balancer", lbText(s.LB)},
@@ -128,24 +129,24 @@ func facts(s Summary) []Fact {
 		{"workload", workloadText(s.Settings)},
 	}
 	if e.Plumbline != "" {
-		out = append(out, Fact{"plumbline", clean(e.Plumbline)})
+		out = append(out, Fact{"plumbline", plain.Text(e.Plumbline)})
 	}
 	return out
 }
 
 func clusterText(e Environment) string {
-	t := "Kubernetes " + clean(e.Kubernetes)
+	t := "Kubernetes " + plain.Text(e.Kubernetes)
 	if e.Cluster != "" {
-		t = clean(e.Cluster) + ", " + t
+		t = plain.Text(e.Cluster) + ", " + t
 	}
 	if e.Nodes > 0 {
 		t += ", " + plural(e.Nodes, "node")
 	}
-	return t + prefixed(", ", clean(e.IPFamily))
+	return t + prefixed(", ", plain.Text(e.IPFamily))
 }
 
 func lbText(l LB) string {
-	t := fmt.Sprintf("%s, profile %s: check every %s", clean(l.Kind), clean(l.Profile), l.Interval)
+	t := fmt.Sprintf("%s, profile %s: check every %s", plain.Text(l.Kind), plain.Text(l.Profile), l.Interval)
 	for _, p := range []struct {
 		name string
 		d    time.Duration
@@ -164,7 +165,7 @@ func lbText(l LB) string {
 	} else {
 		t += ", no redispatch"
 	}
-	return t + prefixed(", ", clean(l.Balance))
+	return t + prefixed(", ", plain.Text(l.Balance))
 }
 
 func retries(n int) string {
@@ -211,12 +212,12 @@ const noPrediction = "the model gave no prediction: whether the harness sees eve
 func notes(s Summary) []string {
 	var out []string
 	for _, r := range s.Rows {
-		name := clean(r.Name)
+		name := plain.Text(r.Name)
 		if r.Error != "" {
-			out = append(out, name+": not run to its end: "+errorText(r.Error))
+			out = append(out, name+": not run to its end: "+plain.Line(r.Error))
 		}
 		if r.Unsupported != "" {
-			out = append(out, name+": unsupported here: "+errorText(r.Unsupported))
+			out = append(out, name+": unsupported here: "+plain.Line(r.Unsupported))
 			continue
 		}
 		if c := r.Causes(); len(c) > 0 {
@@ -224,11 +225,11 @@ func notes(s Summary) []string {
 		}
 		out = append(out, modelNotes(r, s.Settings)...)
 		for _, v := range r.Invalid {
-			out = append(out, fmt.Sprintf("%s: rollout %d is not counted: %s", name, v.Number, clean(strings.Join(v.Reasons, "; "))))
+			out = append(out, fmt.Sprintf("%s: rollout %d is not counted: %s", name, v.Number, plain.Text(strings.Join(v.Reasons, "; "))))
 		}
 		for _, v := range r.Rollouts {
 			for _, w := range v.Warnings {
-				out = append(out, fmt.Sprintf("%s: rollout %d: %s", name, v.Number, clean(w)))
+				out = append(out, fmt.Sprintf("%s: rollout %d: %s", name, v.Number, plain.Text(w)))
 			}
 		}
 		if n := len(r.Rollouts); n < r.Wanted {
@@ -254,11 +255,11 @@ func modelNotes(r Row, s Settings) []string {
 	}
 	var out []string
 	if p.Note != "" {
-		out = append(out, clean(r.Name)+": model: "+clean(p.Note))
+		out = append(out, plain.Text(r.Name)+": model: "+plain.Text(p.Note))
 	}
 	if have := (s.PreStop + s.Delay).Seconds(); r.Mode == Fallback && have < p.SafeDelay {
 		out = append(out, fmt.Sprintf("%s: model: a shutdown delay of %s s is too short for these checks, the shortest that loses nothing is %s s",
-			clean(r.Name), num(have), num(p.SafeDelay)))
+			plain.Text(r.Name), num(have), num(p.SafeDelay)))
 	}
 	return out
 }
@@ -271,35 +272,4 @@ func legend() []string {
 		"MODEL: expected beforehand from the settings, with its 99.9 % band. RECONSTRUCTED: from the recorded states of balancer and nodes. RESIDUAL: lost minus that; ! = more than max(3, 3 %) in some rollout.",
 		"VERDICT: pass/FAIL own dataplane with fallback · info informs only · blind fewer losses than possible · invalid the harness could not judge.",
 	}
-}
-
-// clean makes text safe for a terminal: one line, no control characters.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || !unicode.IsGraphic(r) {
-			return ' '
-		}
-		return r
-	}, s)
-}
-
-// errorText is clean for an error, which errors.Join spreads over lines: what
-// stood on lines of its own is parted by semicolons.
-func errorText(s string) string {
-	var parts []string
-	for line := range strings.SplitSeq(s, "\n") {
-		if line = strings.TrimSpace(clean(line)); line != "" {
-			parts = append(parts, line)
-		}
-	}
-	return strings.Join(parts, "; ")
-}
-
-// cleanLines is clean, and keeps line ends.
-func cleanLines(s string) string {
-	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
-	for i, l := range lines {
-		lines[i] = clean(l)
-	}
-	return strings.Join(lines, "\n")
 }

@@ -70,7 +70,7 @@ func backends(netns int) map[string]backend {
 					Target: t, close: t.Close,
 					watch: func(ctx context.Context, lost func()) error { return t.Poll(ctx, o.poll, lost) },
 					path: func(p *plan.Plan, k plan.Key) (string, error) {
-						return iptables.PathFlavour(flavour, p, k, netns)
+						return iptables.Path(flavour, p, k, netns)
 					},
 				}
 			},

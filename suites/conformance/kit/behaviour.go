@@ -69,7 +69,6 @@ const (
 	NeedAPI      Need = "api"       // the API can be made unreachable for a while
 	NeedLB       Need = "balancer"  // our load balancer serves Services of type LoadBalancer
 	NeedDual     Need = "dualstack" // both IP families
-	NeedDrain    Need = "drain"     // real pods, and a load balancer in front
 	NeedTaint    Need = "nodewrite" // Nodes may be tainted and labelled
 	NeedServices Need = "servicecidr"
 )

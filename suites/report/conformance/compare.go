@@ -6,6 +6,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+
+	"github.com/plumbline/plumbline/suites/report/plain"
 )
 
 // Difference is a test that two reports do not say the same of.
@@ -48,7 +50,7 @@ func CompareTable(w io.Writer, a, b Report) (same bool, err error) {
 	a, b = Complete(a), Complete(b)
 	var out bytes.Buffer
 	for i, r := range []Report{a, b} {
-		fmt.Fprintf(&out, "%c  %s: %s, %s\n", 'A'+i, oneLine(implementation(r.Implementation)), r.Conclusion, oneLine(r.Why))
+		fmt.Fprintf(&out, "%c  %s: %s, %s\n", 'A'+i, plain.Line(implementation(r.Implementation)), r.Conclusion, plain.Line(r.Why))
 		for _, f := range facts(r) {
 			if slices.Contains([]string{"run", "cluster", "host"}, f.Name) {
 				fmt.Fprintf(&out, "   %s: %s\n", f.Name, f.Text)
@@ -82,7 +84,7 @@ func writeDifferences(out *bytes.Buffer, diff []Difference, a, b Report) {
 			level += " (differs)"
 		}
 		rows = append(rows, []string{
-			oneLine(d.Key()), oneLine(d.Profile), level, one(d.A), one(d.B), joined("; ", prefixed("A: ", oneLine(d.WhyA)), prefixed("B: ", oneLine(d.WhyB))),
+			plain.Line(d.Key()), plain.Line(d.Profile), level, one(d.A), one(d.B), joined("; ", prefixed("A: ", plain.Line(d.WhyA)), prefixed("B: ", plain.Line(d.WhyB))),
 		})
 	}
 	align(out, rows)

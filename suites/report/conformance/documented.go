@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/plumbline/plumbline/suites/report/plain"
 )
 
 // known is what is documented of a behaviour: why the dataplane differs, and who
@@ -26,7 +28,7 @@ func withKnown(t Test, all []Documented) Test {
 }
 
 // documented is a test's Known as it is shown.
-func documented(t Test) string { return prefixed("documented: ", oneLine(t.Known)) }
+func documented(t Test) string { return prefixed("documented: ", plain.Line(t.Known)) }
 
 // explained is the reason of a test, and what is documented beside it.
 func explained(t Test) string { return joined("; ", reason(t), documented(t)) }
@@ -41,11 +43,11 @@ func failures(r Report) []string {
 		switch {
 		case t.Result == Fail && t.Known == "":
 			n++
-			other = append(other, oneLine(t.Key()))
+			other = append(other, plain.Line(t.Key()))
 		case t.Result == Fail:
 			n++
 		case t.Result == Pass && known(t.ID, r.Documented) != "":
-			passed = append(passed, oneLine(t.Key()))
+			passed = append(passed, plain.Line(t.Key()))
 		}
 	}
 	var out []string

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/plumbline/plumbline/suites/report/plain"
 )
 
 // ReadEvidence reads the first limit bytes of an evidence file, and says how long
@@ -42,7 +44,7 @@ func (q *quoter) excerpts(t Test) []excerpt {
 }
 
 func (q *quoter) excerpt(path string) excerpt {
-	e := excerpt{Path: oneLine(path)}
+	e := excerpt{Path: plain.Line(path)}
 	limit := min(q.file, q.all)
 	switch {
 	case q.read == nil:
@@ -54,7 +56,7 @@ func (q *quoter) excerpt(path string) excerpt {
 	}
 	head, size, err := q.read(path, limit)
 	if err != nil {
-		e.Note = "cannot be read: " + oneLine(err.Error())
+		e.Note = "cannot be read: " + plain.Line(err.Error())
 		return e
 	}
 	head = head[:min(len(head), limit)]
@@ -63,7 +65,7 @@ func (q *quoter) excerpt(path string) excerpt {
 		return e
 	}
 	q.all -= len(head)
-	e.Text = cleanLines(strings.ToValidUTF8(string(head), ""))
+	e.Text = plain.Lines(strings.ToValidUTF8(string(head), ""))
 	if rest := size - int64(len(head)); rest > 0 {
 		e.Note = fmt.Sprintf("the first %d of %d bytes", len(head), size)
 	}

@@ -14,6 +14,8 @@ import (
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/plumbline/plumbline/suites/report/plain"
 )
 
 // hostile is the sample with evil text in every string that a dataplane, a cluster
@@ -203,7 +205,7 @@ func TestJUnitHostile(t *testing.T) {
 	if err := xml.Unmarshal(b, &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Cases) != len(r.Tests) || got.Cases[0].Name != oneLine(r.Tests[0].Key()) {
+	if len(got.Cases) != len(r.Tests) || got.Cases[0].Name != plain.Line(r.Tests[0].Key()) {
 		t.Errorf("%d cases, the first %q", len(got.Cases), got.Cases[0].Name)
 	}
 }

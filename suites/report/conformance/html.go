@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"html/template"
 	"strings"
+
+	"github.com/plumbline/plumbline/suites/report/plain"
 )
 
 //go:embed report.html.tmpl
@@ -58,11 +60,11 @@ func html(r Report, read ReadEvidence) ([]byte, error) {
 
 func newView(r Report, read ReadEvidence) view {
 	v := view{
-		Title: oneLine(implementation(r.Implementation)), Conclusion: string(r.Conclusion), Why: oneLine(r.Why), Exit: r.ExitCode,
+		Title: plain.Line(implementation(r.Implementation)), Conclusion: string(r.Conclusion), Why: plain.Line(r.Why), Exit: r.ExitCode,
 		Facts: facts(r), Profiles: profileTable(r), Known: failures(r), Legend: legend(),
 	}
 	for _, f := range r.Features {
-		v.Features = append(v.Features, Feature{oneLine(f.Name), State(oneLine(string(f.State))), oneLine(f.Reason)})
+		v.Features = append(v.Features, Feature{plain.Line(f.Name), State(plain.Line(string(f.State))), plain.Line(f.Reason)})
 	}
 	for _, result := range []Result{Pass, Fail, Skip, Unsupported, Inconclusive} {
 		f := filter{Class: "r-" + string(result), Text: string(result)}
@@ -80,8 +82,8 @@ func newView(r Report, read ReadEvidence) view {
 		v.Failures = append(v.Failures, vt)
 	}
 	for _, t := range r.Tests {
-		if n := len(v.Groups); n == 0 || v.Groups[n-1].Name != oneLine(t.Profile) {
-			v.Groups = append(v.Groups, group{Class: fmt.Sprintf("p%d", n), Name: oneLine(t.Profile)})
+		if n := len(v.Groups); n == 0 || v.Groups[n-1].Name != plain.Line(t.Profile) {
+			v.Groups = append(v.Groups, group{Class: fmt.Sprintf("p%d", n), Name: plain.Line(t.Profile)})
 		}
 		g := &v.Groups[len(v.Groups)-1]
 		g.Tests = append(g.Tests, newViewTest(t))
@@ -91,9 +93,9 @@ func newView(r Report, read ReadEvidence) view {
 
 func newViewTest(t Test) viewTest {
 	vt := viewTest{
-		Test: t, Key: oneLine(t.Key()), Word: word(t), Why: reason(t), Measured: measured(t), Sources: oneLine(strings.Join(t.Source, ", ")),
+		Test: t, Key: plain.Line(t.Key()), Word: word(t), Why: reason(t), Measured: measured(t), Sources: plain.Line(strings.Join(t.Source, ", ")),
 		Class: "r-" + string(t.Result),
 	}
-	vt.Title, vt.Upstream, vt.Known, vt.Explained = oneLine(t.Title), oneLine(t.Upstream), oneLine(t.Known), explained(t)
+	vt.Title, vt.Upstream, vt.Known, vt.Explained = plain.Line(t.Title), plain.Line(t.Upstream), plain.Line(t.Known), explained(t)
 	return vt
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/plumbline/plumbline/suites/report/plain"
 )
 
 type junitSuite struct {
@@ -52,7 +54,7 @@ type junitProblem struct {
 // an error; so a run of skipped tests is not green either.
 func junit(r Report, read ReadEvidence) ([]byte, error) {
 	suite := junitSuite{
-		Name: "plumbline conformance " + oneLine(implementation(r.Implementation)),
+		Name: "plumbline conformance " + plain.Line(implementation(r.Implementation)),
 		Time: seconds(r.Duration), Stamp: r.Date.UTC().Format("2006-01-02T15:04:05"),
 	}
 	var err error
@@ -65,7 +67,7 @@ func junit(r Report, read ReadEvidence) ([]byte, error) {
 	}
 	if r.ExitCode == ExitUnjudged && suite.Errors == 0 {
 		suite.Errors++
-		suite.Cases = append(suite.Cases, junitCase{Class: "run", Name: "run", Time: "0.000", Error: &junitProblem{oneLine(r.Why), string(r.Conclusion)}})
+		suite.Cases = append(suite.Cases, junitCase{Class: "run", Name: "run", Time: "0.000", Error: &junitProblem{plain.Line(r.Why), string(r.Conclusion)}})
 	}
 	suite.Tests = len(suite.Cases)
 	b, err := xml.MarshalIndent(suite, "", "  ")
@@ -98,7 +100,7 @@ func properties(r Report) ([]junitProperty, error) {
 				walk(fmt.Sprintf("%s.%d", path, i), e)
 			}
 		default:
-			out = append(out, junitProperty{path, oneLine(fmt.Sprint(x))})
+			out = append(out, junitProperty{path, plain.Line(fmt.Sprint(x))})
 		}
 	}
 	var all any
@@ -109,16 +111,16 @@ func properties(r Report) ([]junitProperty, error) {
 	}
 	walk("", all)
 	for _, f := range features {
-		out = append(out, junitProperty{"feature." + oneLine(f.Name), joined(": ", oneLine(string(f.State)), oneLine(f.Reason))})
+		out = append(out, junitProperty{"feature." + plain.Line(f.Name), joined(": ", plain.Line(string(f.State)), plain.Line(f.Reason))})
 	}
 	for _, d := range documents {
-		out = append(out, junitProperty{"documented." + oneLine(d.Test), joined(" ", oneLine(d.Why), parens(oneLine(strings.Join(d.Source, ", "))))})
+		out = append(out, junitProperty{"documented." + plain.Line(d.Test), joined(" ", plain.Line(d.Why), parens(plain.Line(strings.Join(d.Source, ", "))))})
 	}
 	return out, nil
 }
 
 func (s *junitSuite) add(t Test, q *quoter) {
-	c := junitCase{Class: oneLine(t.Profile), Name: oneLine(t.Key()), Time: seconds(t.Duration)}
+	c := junitCase{Class: plain.Line(t.Profile), Name: plain.Line(t.Key()), Time: seconds(t.Duration)}
 	p := &junitProblem{Message: explained(t), Type: string(t.Result)}
 	red := t.Level == Must
 	switch {
@@ -148,7 +150,7 @@ func junitOut(t Test, q *quoter) string {
 		{"promise", t.Title}, {"level", string(t.Level)}, {"source", strings.Join(t.Source, ", ")}, {"upstream", t.Upstream},
 		{"result", string(t.Result)}, {"reason", t.Reason}, {"documented", t.Known}, {"measured", measured(t)},
 	} {
-		if text := oneLine(f.Text); text != "" {
+		if text := plain.Line(f.Text); text != "" {
 			out = append(out, f.Name+": "+text)
 		}
 	}

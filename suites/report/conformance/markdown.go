@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/plumbline/plumbline/suites/report/plain"
 )
 
 func markdown(r Report) []byte {
@@ -110,7 +112,7 @@ func mdRow(b *bytes.Buffer, cells []string) {
 // become part of it where it is made a link.
 func md(s string) string {
 	var b strings.Builder
-	line := []rune(oneLine(s))
+	line := []rune(plain.Line(s))
 	for i, r := range line {
 		within := i > 0 && i+1 < len(line) && alphanumeric(line[i-1]) && alphanumeric(line[i+1])
 		switch {

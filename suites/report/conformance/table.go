@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/plumbline/plumbline/suites/report/plain"
 )
 
 // Table prints the run for a terminal: what it depends on, the profiles, every
@@ -21,7 +23,7 @@ func Table(w io.Writer, r Report) error {
 	rows := [][]string{{"TEST", "LEVEL", "RESULT", "REASON"}}
 	for _, t := range r.Tests {
 		if t.Result != Pass {
-			rows = append(rows, []string{oneLine(t.Key()), string(t.Level), word(t), explained(t)})
+			rows = append(rows, []string{plain.Line(t.Key()), string(t.Level), word(t), explained(t)})
 		}
 	}
 	if len(rows) > 1 {
@@ -29,7 +31,7 @@ func Table(w io.Writer, r Report) error {
 		align(&b, rows)
 	}
 	b.WriteByte('\n')
-	for _, line := range append(failures(r), fmt.Sprintf("%s: %s", r.Conclusion, oneLine(r.Why))) {
+	for _, line := range append(failures(r), fmt.Sprintf("%s: %s", r.Conclusion, plain.Line(r.Why))) {
 		b.WriteString(line + "\n")
 	}
 	if _, err := w.Write(b.Bytes()); err != nil {

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/plumbline/plumbline/suites/report/plain"
 )
 
 // fact is one line of what a run's results depend on.
@@ -30,7 +31,7 @@ func facts(r Report) []fact {
 	}
 	kept := out[:0]
 	for _, f := range out {
-		if f.Text = oneLine(f.Text); f.Text != "" {
+		if f.Text = plain.Line(f.Text); f.Text != "" {
 			kept = append(kept, f)
 		}
 	}
@@ -80,7 +81,7 @@ func countCells(s Statistics) []string {
 func profileTable(r Report) [][]string {
 	out := [][]string{append([]string{"PROFILE", "RESULT"}, countColumns()...)}
 	for _, p := range r.Profiles {
-		out = append(out, append([]string{oneLine(p.Name), string(p.Result)}, countCells(p.Statistics)...))
+		out = append(out, append([]string{plain.Line(p.Name), string(p.Result)}, countCells(p.Statistics)...))
 	}
 	return append(out, append([]string{"all", string(r.Conclusion)}, countCells(count(r.Tests, func(Test) bool { return true }))...))
 }
@@ -95,7 +96,7 @@ func word(t Test) string {
 
 // reason is why a test did not pass.
 func reason(t Test) string {
-	if s := oneLine(t.Reason); s != "" || t.Result == Pass {
+	if s := plain.Line(t.Reason); s != "" || t.Result == Pass {
 		return s
 	}
 	return "no reason was given"
@@ -107,7 +108,7 @@ func measured(t Test) string {
 	if t.Delay > 0 {
 		delay = "propagation up to " + short(t.Delay)
 	}
-	return joined(", ", some(t.Attempts, "attempt"), delay, oneLine(strings.Join(t.Said, "; ")))
+	return joined(", ", some(t.Attempts, "attempt"), delay, plain.Line(strings.Join(t.Said, "; ")))
 }
 
 func short(d Duration) string { return time.Duration(d).Round(time.Millisecond).String() }
@@ -176,35 +177,4 @@ func joined(sep string, parts ...string) string {
 		}
 	}
 	return strings.Join(kept, sep)
-}
-
-// clean makes text safe for a terminal: one line, no control characters.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || !unicode.IsGraphic(r) {
-			return ' '
-		}
-		return r
-	}, s)
-}
-
-// oneLine is clean for text that errors.Join or a person spread over lines: what
-// stood on lines of its own is parted by semicolons.
-func oneLine(s string) string {
-	var parts []string
-	for line := range strings.SplitSeq(s, "\n") {
-		if line = strings.TrimSpace(clean(line)); line != "" {
-			parts = append(parts, line)
-		}
-	}
-	return strings.Join(parts, "; ")
-}
-
-// cleanLines is clean, and keeps line ends and what tabs align.
-func cleanLines(s string) string {
-	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(s, "\t", "    "), "\n"), "\n")
-	for i, l := range lines {
-		lines[i] = clean(l)
-	}
-	return strings.Join(lines, "\n")
 }
