@@ -52,8 +52,8 @@ func newTap(dir string, log *slog.Logger) (*tap, error) {
 	return t, nil
 }
 
-// packetQueue is how many rows the datagram socket queues. What HAProxy's end
-// may have on its way (net.core.wmem_default) bounds it sooner, at about 270.
+// packetQueue is how many rows the datagram socket queues; what HAProxy's end may have
+// on its way (net.core.wmem_default) bounds it too, and may do so sooner.
 const packetQueue = 4096
 
 // listenPackets binds the datagram socket. A socket queues as much as
