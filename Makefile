@@ -70,7 +70,7 @@ teeth: build
 	go vet -tags mutations ./tools/plumb-proxy
 	go test -tags mutations -run TestMutationsDeclared ./tools/plumb-proxy
 	go build -tags mutations -o bin/mutant/ ./tools/plumb-proxy
-	PLUMBLINE_CONFORMANCE=1 bin/conformance.test --test.run='^TestTeeth$$' --cluster=lab --ip-family=ipv4 --side-by-side=8 --teeth='$(TEETH)' --teeth-table=suites/conformance/TEETH.md
+	PLUMBLINE_CONFORMANCE=1 bin/conformance.test --test.run='^TestTeeth$$' --cluster=lab --ip-family=ipv4 --teeth='$(TEETH)' --teeth-table=suites/conformance/TEETH.md
 
 bench: host build
 	bin/plumbline bench $(BENCH)

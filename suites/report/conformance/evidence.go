@@ -2,7 +2,10 @@ package conformance
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
+	"html/template"
+	"path"
 	"strings"
 	"unicode/utf8"
 
@@ -27,7 +30,17 @@ type excerpt struct {
 	Path string
 	Note string // why Text is not the whole file; empty if it is
 	Text string
+	Data []byte // the whole file, if it is not text
 }
+
+// Link holds what is not text, for a page that is to be whole without other files.
+// Base64 needs no escape.
+func (e excerpt) Link() template.URL {
+	return template.URL("data:application/octet-stream;base64," + base64.StdEncoding.EncodeToString(e.Data))
+}
+
+// Name is that of the file alone.
+func (e excerpt) Name() string { return path.Base(e.Path) }
 
 // quoter quotes evidence until its quota is used up.
 type quoter struct {
@@ -37,14 +50,14 @@ type quoter struct {
 
 func (q *quoter) excerpts(t Test) []excerpt {
 	var out []excerpt
-	for _, path := range t.Evidence {
-		out = append(out, q.excerpt(path))
+	for _, file := range t.Evidence {
+		out = append(out, q.excerpt(file))
 	}
 	return out
 }
 
-func (q *quoter) excerpt(path string) excerpt {
-	e := excerpt{Path: plain.Line(path)}
+func (q *quoter) excerpt(file string) excerpt {
+	e := excerpt{Path: plain.Line(file)}
 	limit := min(q.file, q.all)
 	switch {
 	case q.read == nil:
@@ -54,17 +67,20 @@ func (q *quoter) excerpt(path string) excerpt {
 		e.Note = "not quoted here: there is too much evidence for one page"
 		return e
 	}
-	head, size, err := q.read(path, limit)
+	head, size, err := q.read(file, limit)
 	if err != nil {
 		e.Note = "cannot be read: " + plain.Line(err.Error())
 		return e
 	}
 	head = head[:min(len(head), limit)]
+	q.all -= len(head)
 	if !isText(head) {
 		e.Note = fmt.Sprintf("%d bytes, not text", size)
+		if size == int64(len(head)) {
+			e.Data = head
+		}
 		return e
 	}
-	q.all -= len(head)
 	e.Text = plain.Lines(strings.ToValidUTF8(string(head), ""))
 	if rest := size - int64(len(head)); rest > 0 {
 		e.Note = fmt.Sprintf("the first %d of %d bytes", len(head), size)

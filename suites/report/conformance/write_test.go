@@ -129,12 +129,12 @@ func TestQuota(t *testing.T) {
 	q := &quoter{read: read, quota: quota{file: 61, all: 100}}
 	got := q.excerpts(Test{Evidence: []string{"binary", "zero", "gone", "empty", "long", "long", "long", "a\x1bb"}})
 	want := []excerpt{
-		{Path: "binary", Note: "6 bytes, not text"},
-		{Path: "zero", Note: "3 bytes, not text"},
+		{Path: "binary", Note: "6 bytes, not text", Data: []byte{0xff, 0xfe, 'a', 'b', 'c', 'd'}},
+		{Path: "zero", Note: "3 bytes, not text", Data: []byte("a\x00b")},
 		{Path: "gone", Note: "cannot be read: no; way"},
 		{Path: "empty"},
 		{Path: "long", Note: "the first 61 of 200 bytes", Text: strings.Repeat("ä", 30)},
-		{Path: "long", Note: "the first 39 of 200 bytes", Text: strings.Repeat("ä", 19)},
+		{Path: "long", Note: "the first 30 of 200 bytes", Text: strings.Repeat("ä", 15)},
 		{Path: "long", Note: "not quoted here: there is too much evidence for one page"},
 		{Path: "a b", Note: "not quoted here: there is too much evidence for one page"},
 	}
