@@ -33,7 +33,7 @@ type Net struct {
 	inits   inits
 	ports   atomic.Uint32 // clients' so far
 	serving sync.Map      // of *packetServer, all that run
-	think   time.Duration // how slow servers of packets are
+	think   time.Duration // of servers of packets that begin from now on, before each answer
 	starve  func()        // what befalls a row's client before it sends and before it reads; may be nil
 }
 

@@ -7,9 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
 	"github.com/plumbline/plumbline/fixtures/need"
 )
@@ -128,27 +126,6 @@ func TestObserve(t *testing.T) {
 				t.Errorf("found %v, want %q", err, tc.found)
 			}
 		})
-	}
-}
-
-// A server that takes three times as long as silence lasts is slow, not silent.
-func TestSlowIsNotSilent(t *testing.T) {
-	n := NewNet(t)
-	n.think = 3 * silence(objects.UDP)
-	to := netip.MustParseAddrPort("10.97.0.1:53")
-	servers, err := n.Serve([]Row{{Proto: objects.UDP, To: to}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer servers.Close()
-	begin := time.Now()
-	var got answer
-	err = n.knocks(t.Context(), Row{From: Outside, Proto: objects.UDP, To: to}, func(knock func() (answer, error)) (err error) {
-		got, err = knock()
-		return err
-	})
-	if err != nil || got.server != to {
-		t.Errorf("after %v: %+v, %v", time.Since(begin), got, err)
 	}
 }
 

@@ -101,7 +101,7 @@ func (s *Servers) listen(n *Net, p objects.Protocol, at netip.AddrPort) error {
 	if err != nil {
 		return err
 	}
-	w := &packetServer{conn: conn, raw: raw, at: at, answer: n.answerTo}
+	w := &packetServer{conn: conn, raw: raw, at: at, answer: answerAfter(n.think)}
 	if p == objects.SCTP {
 		w.answer = n.inits.answer
 	}
@@ -176,9 +176,11 @@ func (n *Net) idle(ctx context.Context) (err error) {
 	return err
 }
 
-func (n *Net) answerTo(_ []byte, from net.Addr, at netip.AddrPort) []byte {
-	time.Sleep(n.think)
-	return fmt.Appendf(nil, "%s %s", at, from)
+func answerAfter(think time.Duration) func([]byte, net.Addr, netip.AddrPort) []byte {
+	return func(_ []byte, from net.Addr, at netip.AddrPort) []byte {
+		time.Sleep(think)
+		return fmt.Appendf(nil, "%s %s", at, from)
+	}
 }
 
 func parseAnswer(text string) (answer, error) {

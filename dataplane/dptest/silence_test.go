@@ -146,6 +146,28 @@ func TestJudgeAsksTheKernel(t *testing.T) {
 	}
 }
 
+// A server that takes three times as long as silence lasts is slow, not silent,
+// though controls are answered at once.
+func TestSlowIsNotSilent(t *testing.T) {
+	n := NewNet(t)
+	n.think = 3 * silence(objects.UDP) // the controls' servers are there
+	to := netip.MustParseAddrPort("10.97.0.1:53")
+	servers, err := n.Serve([]Row{{Proto: objects.UDP, To: to}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer servers.Close()
+	begin := time.Now()
+	var got answer
+	err = n.knocks(t.Context(), Row{From: Outside, Proto: objects.UDP, To: to}, func(knock func() (answer, error)) (err error) {
+		got, err = knock()
+		return err
+	})
+	if err != nil || got.server != to {
+		t.Errorf("after %v: %+v, %v", time.Since(begin), got, err)
+	}
+}
+
 // A server that holds a packet unanswered is waited for.
 func TestIdleWaitsForServers(t *testing.T) {
 	n := NewNet(t)

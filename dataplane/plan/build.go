@@ -125,7 +125,7 @@ func (b *builder) frontends(vip netip.Addr, port objects.ServicePort) []Frontend
 	group := Key{IPv6: vip.Is6(), Addr: vip, Protocol: port.Protocol, Port: port.Port}
 	eps := b.endpoints(port, vip.Is6())
 	c := chosen{cluster: b.usable(b.hinted(eps)), local: b.usable(onlyLocal(eps, b.node))}
-	c.anywhere = len(b.usable(eps)) > 0
+	c.anywhere = len(b.usable(eps).Endpoints) > 0
 
 	internal := c.route(b.svc.Internal, Drop)
 	internal.Masquerade = b.offCluster(vip.Is6())
@@ -207,10 +207,10 @@ func (b *builder) offCluster(v6 bool) Masquerade {
 	return KeepSource
 }
 
-// chosen are the endpoints that each traffic policy would use.
+// chosen are the routes to the endpoints that each traffic policy would use.
 type chosen struct {
-	cluster  []Endpoint
-	local    []Endpoint
+	cluster  Route
+	local    Route
 	anywhere bool // some endpoint is usable somewhere
 }
 
@@ -222,8 +222,8 @@ func (c chosen) route(policy objects.Policy, noLocal Action) Route {
 		use = c.local
 	}
 	switch {
-	case len(use) > 0:
-		return Route{Action: Forward, Endpoints: use}
+	case len(use.Endpoints) > 0:
+		return use
 	case c.anywhere:
 		return Route{Action: noLocal}
 	}
@@ -317,10 +317,11 @@ func (c candidate) rank() int {
 	return r
 }
 
-// usable are the ready endpoints or, with Fallback and without a ready one, the
-// serving and terminating ones (KEP-1669). Terminating without serving is never
-// used. A Service that publishes unready addresses has them ready in its slices.
-func (b *builder) usable(eps []candidate) []Endpoint {
+// usable leads to the ready endpoints or, with Fallback and without a ready one, to
+// the serving and terminating ones (KEP-1669), of which there may be none either.
+// Terminating without serving is never used. A Service that publishes unready
+// addresses has them ready in its slices.
+func (b *builder) usable(eps []candidate) Route {
 	var ready, terminating []Endpoint
 	for _, c := range eps {
 		switch {
@@ -331,9 +332,9 @@ func (b *builder) usable(eps []candidate) []Endpoint {
 		}
 	}
 	if len(ready) > 0 || b.opt.Terminating == Ignore {
-		return ready
+		return Route{Action: Forward, Endpoints: ready}
 	}
-	return terminating
+	return Route{Action: Forward, Endpoints: terminating, Terminating: true}
 }
 
 // hinted are the endpoints meant for this node's clients, policy Cluster only. The

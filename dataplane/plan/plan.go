@@ -197,6 +197,9 @@ type Route struct {
 	Action     Action
 	Endpoints  []Endpoint // of Forward, not empty, sorted; none otherwise
 	Masquerade Masquerade
+	// Terminating: all Endpoints are, there is no ready one. It makes no difference
+	// to a packet, so none to Diff.
+	Terminating bool
 }
 
 // Endpoint is a place to forward to.

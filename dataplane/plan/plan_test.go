@@ -27,6 +27,8 @@ func TestDiff(t *testing.T) {
 	a := Frontend{Key: key(80), Outside: forward}
 	b := Frontend{Key: key(80), Outside: Route{Action: Reject}}
 	inside := Frontend{Key: key(80), Outside: forward, Inside: &Route{Action: Drop}}
+	ending := a
+	ending.Outside.Terminating = true
 	other := Frontend{Key: key(81), Outside: forward}
 	for _, c := range []struct {
 		name     string
@@ -38,6 +40,7 @@ func TestDiff(t *testing.T) {
 		{"from nothing", nil, with("x", a), []Frontend{a}, nil},
 		{"to nothing", with("x", a), nil, nil, []Key{key(80)}},
 		{"changed", with("x", a), with("x", b), []Frontend{b}, nil},
+		{"terminates, with no other", with("x", a), with("x", ending), nil, nil},
 		{"inside added", with("x", a), with("x", inside), []Frontend{inside}, nil},
 		{"inside same", with("x", inside), with("x", inside), nil, nil},
 		{"port moved", with("x", a), with("x", other), []Frontend{other}, []Key{key(80)}},

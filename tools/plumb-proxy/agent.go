@@ -30,7 +30,6 @@ type agent struct {
 	netns   int
 	client  kubernetes.Interface
 	log     *slog.Logger
-	endings endings
 }
 
 // run returns when ctx ends; the rules stay.
@@ -77,7 +76,7 @@ func (a *agent) run(ctx context.Context) (err error) {
 
 // feed runs what the Loop hears from.
 func (a *agent) feed(ctx context.Context, run *errgroup.Group, recorder record.EventRecorder, l *loop.Loop) {
-	sources := &feed{sink: func(c []objects.Change) { a.endings.note(c); l.Handle(c) }}
+	sources := &feed{sink: l.Handle}
 	w := watch.New(watch.Config{Client: a.client, Node: a.opt.node, Sink: sources.source(), Logger: a.log, Events: recorder})
 	if len(a.opt.plan.NodePorts.Within) > 0 {
 		local := sources.source()
@@ -102,7 +101,7 @@ func (a *agent) lookout(ctx context.Context, run *errgroup.Group, r running, l *
 		run.Go(func() error { return repair.run(ctx) })
 	}
 	if a.opt.metrics != "" {
-		i := &inspector{mode: a.opt.backend, loop: l, path: r.path, endings: &a.endings, numbers: &numbers{}, log: a.log}
+		i := &inspector{mode: a.opt.backend, loop: l, path: r.path, numbers: &numbers{}, log: a.log}
 		run.Go(func() error { return serve(ctx, bindable(ctx, a.opt.metrics), i.handler(m.handler()), a.log) })
 	}
 }

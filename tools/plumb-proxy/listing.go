@@ -20,6 +20,7 @@ type frontend struct {
 	Type     string      `json:"type"`
 	Service  string      `json:"service"`
 	State    string      `json:"state"`
+	Why      string      `json:"why,omitempty"` // it was refused
 	Backends []placement `json:"backends"`
 }
 
@@ -37,7 +38,8 @@ type placement struct {
 // active, drop and reject.
 const refused = "refused"
 
-// The states of backends.
+// The states of backends. One whose frontend is refused is refused with it: what it
+// takes, if anything, nobody knows.
 const (
 	active      = "active"      // takes new connections
 	terminating = "terminating" // takes them though its pod is ending: there is no other
@@ -52,9 +54,8 @@ type numbers struct {
 }
 
 // list is what a plan says of every frontend, sorted by key, and which of them the
-// kernel does not have. Wildcards are left
-// out: every ClusterIP has one.
-func (n *numbers) list(p *plan.Plan, not map[plan.Key]error, ending *endings) []frontend {
+// kernel did not take, and why. Wildcards are left out: every ClusterIP has one.
+func (n *numbers) list(p *plan.Plan, not map[plan.Key]error) []frontend {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	owners := plan.Owners(p)
@@ -70,16 +71,23 @@ func (n *numbers) list(p *plan.Plan, not map[plan.Key]error, ending *endings) []
 			n.of[k] = n.next
 		}
 		o := owners[k]
-		state := stateOf(o.Frontend)
-		if not[k] != nil {
-			state = refused
-		}
-		out = append(out, frontend{
+		f := frontend{
 			ID: n.of[k], Frontend: keyText(k), Type: typeText(o.Frontend.Kind), Service: o.Service.String(),
-			State: state, Backends: placements(o, ending),
-		})
+			State: stateOf(o.Frontend), Backends: placements(o.Frontend),
+		}
+		if why := not[k]; why != nil {
+			f.refuse(why)
+		}
+		out = append(out, f)
 	}
 	return out
+}
+
+func (f *frontend) refuse(why error) {
+	f.State, f.Why = refused, why.Error()
+	for i := range f.Backends {
+		f.Backends[i].State = refused
+	}
 }
 
 func stateOf(f plan.Frontend) string {
@@ -96,22 +104,21 @@ func stateOf(f plan.Frontend) string {
 	return out
 }
 
-func placements(o plan.Owner, ending *endings) []placement {
-	f := o.Frontend
-	inside := f.Outside.Endpoints
+func placements(f plan.Frontend) []placement {
+	inside := f.Outside
 	if f.Inside != nil {
-		inside = f.Inside.Endpoints
+		inside = *f.Inside
 	}
-	all := slices.Concat(f.Outside.Endpoints, inside, f.Draining)
+	all := slices.Concat(f.Outside.Endpoints, inside.Endpoints, f.Draining)
 	slices.SortFunc(all, plan.Endpoint.Compare)
 	out := []placement{}
 	for _, e := range slices.Compact(all) {
 		p := placement{Address: netip.AddrPortFrom(e.Addr, e.Port).String(), Local: e.Local}
-		in, outer := slices.Contains(inside, e), slices.Contains(f.Outside.Endpoints, e)
+		in, outer := slices.Contains(inside.Endpoints, e), slices.Contains(f.Outside.Endpoints, e)
 		switch {
 		case !in && !outer:
 			p.State = draining
-		case outer && ending.all(o.Service, f.Outside.Endpoints), !outer && ending.all(o.Service, inside):
+		case outer && f.Outside.Terminating, in && inside.Terminating:
 			p.State = terminating
 		default:
 			p.State = active

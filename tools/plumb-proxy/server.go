@@ -31,7 +31,6 @@ type inspector struct {
 	mode    string
 	loop    *loop.Loop
 	path    func(*plan.Plan, plan.Key) (string, error)
-	endings *endings
 	numbers *numbers
 	log     *slog.Logger
 }
@@ -71,7 +70,7 @@ func (i *inspector) services(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(i.numbers.list(p, refused, i.endings)); err != nil {
+	if err := json.NewEncoder(w).Encode(i.numbers.list(p, refused)); err != nil {
 		i.log.Debug("answer not delivered", "path", r.URL.Path, "err", err)
 	}
 }

@@ -20,6 +20,8 @@ const showUsage = `usage: plumb-proxy show services|backends|path FRONTEND [flag
 
 services   every frontend with its backends
 backends   every backend with the frontends that use it
+           (a frontend in state refused is not as listed: the kernel did not take
+           it; services --json says why)
 path       the way a packet takes to a frontend, as the kernel has it:
            10.96.0.1:443/TCP, tcp://10.96.0.1:443, node:30080/UDP
 

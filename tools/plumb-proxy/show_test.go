@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"log/slog"
@@ -42,7 +43,7 @@ func inspected(t *testing.T, snap *objects.Snapshot) (*loop.Loop, *inspector, st
 		Options: plan.Options{Node: "here", Terminating: plan.Fallback, NoLocal: plan.Drop},
 		Target:  refuser{"10.96.0.5:80/TCP"}, HealthChecks: silent{}, Events: silent{}, Logger: slog.New(slog.DiscardHandler),
 	})
-	i := &inspector{mode: "nftables", loop: l, path: way, endings: &endings{}, numbers: &numbers{}, log: slog.New(slog.DiscardHandler)}
+	i := &inspector{mode: "nftables", loop: l, path: way, numbers: &numbers{}, log: slog.New(slog.DiscardHandler)}
 	changes := []objects.Change{{Node: snap.Node}}
 	for _, s := range snap.Services {
 		changes = append(changes, objects.Change{Service: &s})
@@ -52,7 +53,6 @@ func inspected(t *testing.T, snap *objects.Snapshot) (*loop.Loop, *inspector, st
 			changes = append(changes, objects.Change{Slice: &s})
 		}
 	}
-	i.endings.note(changes)
 	l.Handle(changes)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -66,6 +66,32 @@ func inspected(t *testing.T, snap *objects.Snapshot) (*loop.Loop, *inspector, st
 		}
 	})
 	return l, i, strings.TrimPrefix(srv.URL, "http://")
+}
+
+// What the kernel refused has its reason, in JSON.
+func TestShowRefused(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/show.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, err := objects.Decode(archive.Files[0].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, at := inspected(t, snap)
+	var all []frontend
+	if err := json.Unmarshal([]byte(printed(t, "show", "services", "--json", "--metrics-bind-address", at)), &all); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range all {
+		if f.Why != "" {
+			got[f.Frontend] = f.State + ": " + f.Why
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"10.96.0.5:80/TCP": "refused: too large"}, got); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
 }
 
 var update = flag.Bool("update", false, "write the golden sections")
@@ -120,7 +146,7 @@ func TestIDs(t *testing.T) {
 	}
 	n := &numbers{}
 	ids := func(p *plan.Plan) (out []int) {
-		for _, f := range n.list(p, nil, &endings{}) {
+		for _, f := range n.list(p, nil) {
 			out = append(out, f.ID)
 		}
 		return out
