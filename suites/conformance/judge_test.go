@@ -37,11 +37,10 @@ func dataplaneRow(name string) ([]scenario.Row, error) {
 func judge(ctx context.Context, chosen map[string]bool, seed int64) (err error) {
 	log := opts.logger()
 	began := time.Now()
-	dir, err := filepath.Abs(filepath.Join(opts.results, began.UTC().Format("20060102-150405")+"-conformance"))
-	if err != nil {
-		return fmt.Errorf("find the results directory: %w", err)
+	if err := opts.place("conformance"); err != nil {
+		return err
 	}
-	opts.stage.Dir = dir
+	dir := opts.stage.Dir
 	st, err := stage.Open(ctx, opts.stage, log)
 	if err != nil {
 		return err

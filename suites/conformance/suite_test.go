@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -32,6 +33,7 @@ import (
 type options struct {
 	dataplane string
 	results   string
+	sonobuoy  bool
 	parallel  int
 	verbose   bool
 	stage     stage.Options
@@ -42,6 +44,7 @@ var (
 	registry kit.Registry
 	results  = map[string][]kit.Result{} // by behaviour; filled before its spec runs
 	status   = 2                         // until a report says otherwise
+	ended    error                       // why the harness could not judge
 )
 
 // behaviour adds one behaviour to the suite. Each file has one.
@@ -55,22 +58,36 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	opts.define(flag.CommandLine)
-	flag.Parse()
-	if os.Getenv("PLUMBLINE_CONFORMANCE") != "1" || flag.Lookup("test.list").Value.String() != "" {
+	flag.CommandLine.Init(os.Args[0], flag.ContinueOnError) // Sonobuoy is told of a wrong flag too
+	err := flag.CommandLine.Parse(os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err == nil && (os.Getenv("PLUMBLINE_CONFORMANCE") != "1" || flag.Lookup("test.list").Value.String() != ""):
 		return m.Run() // the specs skip by name; the catalogue is checked
+	case err == nil:
+		err = opts.check()
 	}
-	if err := opts.check(); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
-		return 2
+		ended = err
+	} else {
+		m.Run()
 	}
-	m.Run()
+	if opts.sonobuoy {
+		if err := opts.deliver(ended); err != nil {
+			fmt.Fprintln(os.Stderr, "conformance:", err)
+			return 2
+		}
+	}
 	return status
 }
 
 func (o *options) define(fs *flag.FlagSet) {
 	fs.StringVar(&o.dataplane, "dataplane", "plumb-nftables", "what is tested: plumb-nftables, plumb-iptables, plumb-userspace, kube-proxy:nftables, kube-proxy:iptables, existing or manifest:FILE")
 	fs.StringVar(&o.results, "results", "results", "directory for reports and evidence")
-	fs.IntVar(&o.parallel, "side-by-side", 4, "behaviours that run at once, of those that disturb nobody")
+	fs.BoolVar(&o.sonobuoy, "sonobuoy", false, "pack the report into --results when done, and tell Sonobuoy's worker, which waits there")
+	fs.IntVar(&o.parallel, "side-by-side", 8, "behaviours that run at once, of those that disturb nobody")
 	fs.BoolVar(&o.verbose, "verbose", false, "log why, not only what")
 	o.stage.Flags(fs)
 	// Both families, or the behaviours of dual stack are left out. In front of an
@@ -90,6 +107,15 @@ func (o *options) check() (err error) {
 		return err
 	}
 	return stage.Enter(context.Background(), &o.stage, slog.Default())
+}
+
+// place names a directory of this run's own below the results.
+func (o *options) place(kind string) (err error) {
+	o.stage.Dir, err = filepath.Abs(filepath.Join(o.results, time.Now().UTC().Format("20060102-150405")+"-"+kind))
+	if err != nil {
+		return fmt.Errorf("find the results directory: %w", err)
+	}
+	return nil
 }
 
 func (o *options) logger() *slog.Logger {
@@ -118,7 +144,7 @@ func TestConformance(t *testing.T) {
 		defer stop()
 		if err := judge(ctx, chosen, suite.RandomSeed); err != nil {
 			fmt.Fprintln(os.Stderr, "conformance:", err)
-			status = 2
+			status, ended = 2, err
 			t.FailNow()
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -99,8 +98,8 @@ func judgeTeeth(ctx context.Context) (exact bool, err error) {
 		}
 	}
 	log := opts.logger()
-	if opts.stage.Dir, err = filepath.Abs(filepath.Join(opts.results, time.Now().UTC().Format("20060102-150405")+"-teeth")); err != nil {
-		return false, fmt.Errorf("find the results directory: %w", err)
+	if err := opts.place("teeth"); err != nil {
+		return false, err
 	}
 	st, err := stage.Open(ctx, opts.stage, log)
 	if err != nil {

@@ -36,7 +36,7 @@ var _ Stage = (*Existing)(nil)
 
 // Foreign says what is known of an existing cluster.
 type Foreign struct {
-	Kubeconfig string
+	Kubeconfig string // empty: the service account of the pod that this runs in
 	LB         string // ours, cluster or none
 	EchoImage  string // of the workload; the nodes have it or can pull it
 	ProbeImage string // of plumb-probe, for conformance
@@ -69,8 +69,10 @@ func OpenExisting(ctx context.Context, o Options, log *slog.Logger) (*Existing, 
 
 func (f Foreign) check(rows []scenario.Row) error {
 	switch {
-	case f.Kubeconfig == "":
-		return errors.New("--cluster=existing needs --kubeconfig")
+	case f.Kubeconfig == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "":
+		return errors.New("--cluster=existing needs --kubeconfig, or to run in a pod of the cluster")
+	case f.Kubeconfig == "" && f.LB == string(scenario.OurLB):
+		return errors.New("--lb=ours needs --kubeconfig")
 	case f.EchoImage == "":
 		return errors.New("--cluster=existing needs --echo-image: an image of plumb-echo that the nodes have or can pull")
 	case f.LB != string(scenario.OurLB) && f.LB != string(scenario.ClusterLB) && f.LB != string(scenario.NoLB):

@@ -5,11 +5,13 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -171,9 +173,36 @@ func TestEndedEarly(t *testing.T) {
 }
 
 func TestPluginGolden(t *testing.T) {
-	text, err := Plugin("registry.example/plumbline:v1\nextra: |", "/plumbline", "--out", "a: b")
+	text, err := Plugin("registry.example:5000/plumb-conformance@sha256:0123", "--ip-family=ipv4", "--ginkgo.focus=a: b\n|")
 	if err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "plugin.yaml", []byte(text))
+}
+
+// TestPluginRuns: what a kubelet would run is the image and the flags that were given.
+func TestPluginRuns(t *testing.T) {
+	const image, flag = "registry.example/plumb-conformance:v1", "--ginkgo.focus='a: \"b\n|"
+	text, err := Plugin(image, flag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got plugin
+	if err := yaml.UnmarshalStrict([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Spec.Image != image || got.Spec.Args[len(got.Spec.Args)-1] != flag || !slices.Contains(got.Spec.Args, "--probe-image="+image) {
+		t.Errorf("image %q, arguments %q; want %s and, last, %q", got.Spec.Image, got.Spec.Args, image, flag)
+	}
+	if at := got.Spec.VolumeMounts; len(at) != 1 || at[0].Name != "results" || !slices.Contains(got.Spec.Args, "--results="+at[0].MountPath) {
+		t.Errorf("mounts %v: results go elsewhere: %q", at, got.Spec.Args)
+	}
+}
+
+func TestPluginRefuses(t *testing.T) {
+	for _, image := range []string{"", " ", "--image", "a b", "a\n", "a\nb: c", "'a'", "é"} {
+		if text, err := Plugin(image); err == nil || !strings.Contains(err.Error(), "is no name of an image") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v\n%s", image, err, text)
+		}
+	}
 }
