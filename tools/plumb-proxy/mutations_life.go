@@ -71,7 +71,7 @@ func forget(protocol uint8) error {
 	if err := filter.AddProtocol(protocol); err != nil {
 		return fmt.Errorf("forget flows of protocol %d: %w", protocol, err)
 	}
-	return forgetThose(filter)
+	return forgetThose(filter, unix.AF_INET, unix.AF_INET6)
 }
 
 // forgetIdle deletes what it remembers of TCP connections that have been idle for a
@@ -85,7 +85,7 @@ func forgetIdle(idle time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("read the timeout of established connections: %w", err)
 	}
-	return forgetThose(idleTCP{least: uint32(seconds / 2), most: uint32(seconds) - uint32(idle.Seconds())})
+	return forgetThose(idleTCP{least: uint32(seconds / 2), most: uint32(seconds) - uint32(idle.Seconds())}, unix.AF_INET, unix.AF_INET6)
 }
 
 // idleTCP matches TCP connections by the seconds left of their timeout.
@@ -96,8 +96,8 @@ func (f idleTCP) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	return flow.Forward.Protocol == unix.IPPROTO_TCP && f.least < flow.TimeOut && flow.TimeOut < f.most
 }
 
-func forgetThose(filter netlink.CustomConntrackFilter) error {
-	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
+func forgetThose(filter netlink.CustomConntrackFilter, families ...netlink.InetFamily) error {
+	for _, family := range families {
 		if _, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, filter); err != nil {
 			return fmt.Errorf("forget flows: %w", err)
 		}

@@ -37,6 +37,14 @@ func refusalMutations() map[string]func(*changes) {
 		"masqueraded-at-cluster-ip":                masquerade(plan.ClusterIP, plan.MasqOffCluster, plan.MasqAlways),
 		"masqueraded-at-node-port-under-local":     masqueradedUnderLocal(plan.NodePort),
 		"masqueraded-at-load-balancer-under-local": masqueradedUnderLocal(plan.LoadBalancer),
+		"load-balancer-dropped-inside":             droppedInside(plan.LoadBalancer),
+		"node-port-dropped-inside":                 droppedInside(plan.NodePort),
+		"node-port-ignores-local": frontends(func(f *plan.Frontend) {
+			if f.Kind == plan.NodePort && f.Inside != nil && f.Affinity == 0 {
+				f.Outside, f.Inside = *f.Inside, nil
+				f.Outside.Masquerade = plan.MasqAlways
+			}
+		}),
 	}
 }
 
@@ -90,11 +98,7 @@ func affinityMutations() map[string]func(*changes) {
 				f.Affinity = 0
 			}
 		}),
-		"affinity-to-one-endpoint-for-all": frontends(func(f *plan.Frontend) {
-			if f.Affinity > 0 {
-				f.Outside.Endpoints = f.Outside.Endpoints[:min(1, len(f.Outside.Endpoints))]
-			}
-		}),
+		"affinity-to-one-endpoint-for-all": oneForAll,
 		"affinity-never-ends": frontends(func(f *plan.Frontend) {
 			if f.Affinity > 0 {
 				f.Affinity = 24 * time.Hour
@@ -120,6 +124,15 @@ func outside(k plan.Kind) func(*changes) {
 	return frontends(func(f *plan.Frontend) {
 		if f.Kind == k {
 			f.Inside = nil
+		}
+	})
+}
+
+// droppedInside drops what a node and its own pods send there.
+func droppedInside(k plan.Kind) func(*changes) {
+	return frontends(func(f *plan.Frontend) {
+		if f.Kind == k {
+			f.Inside = &plan.Route{Action: plan.Drop}
 		}
 	})
 }
@@ -206,11 +219,26 @@ func gonerKept(c *changes) {
 	})(c)
 }
 
+// oneForAll leaves frontends with affinity one endpoint, the same for as long as they
+// have it.
+func oneForAll(c *changes) {
+	had := map[plan.Key]plan.Endpoint{}
+	frontends(func(f *plan.Frontend) {
+		if f.Affinity == 0 || len(f.Outside.Endpoints) == 0 {
+			return
+		}
+		if !slices.Contains(f.Outside.Endpoints, had[f.Key]) {
+			had[f.Key] = f.Outside.Endpoints[0]
+		}
+		f.Outside.Endpoints = []plan.Endpoint{had[f.Key]}
+	})(c)
+}
+
 func podAddrs(n plan.Node) []netip.Addr {
 	var out []netip.Addr
 	for _, p := range n.PodCIDRs {
 		a := p.Addr()
-		for range 20 {
+		for range 253 { // those of a lab's pods
 			a = a.Next()
 			out = append(out, a)
 		}
