@@ -22,7 +22,7 @@ type flows struct {
 	mu     sync.Mutex
 	all    map[flowKey]*flow       // guarded by mu
 	closed bool                    // guarded by mu; no flow may begin any more
-	warned map[netip.AddrPort]bool // guarded by mu; frontends with an address that is taken
+	warned map[netip.AddrPort]bool // guarded by mu; frontends that a flow did not begin for
 }
 
 type flowKey struct {
@@ -109,19 +109,17 @@ func (p *proxy) newFlow(key flowKey) *flow {
 		return nil
 	}
 	to, ok := p.route(key.packet())
-	if !ok || !p.room.TryAcquire(perFlow) {
+	if !ok {
+		return nil
+	}
+	if !p.room.TryAcquire(perFlow) {
+		p.notBegun(key, to.Endpoint, errors.New("no file descriptors are left (RLIMIT_NOFILE)"))
 		return nil
 	}
 	f := &flow{key: key, to: to.Endpoint, began: time.Now()}
 	if err := p.open(f, to); err != nil {
 		p.room.Release(perFlow)
-		if p.flows.warned == nil {
-			p.flows.warned = map[netip.AddrPort]bool{}
-		}
-		if !p.flows.warned[key.at] {
-			p.flows.warned[key.at] = true
-			p.log.Warn("UDP flow not begun", "frontend", key.at, "client", key.client, "endpoint", addrPort(to.Endpoint), "err", err)
-		}
+		p.notBegun(key, to.Endpoint, err)
 		return nil
 	}
 	p.flows.all[key] = f
@@ -131,6 +129,17 @@ func (p *proxy) newFlow(key flowKey) *flow {
 	p.flowing.Go(func() { p.requests(f) })
 	p.flowing.Go(func() { p.answers(f) })
 	return f
+}
+
+// notBegun says so once for each frontend.
+func (p *proxy) notBegun(key flowKey, to plan.Endpoint, err error) {
+	if p.flows.warned == nil {
+		p.flows.warned = map[netip.AddrPort]bool{}
+	}
+	if !p.flows.warned[key.at] {
+		p.flows.warned[key.at] = true
+		p.log.Warn("UDP flow not begun", "frontend", key.at, "client", key.client, "endpoint", addrPort(to), "err", err)
+	}
 }
 
 func (p *proxy) open(f *flow, to plan.Destination) (err error) {
