@@ -2,11 +2,7 @@ package dptest_test
 
 import (
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -26,23 +22,28 @@ type item struct {
 	Source string   `json:"source"`
 	Cases  []string `json:"cases"` // of dataplane/testdata, without .txtar
 	Tests  []string `json:"tests"` // package folder and test, such as "dataplane/loop TestAtOnce"
+	// Behaviours are of the conformance suite, which runs on clusters.
+	Behaviours []string `json:"behaviours"`
 }
 
 const (
 	checklistFile  = "../testdata/checklist.yaml"
 	checklistTable = "../CHECKLIST.md"
+	catalogueFile  = "../../suites/catalog.yaml"
 	root           = "../.."
 )
+
+// holders are what may hold an item.
+type holders struct {
+	cases, behaviours []string
+	test              func(folder, name string) error // why there is none
+}
 
 // TestChecklist finds items that nothing holds, and holders that do not exist,
 // and compares the table that is made of the list.
 func TestChecklist(t *testing.T) {
 	items := readChecklist(t)
-	cases, err := dptest.Load("../testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, hole := range holes(items, cases, testsIn) {
+	for _, hole := range holes(items, readHolders(t)) {
 		t.Error(hole)
 	}
 	table := checklistText(items)
@@ -73,8 +74,37 @@ func readChecklist(t *testing.T) []item {
 	return items
 }
 
-// holes are the mistakes of a list. tests returns the tests of a folder.
-func holes(items []item, cases []*dptest.Case, tests func(folder string) ([]string, error)) []string {
+func readHolders(t *testing.T) holders {
+	t.Helper()
+	cases, err := dptest.Load("../testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h holders
+	for _, c := range cases {
+		h.cases = append(h.cases, c.Name)
+	}
+	h.test = testsIn(h.cases)
+	raw, err := os.ReadFile(catalogueFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var catalogue struct {
+		Behaviours []struct {
+			ID string `json:"id"`
+		} `json:"behaviours"`
+	}
+	if err := yaml.Unmarshal(raw, &catalogue); err != nil {
+		t.Fatalf("read %s: %v", catalogueFile, err)
+	}
+	for _, b := range catalogue.Behaviours {
+		h.behaviours = append(h.behaviours, b.ID)
+	}
+	return h
+}
+
+// holes are the mistakes of a list.
+func holes(items []item, h holders) []string {
 	var out []string
 	seen := map[string]bool{}
 	for _, it := range items {
@@ -86,52 +116,34 @@ func holes(items []item, cases []*dptest.Case, tests func(folder string) ([]stri
 			bad("twice")
 		}
 		seen[it.ID] = true
-		if len(it.Cases)+len(it.Tests) == 0 {
+		if len(it.Cases)+len(it.Tests)+len(it.Behaviours) == 0 {
 			bad("no case and no test holds it: %s", it.Text)
 		}
 		for _, name := range it.Cases {
-			if !slices.ContainsFunc(cases, func(c *dptest.Case) bool { return c.Name == name }) {
+			if !slices.Contains(h.cases, name) {
 				bad("no case %s", name)
 			}
 		}
 		for _, test := range it.Tests {
 			folder, name, _ := strings.Cut(test, " ")
-			name, _, _ = strings.Cut(name, "/")
-			known, err := tests(folder)
-			if err != nil || !slices.Contains(known, name) {
-				bad("no test %s (%v)", test, err)
+			if err := h.test(folder, name); err != nil {
+				bad("%v", err)
+			}
+		}
+		for _, id := range it.Behaviours {
+			if !slices.Contains(h.behaviours, id) {
+				bad("no behaviour %s", id)
 			}
 		}
 	}
 	return out
 }
 
-// testsIn are the tests and fuzz tests of a folder of the repository.
-func testsIn(folder string) ([]string, error) {
-	paths, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, path := range paths {
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return nil, err
-		}
-		for _, d := range f.Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && (strings.HasPrefix(fn.Name.Name, "Test") || strings.HasPrefix(fn.Name.Name, "Fuzz")) {
-				out = append(out, fn.Name.Name)
-			}
-		}
-	}
-	return out, nil
-}
-
 func checklistText(items []item) string {
 	var b strings.Builder
 	b.WriteString("<!-- Made of testdata/checklist.yaml by: go test ./dataplane/dptest -run TestChecklist -update -->\n\n")
 	b.WriteString("# What is promised, and what holds it\n\n")
-	b.WriteString("| item | level | behaviour | source | cases and tests |\n|---|---|---|---|---|\n")
+	b.WriteString("| item | level | behaviour | source | cases, tests and behaviours of the conformance suite |\n|---|---|---|---|---|\n")
 	cell := strings.NewReplacer("|", "\\|", "\n", " ")
 	for _, it := range items {
 		var held []string
@@ -141,6 +153,9 @@ func checklistText(items []item) string {
 		for _, name := range it.Tests {
 			held = append(held, "`"+name+"`")
 		}
+		for _, id := range it.Behaviours {
+			held = append(held, fmt.Sprintf("[%s](../suites/catalog.yaml)", id))
+		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", it.ID, it.Level, cell.Replace(it.Text), cell.Replace(it.Source), strings.Join(held, ", "))
 	}
 	return b.String()
@@ -148,7 +163,7 @@ func checklistText(items []item) string {
 
 // TestChecklistFindsHoles: an item for each mistake.
 func TestChecklistFindsHoles(t *testing.T) {
-	good := item{ID: "1", Level: "M", Text: "x", Source: "KEP", Tests: []string{"dataplane/dptest TestChecklistFindsHoles/sub"}}
+	good := item{ID: "1", Level: "M", Text: "x", Source: "KEP", Tests: []string{"dataplane/dptest TestContractPasses/Packets"}}
 	with := func(change func(*item)) []item {
 		it := good
 		change(&it)
@@ -163,10 +178,12 @@ func TestChecklistFindsHoles(t *testing.T) {
 		{with(func(it *item) { it.Tests = nil }), "no case and no test"},
 		{with(func(it *item) { it.Cases = []string{"no-such"} }), "no case no-such"},
 		{with(func(it *item) { it.Tests = []string{"dataplane/dptest TestNo"} }), "no test"},
+		{with(func(it *item) { it.Tests = []string{"dataplane/nftables TestContract/Xyz"} }), "no subtest Xyz"},
+		{with(func(it *item) { it.Behaviours = []string{"no-such"} }), "no behaviour no-such"},
 		{with(func(it *item) { it.Tests = []string{"dataplane/nowhere TestNo"} }), "no test"},
 		{with(func(it *item) { it.Source = "" }), "must be there"},
 	} {
-		got := strings.Join(holes(tc.items, nil, testsIn), "\n")
+		got := strings.Join(holes(tc.items, holders{test: testsIn(nil)}), "\n")
 		if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 			t.Errorf("%+v: found %q, want %q", tc.items, got, tc.want)
 		}

@@ -28,6 +28,8 @@ func Contract(t *testing.T, dir string, b Backend, update bool) {
 	t.Run("Histories", func(t *testing.T) { Histories(t, b, 8) })
 	t.Run("Random", func(t *testing.T) { Random(t, b, 1, 300) })
 	t.Run("Distribution", func(t *testing.T) { Distribution(t, b) })
+	t.Run("Connections", func(t *testing.T) { Connections(t, b) })
+	t.Run("Expiry", func(t *testing.T) { Expiry(t, b) })
 }
 
 // errFault is what an injected failure says.

@@ -3,207 +3,21 @@
 package dptest
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
 // The contract itself is tested with a backend whose kernel is a Model. It passes;
 // and for each thing the contract is there to find there is a mutant that has
 // this fault and nothing else, and must fail where the table says.
-
-// fakeKernel answers packets by the oracle of what it holds.
-type fakeKernel struct {
-	fd     int
-	mutant string
-
-	mu       sync.Mutex
-	model    *Model
-	affinity map[string]Dest // guarded by mu
-}
-
-func (k *fakeKernel) FD() int       { return k.fd }
-func (k *fakeKernel) Forget() error { return nil }
-
-func (k *fakeKernel) plan() *plan.Plan {
-	p := &plan.Plan{Node: k.model.node, Services: map[objects.Name]plan.Service{}}
-	for key, f := range k.model.frontends {
-		p.Services[objects.Name{Name: key.String()}] = plan.Service{Frontends: []plan.Frontend{f}}
-	}
-	return p
-}
-
-func (k *fakeKernel) Check(_ context.Context, p *plan.Plan, rows []Row, m *Memory) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	var errs []error
-	for _, r := range rows {
-		out := plan.Resolve(k.plan(), r.Packet())
-		got := r.in(out)
-		if out.Affinity > 0 && len(got.Dests) > 0 {
-			id := fmt.Sprint(r.Packet().Src, out.Group)
-			if d, ok := k.affinity[id]; !ok || !slices.Contains(got.Dests, d) {
-				k.affinity[id] = got.Dests[0]
-			}
-			got.Dests = []Dest{k.affinity[id]}
-		}
-		if !r.Agrees(got) {
-			errs = append(errs, fmt.Errorf("%s: the kernel did %s", r.Line, got.Outcome()))
-		} else if len(got.Dests) == 1 {
-			errs = append(errs, m.recall(r, got, plan.Resolve(p, r.Packet()).Group))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (k *fakeKernel) Spread(_ context.Context, r Row, n int) (map[netip.AddrPort]int, error) {
-	out := map[netip.AddrPort]int{}
-	dests := r.Resolve(k.plan()).Dests
-	for i := range n {
-		at := i % len(dests)
-		if k.mutant == "unfair" && i%5 == 0 {
-			at = 0
-		}
-		out[dests[at].At]++
-	}
-	return out, nil
-}
-
-// fakeTarget writes to it in two steps, each of which may fail.
-type fakeTarget struct {
-	*fakeKernel
-	fault func() error
-}
-
-func (f *fakeTarget) Apply(ctx context.Context, old, new *plan.Plan) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	old, new = mutate(f.mutant, old), mutate(f.mutant, new)
-	if f.mutant == "partial is complete" {
-		old = nil
-	}
-	if f.mutant == "forgets affinity" || f.mutant == "takes over without affinity" && old == nil {
-		clear(f.affinity)
-	}
-	for range 2 {
-		if err := f.fault(); err != nil {
-			switch f.mutant {
-			case "swallows faults":
-				return nil
-			case "takes faults for refusals":
-				return &plan.Refused{Frontends: map[plan.Key]error{{}: err}}
-			}
-			return fmt.Errorf("write: %w", err)
-		}
-		if old == nil && f.mutant == "never takes over" {
-			old = &plan.Plan{}
-		}
-		c := plan.Diff(old, new)
-		was := maps.Clone(f.model.frontends)
-		_ = f.model.Apply(ctx, old, new)
-		if f.mutant == "leaves a frontend" && old != nil && len(c.Gone) > 0 {
-			f.model.frontends[c.Gone[0]] = was[c.Gone[0]]
-		}
-	}
-	return nil
-}
-
-// mutate makes a plan wrong in a way that the rendering shares, so that only
-// packets can show it.
-func mutate(mutant string, p *plan.Plan) *plan.Plan {
-	if p == nil {
-		return nil
-	}
-	out := &plan.Plan{Node: p.Node, Services: map[objects.Name]plan.Service{}}
-	if mutant == "no ServiceCIDRs" {
-		out.Node.ServiceCIDRs = nil
-	}
-	for name, s := range p.Services {
-		s.Frontends = slices.Clone(s.Frontends)
-		for i := range s.Frontends {
-			f := &s.Frontends[i]
-			switch mutant {
-			case "loses an endpoint":
-				if n := len(f.Outside.Endpoints); n > 1 {
-					f.Outside.Endpoints = f.Outside.Endpoints[:n-1]
-				}
-			case "never masquerades":
-				f.Outside.Masquerade = plan.KeepSource
-			case "rejects drops":
-				if f.Outside.Action == plan.Drop {
-					f.Outside.Action = plan.Reject
-				}
-			case "lets everybody in":
-				f.Restricted = false
-			case "no short circuit":
-				f.Inside = nil
-			case "no affinity":
-				f.Affinity = 0
-			}
-		}
-		out.Services[name] = s
-	}
-	return out
-}
-
-func fakeBackend(mutant string) Backend {
-	kernels := map[int]*fakeKernel{}
-	var mu sync.Mutex
-	of := func(fd int) *fakeKernel {
-		mu.Lock()
-		defer mu.Unlock()
-		return kernels[fd]
-	}
-	target := func(fd int, fault func() error) Target { return &fakeTarget{fakeKernel: of(fd), fault: fault} }
-	return Backend{
-		Section: "userspace",
-		Render: func(p *plan.Plan) string {
-			text := NewModelOf(mutate(mutant, p)).String()
-			if mutant == "writes names" {
-				for name := range p.Services {
-					text += name.String() + "\n"
-				}
-			}
-			return text
-		},
-		New: func(_ *testing.T, fd int) Target { return target(fd, func() error { return nil }) },
-		Dump: func(fd int) (string, error) {
-			k := of(fd)
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			return k.model.String(), nil
-		},
-		Clean: func(fd int) error {
-			k := of(fd)
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			k.model = NewModel()
-			return nil
-		},
-		Faulty: func(_ *testing.T, fd int, fault func() error) Target { return target(fd, fault) },
-		kernel: func(*testing.T) kernel {
-			mu.Lock()
-			defer mu.Unlock()
-			k := &fakeKernel{fd: len(kernels), mutant: mutant, model: NewModel(), affinity: map[string]Dest{}}
-			kernels[k.fd] = k
-			return k
-		},
-	}
-}
 
 // fakeCases has a frontend of each kind, and two steps.
 const fakeCases = `A case for the contract's own tests.
@@ -349,6 +163,10 @@ func part(t *testing.T, name, mutant string) {
 		Random(t, b, 1, 3000)
 	case "Distribution":
 		Distribution(t, b)
+	case "Connections":
+		Connections(t, b)
+	case "Expiry":
+		Expiry(t, b)
 	default:
 		t.Fatalf("no part %q", name)
 	}
@@ -363,7 +181,7 @@ func TestPlanHistories(t *testing.T) {
 }
 
 func TestContractPasses(t *testing.T) {
-	for _, name := range []string{"Golden", "Names", "Packets", "Sequence", "Faults", "Histories", "Random", "Distribution"} {
+	for _, name := range []string{"Golden", "Names", "Packets", "Sequence", "Faults", "Histories", "Random", "Distribution", "Connections", "Expiry"} {
 		t.Run(name, func(t *testing.T) { part(t, name, "") })
 	}
 }
@@ -408,6 +226,12 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"Random", "rejects drops", "the kernel did"},
 		{"Distribution", "unfair", "by chance once in"},
 		{"Distribution", "loses an endpoint", "by chance once in"},
+		{"Connections", "cuts connections", "after other Services came the connection broke"},
+		{"Connections", "takes over and cuts connections", "after another Target had taken over the connection broke"},
+		{"Connections", "cleans up in the end", "new connections after the Target had ended"},
+		{"Expiry", "no affinity", "before"},
+		{"Expiry", "use is not counted", "before"},
+		{"Expiry", "remembers for ever", "every client is where it was"},
 	} {
 		t.Run(tc.part+"/"+tc.mutant, func(t *testing.T) {
 			t.Parallel()

@@ -42,6 +42,9 @@ func NewNet(t netns.TB) *Net {
 	t.Helper()
 	n := &Net{Node: netns.ForTest(t, "node"), places: map[Source]*netns.NS{}, ownedBy: map[netip.Addr]*netns.NS{}, node: map[netip.Addr]bool{}}
 	n.places[Self] = n.Node
+	for _, a := range loopback() {
+		n.ownedBy[a], n.node[a] = n.Node, true
+	}
 	for _, l := range links() {
 		ns := netns.ForTest(t, string(l.place))
 		n.places[l.place] = ns

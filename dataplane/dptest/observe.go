@@ -241,3 +241,27 @@ func (n *Net) Spread(ctx context.Context, r Row, count int) (map[netip.AddrPort]
 	})
 	return out, err
 }
+
+// Visits serves some rows while f runs, which is given what makes one connection of
+// a row and tells where it led.
+func (n *Net) Visits(ctx context.Context, rows []Row, f func(visit func(Row) (netip.AddrPort, error)) error) error {
+	servers, err := n.Serve(rows)
+	if err != nil {
+		return err
+	}
+	defer servers.Close()
+	return f(func(r Row) (netip.AddrPort, error) {
+		var a answer
+		err := n.knocks(ctx, r, func(knock func() (answer, error)) (err error) {
+			a, err = knock()
+			return err
+		})
+		if err == nil && a.action != plan.Forward {
+			err = fmt.Errorf("the kernel did %s", a.action)
+		}
+		if err != nil {
+			return a.server, fmt.Errorf("%s: %w", r.Line, err)
+		}
+		return a.server, nil
+	})
+}

@@ -44,6 +44,10 @@ type Backend struct {
 	// it does not.
 	ForgetsAffinity string
 
+	// EndsConnections says why open connections end with the Target, and no new ones
+	// are served before another one is there; "" if its rules go on alone.
+	EndsConnections string
+
 	// kernel stands in for Net in tests of the contract itself.
 	kernel func(t *testing.T) kernel
 }
@@ -54,6 +58,8 @@ type kernel interface {
 	Forget() error
 	Check(ctx context.Context, p *plan.Plan, rows []Row, m *Memory) error
 	Spread(ctx context.Context, r Row, n int) (map[netip.AddrPort]int, error)
+	Visits(ctx context.Context, rows []Row, f func(visit func(Row) (netip.AddrPort, error)) error) error
+	Hold(ctx context.Context, rows []Row) ([]conversation, error)
 }
 
 // cases are those that the backend can be given.

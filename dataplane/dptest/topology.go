@@ -82,6 +82,11 @@ func remotePods() []netip.Prefix { return prefixes("10.244.2.0/24", "fd00:10:244
 // The networks of clients of another network, all of them in the place of Outside.
 func strangers() []netip.Prefix { return prefixes("198.51.100.0/24", "2001:db8:7::/64") }
 
+// loopback is where only the node reaches itself.
+func loopback() []netip.Addr {
+	return []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}
+}
+
 func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
 func prefixes(texts ...string) []netip.Prefix {

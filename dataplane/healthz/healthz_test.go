@@ -20,6 +20,7 @@ import (
 
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
+	"github.com/plumbline/plumbline/fixtures/netns"
 )
 
 func logger(t *testing.T) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
@@ -167,6 +168,41 @@ func TestServicesListen(t *testing.T) {
 	}
 }
 
+// Each family has listeners of its own, which come and go with the node's
+// addresses and tell of its own endpoints. It needs root, for a node with IPv6.
+func TestServicesListenPerFamily(t *testing.T) {
+	ns := netns.ForTest(t, "node")
+	s := NewServices(func() bool { return true }, logger(t))
+	s.listen = func(ctx context.Context, addr string) (ln net.Listener, err error) {
+		err = ns.Do(func() (err error) { ln, err = listenTCP(ctx, addr); return err })
+		return ln, err
+	}
+	serve(t, s)
+	inside := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, addr string) (c net.Conn, err error) {
+			err = ns.Do(func() (err error) { c, err = (&net.Dialer{}).DialContext(ctx, network, addr); return err })
+			return c, err
+		},
+	}}
+	v4, v6 := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1")
+	const url4, url6 = "http://127.0.0.1:32000/", "http://[::1]:32000/"
+	for _, c := range []struct {
+		addrs        []netip.Addr
+		check        plan.HealthCheck
+		code4, code6 int
+	}{
+		{[]netip.Addr{v4, v6}, plan.HealthCheck{Port: 32000, IPv4: 1}, 200, 503},
+		{[]netip.Addr{v4, v6}, plan.HealthCheck{Port: 32000, IPv6: 2}, 503, 200},
+		{[]netip.Addr{v6}, plan.HealthCheck{Port: 32000, IPv6: 2}, 0, 200},
+		{[]netip.Addr{v4, v6}, plan.HealthCheck{Port: 32001, IPv4: 1, IPv6: 1}, 0, 0},
+	} {
+		s.Sync(plan.Node{Addrs: c.addrs}, map[objects.Name]plan.HealthCheck{{Namespace: "ns", Name: "web"}: c.check})
+		awaitBy(t, &inside, url4, c.code4)
+		awaitBy(t, &inside, url6, c.code6)
+	}
+}
+
 // serve runs s until the test ends.
 func serve(t *testing.T, s *Services) {
 	t.Helper()
@@ -272,9 +308,13 @@ func TestServerLimits(t *testing.T) {
 	}
 }
 
-// get returns 0 for no connection.
-func get(url string) int {
-	c := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+// client asks from here.
+var client = http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+
+func get(url string) int { return getBy(&client, url) }
+
+// getBy returns 0 for no connection.
+func getBy(c *http.Client, url string) int {
 	r, err := c.Get(url)
 	if err != nil {
 		return 0
@@ -286,8 +326,13 @@ func get(url string) int {
 
 func await(t *testing.T, url string, code int) {
 	t.Helper()
+	awaitBy(t, &client, url, code)
+}
+
+func awaitBy(t *testing.T, c *http.Client, url string, code int) {
+	t.Helper()
 	deadline := time.Now().Add(time.Minute)
-	for got := -1; got != code; got = get(url) {
+	for got := -1; got != code; got = getBy(c, url) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s answers %d, want %d", url, got, code)
 		}

@@ -24,6 +24,7 @@ type world struct {
 	took  time.Duration // of an Apply
 	fail  int           // the next so many fail
 	no    map[plan.Key]error
+	ports []uint16 // of the health checks
 }
 
 func (w *world) Apply(_ context.Context, old, new *plan.Plan) error {
@@ -52,6 +53,10 @@ func (w *world) Apply(_ context.Context, old, new *plan.Plan) error {
 
 func (w *world) Sync(n plan.Node, checks map[objects.Name]plan.HealthCheck) {
 	w.note("checks %d at %d", len(checks), len(n.Addrs))
+	w.ports = nil
+	for _, hc := range checks {
+		w.ports = append(w.ports, hc.Port)
+	}
 }
 
 func (w *world) Warn(service objects.Name, reason, text string) {
@@ -197,6 +202,39 @@ func TestHealthChecks(t *testing.T) {
 		l.Handle([]objects.Change{{Gone: &objects.Gone{Kind: objects.KindService, Name: lb.Service.Name}}})
 		time.Sleep(time.Second)
 		want(t, w, "0s change set=0 gone=2 of 0", "1ms checks 0 at 1")
+	})
+}
+
+// A Service has a check while it is a load balancer under policy Local, at the
+// port of the day.
+func TestHealthCheckFollows(t *testing.T) {
+	lb := func(change func(*objects.Service)) objects.Change {
+		c := svc(1)
+		c.Service.Type, c.Service.External, c.Service.HealthCheckNodePort = objects.LoadBalancer, objects.Local, 32000
+		change(c.Service)
+		return c
+	}
+	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		l.Handle([]objects.Change{node(), svc(2)})
+		for _, c := range []struct {
+			when   string
+			change func(*objects.Service)
+			want   []uint16
+		}{
+			{"at first", func(*objects.Service) {}, []uint16{32000}},
+			{"type NodePort", func(s *objects.Service) { s.Type = objects.NodePort }, nil},
+			{"type LoadBalancer again", func(*objects.Service) {}, []uint16{32000}},
+			{"policy Cluster", func(s *objects.Service) { s.External = objects.Cluster }, nil},
+			{"policy Local again", func(*objects.Service) {}, []uint16{32000}},
+			{"another number", func(s *objects.Service) { s.HealthCheckNodePort = 32001 }, []uint16{32001}},
+			{"no number", func(s *objects.Service) { s.HealthCheckNodePort = 0 }, nil},
+		} {
+			l.Handle([]objects.Change{lb(c.change)})
+			synctest.Wait()
+			if diff := cmp.Diff(c.want, w.ports); diff != "" {
+				t.Errorf("%s: ports of the checks (-want +got):\n%s", c.when, diff)
+			}
+		}
 	})
 }
 

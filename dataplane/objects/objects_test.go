@@ -105,6 +105,29 @@ func TestFromNode(t *testing.T) {
 	}
 }
 
+// A node leaves when it is about to be deleted, and by nothing else: not by being
+// cordoned, nor by the taint that says so.
+func TestNodeLeaves(t *testing.T) {
+	now := metav1.Now()
+	for _, c := range []struct {
+		name string
+		node corev1.Node
+		want bool
+	}{
+		{"as any other", corev1.Node{}, false},
+		{"cordoned", corev1.Node{Spec: corev1.NodeSpec{
+			Unschedulable: true, Taints: []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}},
+		}}, false},
+		{"not ready", corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}}}, false},
+		{"to be deleted by the autoscaler", corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: ToBeDeletedTaint}}}}, true},
+		{"being deleted", corev1.Node{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, true},
+	} {
+		if got, err := FromNode(&c.node); got.Leaving != c.want || err != nil {
+			t.Errorf("a node %s: leaving %t, %v; want %t", c.name, got.Leaving, err, c.want)
+		}
+	}
+}
+
 func TestSnapshot(t *testing.T) {
 	var s Snapshot
 	svc := Name{"ns", "svc"}

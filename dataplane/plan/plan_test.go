@@ -64,6 +64,16 @@ func TestDiffNode(t *testing.T) {
 	if got := Diff(&Plan{Node: n}, &Plan{Node: n}); got.Node != nil || len(got.Set)+len(got.Gone) > 0 {
 		t.Errorf("changes of an unchanged node: %+v", got)
 	}
+	for what, next := range map[string]Node{
+		"addresses":      {Addrs: n.Addrs[:0]},
+		"pod networks":   {Addrs: n.Addrs, PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}},
+		"cluster's":      {Addrs: n.Addrs, ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}},
+		"Service ranges": {Addrs: n.Addrs, ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}},
+	} {
+		if got := Diff(&Plan{Node: n}, &Plan{Node: next}); got.Node == nil || !got.Node.Equal(next) {
+			t.Errorf("other %s: the node is %v, want the new one", what, got.Node)
+		}
+	}
 }
 
 // Two Services that claim the same frontend: the first by name has it, however

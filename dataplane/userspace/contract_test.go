@@ -31,6 +31,7 @@ func backend() dptest.Backend {
 		Clean:           userspace.Clean,
 		NoSCTP:          "the userspace proxy forwards TCP and UDP",
 		ForgetsAffinity: "the userspace proxy remembers it in the process",
+		EndsConnections: "the userspace proxy's connections end with it",
 	}
 }
 
