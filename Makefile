@@ -68,7 +68,7 @@ TEETH ?= .*
 teeth: build
 	ci/host/prepare.sh --lab
 	go vet -tags mutations ./tools/plumb-proxy
-	go test -tags mutations -run TestMutationsDeclared ./tools/plumb-proxy
+	go test -tags mutations -run 'TestMutationsDeclared|TestSlotLines' ./tools/plumb-proxy
 	go build -tags mutations -o bin/mutant/ ./tools/plumb-proxy
 	PLUMBLINE_CONFORMANCE=1 bin/conformance.test --test.run='^TestTeeth$$' --cluster=lab --ip-family=ipv4 --teeth='$(TEETH)' --teeth-table=suites/conformance/TEETH.md
 
