@@ -1,6 +1,7 @@
 package userspace
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
@@ -200,6 +202,32 @@ func TestNoFlowBeginsAfterTheEnd(t *testing.T) {
 		t.Errorf("after the end: %+v", got)
 	}
 	p.closeFlows()
+}
+
+// Why a flow does not begin is said once, and again when its frontend has changed.
+func TestFlowNotBegun(t *testing.T) {
+	var said bytes.Buffer
+	p, err := newProxy(New(Config{Logger: slog.New(slog.NewTextHandler(&said, nil))}).cfg, &counters{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.room = semaphore.NewWeighted(perFlow - 1)
+	here := netip.MustParseAddr("127.0.0.1")
+	k := plan.Key{Addr: here, Protocol: objects.UDP, Port: 53}
+	to := plan.Route{Action: plan.Forward, Endpoints: []plan.Endpoint{{Addr: here, Port: 5353}}}
+	p.index.update(nil, []plan.Frontend{{Key: k, Outside: to}}, nil)
+	for i, change := range []map[plan.Key]bool{nil, {{Addr: here, Protocol: objects.UDP, Port: 54}: true}, {k: true}} {
+		p.recheck(change)
+		for range 2 {
+			p.datagram(flowKey{client: netip.AddrPortFrom(here, 5000), at: netip.AddrPortFrom(here, 53)}, nil)
+		}
+		if n, want := strings.Count(said.String(), "RLIMIT_NOFILE"), []int{1, 1, 2}[i]; n != want {
+			t.Errorf("after change %d: said %d times, want %d: %s", i, n, want, &said)
+		}
+	}
+	if got := p.stats.read(); got.Begun != 0 || got.Turned != 6 {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestDeltaCancels(t *testing.T) {

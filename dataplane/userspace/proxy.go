@@ -92,7 +92,7 @@ func newProxy(cfg Config, stats *counters) (*proxy, error) {
 	}
 	p := &proxy{cfg: cfg, log: cfg.Logger, index: newIndex(), stats: stats, room: semaphore.NewWeighted(int64(limit.Cur - spare)), at: map[bool]ports{}}
 	p.buffers.New = func() any { b := make([]byte, 1<<16); return &b }
-	p.flows.all = map[flowKey]*flow{}
+	p.flows.all, p.flows.warned = map[flowKey]*flow{}, map[warning]bool{}
 	return p, nil
 }
 

@@ -3,6 +3,7 @@ package userspace
 import (
 	"encoding/binary"
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -20,9 +21,15 @@ import (
 // the flow has a socket that the kernel gives the next ones to.
 type flows struct {
 	mu     sync.Mutex
-	all    map[flowKey]*flow       // guarded by mu
-	closed bool                    // guarded by mu; no flow may begin any more
-	warned map[netip.AddrPort]bool // guarded by mu; frontends that a flow did not begin for
+	all    map[flowKey]*flow // guarded by mu
+	closed bool              // guarded by mu; no flow may begin any more
+	warned map[warning]bool  // guarded by mu; said once, until the frontend changes
+}
+
+// warning is why flows to a frontend do not begin.
+type warning struct {
+	at  netip.AddrPort
+	why string
 }
 
 type flowKey struct {
@@ -131,13 +138,10 @@ func (p *proxy) newFlow(key flowKey) *flow {
 	return f
 }
 
-// notBegun says so once for each frontend.
+// notBegun says so once for each frontend and reason.
 func (p *proxy) notBegun(key flowKey, to plan.Endpoint, err error) {
-	if p.flows.warned == nil {
-		p.flows.warned = map[netip.AddrPort]bool{}
-	}
-	if !p.flows.warned[key.at] {
-		p.flows.warned[key.at] = true
+	if w := (warning{key.at, err.Error()}); !p.flows.warned[w] {
+		p.flows.warned[w] = true
 		p.log.Warn("UDP flow not begun", "frontend", key.at, "client", key.client, "endpoint", addrPort(to), "err", err)
 	}
 }
@@ -313,11 +317,15 @@ func (p *proxy) endLocked(f *flow) {
 func (p *proxy) recheck(changed map[plan.Key]bool) {
 	p.flows.mu.Lock()
 	defer p.flows.mu.Unlock()
-	for key, f := range p.flows.all {
-		at := plan.Key{IPv6: key.at.Addr().Is6(), Addr: key.at.Addr(), Protocol: objects.UDP, Port: key.at.Port()}
-		nodePort := at
+	isChanged := func(at netip.AddrPort) bool {
+		key := plan.Key{IPv6: at.Addr().Is6(), Addr: at.Addr(), Protocol: objects.UDP, Port: at.Port()}
+		nodePort := key
 		nodePort.Addr = netip.Addr{}
-		if (changed[at] || changed[nodePort]) && !p.index.keeps(key.packet(), f.to) {
+		return changed[key] || changed[nodePort]
+	}
+	maps.DeleteFunc(p.flows.warned, func(w warning, _ bool) bool { return isChanged(w.at) })
+	for key, f := range p.flows.all {
+		if isChanged(key.at) && !p.index.keeps(key.packet(), f.to) {
 			p.endLocked(f)
 		}
 	}
