@@ -1,6 +1,7 @@
 package disruption
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -10,12 +11,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/report/conformance"
 	"github.com/plumbline/plumbline/suites/scenario"
@@ -28,27 +34,33 @@ const foreign = "plumbline-foreign"
 
 // Selected by --ginkgo.label-filter=existing.
 var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("existing"), func() {
-	var kubeconfig, echo, probe string
+	var kubeconfig, echo, probe, proxy string
 	var client kubernetes.Interface
+	var nodes cluster.Cluster // what the run must not know
+	var removeItsOwn func(context.Context) error
 
 	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
 		if os.Getenv("PLUMBLINE_E2E") != "1" {
 			ginkgo.Skip("needs a host prepared for kind (make e2e)")
 		}
-		rows, err := scenario.ParseRows("kube-proxy:nftables")
+		rows, err := scenario.ParseRows("kube-proxy:nftables,plumb-nftables:fallback")
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		k, err := stage.OpenKind(ctx, stage.Options{
 			Name: foreign, IPFamily: "ipv4", Workers: 4, Profile: "l4-fast", Rows: rows, Dir: filepath.Join(opts.results, "foreign"), Keep: true,
 		}, os.Stderr, slog.Default())
 		gomega.Expect(err).NotTo(gomega.HaveOccurred(), "make the cluster")
-		_, _, err = k.Install(ctx, rows[0])
+		_, removeItsOwn, err = k.Install(ctx, rows[0])
 		gomega.Expect(err).NotTo(gomega.HaveOccurred(), "install its kube-proxy")
 		kubeconfig, echo = k.Kubeconfig(), k.Echo()
 		probe, err = k.Probe(ctx)
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
-		gomega.Expect(k.Cluster().Load(ctx, probe)).To(gomega.Succeed())
-		client, err = kubernetes.NewForConfig(k.Cluster().RESTConfig())
+		proxy, err = k.Proxy(ctx, rows[1].Mode)
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		nodes = k.Cluster()
+		gomega.Expect(nodes.Load(ctx, probe, proxy)).To(gomega.Succeed())
+		client, err = kubernetes.NewForConfig(nodes.RESTConfig())
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		gomega.Expect(labelItsOwn(ctx, client, "null")).To(gomega.Succeed(), "its kube-proxy is none of ours")
 		gomega.Expect(k.Close(ctx)).To(gomega.Succeed())
 		// The witness of the harness is no part of somebody's cluster.
 		gomega.Expect(client.CoreV1().Namespaces().Delete(ctx, "plumbline-system", metav1.DeleteOptions{})).To(gomega.Succeed())
@@ -105,7 +117,92 @@ var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("exi
 		gomega.Expect(inventory(ctx, client)).To(gomega.Equal(before), "nothing of ours is left in the cluster")
 		gomega.Expect(onHost(ctx)).To(gomega.BeEmpty(), "nor on this host")
 	})
+
+	// From here on it has no kube-proxy of its own: two dataplanes would answer for each other.
+	ginkgo.It("is given a dataplane, and is as before however the run ends", func(ctx ginkgo.SpecContext) {
+		gomega.Expect(labelItsOwn(ctx, client, `""`)).To(gomega.Succeed())
+		gomega.Expect(removeItsOwn(ctx)).To(gomega.Succeed(), "remove its kube-proxy")
+		before, err := inventory(ctx, client)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		results := filepath.Join(opts.results, "existing-installed")
+		run := []string{"run", "-v", "--cluster=existing", "--kubeconfig=" + kubeconfig, "--rows=plumb-nftables:fallback", "--lb=none",
+			"--echo-image=" + echo, "--proxy-image=" + proxy, "--rollouts=1", "--delay=8s", "--profile=l4-fast", "--results=" + results}
+		asBefore := func(how string) {
+			gomega.Expect(inventory(ctx, client)).To(gomega.Equal(before), how+": nothing of ours is left in the cluster")
+			gomega.Expect(tables(ctx, nodes)).To(gomega.BeEmpty(), how+": nor in its nodes")
+			gomega.Expect(onHost(ctx)).To(gomega.BeEmpty(), how+": nor on this host")
+		}
+		gomega.Expect(endAt(ctx, "msg=recording", syscall.SIGINT, run...)).To(gomega.Equal(2))
+		asBefore("after an interrupt")
+		gomega.Expect(endAt(ctx, "msg=recording", syscall.SIGKILL, run...)).To(gomega.Equal(-1))
+		gomega.Expect(tables(ctx, nodes)).NotTo(gomega.BeEmpty(), "a run that was killed leaves its dataplane")
+		gomega.Expect(plumbline(ctx, run...)).To(gomega.Succeed())
+		asBefore("after the run that followed a killed one")
+		sum, err := report.Read(filepath.Join(results, "latest", report.SummaryFile))
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		gomega.Expect(sum.Rows).To(gomega.HaveLen(1))
+		gomega.Expect(sum.Rows[0].Rollouts).To(gomega.HaveLen(1))
+	})
 })
+
+// labelItsOwn says of the kube-proxy of the foreign cluster whether it is ours ("") or
+// somebody else's (null): our means have installed it.
+func labelItsOwn(ctx context.Context, client kubernetes.Interface, value string) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, cluster.Label, value)
+	how, opts := types.MergePatchType, metav1.PatchOptions{}
+	_, set := client.AppsV1().DaemonSets("kube-system").Patch(ctx, "kube-proxy", how, patch, opts)
+	_, config := client.CoreV1().ConfigMaps("kube-system").Patch(ctx, "kube-proxy", how, patch, opts)
+	_, account := client.CoreV1().ServiceAccounts("kube-system").Patch(ctx, "kube-proxy", how, patch, opts)
+	_, binding := client.RbacV1().ClusterRoleBindings().Patch(ctx, "plumbline-kube-proxy", how, patch, opts)
+	return errors.Join(set, config, account, binding)
+}
+
+// tables lists the tables of our dataplanes in the nodes of a cluster.
+func tables(ctx context.Context, c cluster.Cluster) ([]string, error) {
+	list, err := c.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, n := range list {
+		text, err := c.Exec(ctx, n.Name, "nft", "list", "tables")
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(text) {
+			if name := strings.Fields(line); len(name) == 3 && name[2] == "plumbline" {
+				out = append(out, n.Name+": "+strings.TrimSpace(line))
+			}
+		}
+	}
+	return out, nil
+}
+
+// endAt sends the CLI a signal when it says something, and returns its exit status.
+func endAt(ctx context.Context, said string, sig syscall.Signal, args ...string) (code int, err error) {
+	bin, err := program()
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.CommandContext(ctx, bin, args...)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return 0, err
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	seen, last := false, ""
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		if last = lines.Text(); !seen && strings.Contains(last, said) {
+			seen, err = true, cmd.Process.Signal(sig)
+		}
+	}
+	if _, exited := errors.AsType[*exec.ExitError](cmd.Wait()); !exited || !seen || err != nil {
+		return 0, fmt.Errorf("the run did not end by a signal at %q; its last line: %s (%v)", said, last, err)
+	}
+	return cmd.ProcessState.ExitCode(), nil
+}
 
 // conformanceSuite runs the suite to its end.
 func conformanceSuite(ctx context.Context, args ...string) (out string, code int) {
@@ -130,25 +227,11 @@ func namespaces(ctx context.Context, client kubernetes.Interface) ([]string, err
 	return out, err
 }
 
-// inventory lists what a run might leave or take away in a cluster.
+// inventory lists what a run might leave, take away or change in a cluster.
 func inventory(ctx context.Context, client kubernetes.Interface) ([]string, error) {
 	out, err := namespaces(ctx, client)
 	if err != nil {
 		return nil, err
-	}
-	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range pods.Items {
-		out = append(out, "pod "+p.Namespace+"/"+p.Name)
-	}
-	services, err := client.CoreV1().Services("").List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range services.Items {
-		out = append(out, "service "+s.Namespace+"/"+s.Name)
 	}
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -156,6 +239,33 @@ func inventory(ctx context.Context, client kubernetes.Interface) ([]string, erro
 	}
 	for _, n := range nodes.Items {
 		out = append(out, fmt.Sprint("node ", n.Name, n.Labels, n.Annotations, n.Spec))
+	}
+	all := metav1.ListOptions{}
+	for kind, list := range map[string]func() (runtime.Object, error){
+		"pod":                func() (runtime.Object, error) { return client.CoreV1().Pods("").List(ctx, all) },
+		"service":            func() (runtime.Object, error) { return client.CoreV1().Services("").List(ctx, all) },
+		"daemonset":          func() (runtime.Object, error) { return client.AppsV1().DaemonSets("").List(ctx, all) },
+		"configmap":          func() (runtime.Object, error) { return client.CoreV1().ConfigMaps("").List(ctx, all) },
+		"serviceaccount":     func() (runtime.Object, error) { return client.CoreV1().ServiceAccounts("").List(ctx, all) },
+		"role":               func() (runtime.Object, error) { return client.RbacV1().Roles("").List(ctx, all) },
+		"rolebinding":        func() (runtime.Object, error) { return client.RbacV1().RoleBindings("").List(ctx, all) },
+		"clusterrole":        func() (runtime.Object, error) { return client.RbacV1().ClusterRoles().List(ctx, all) },
+		"clusterrolebinding": func() (runtime.Object, error) { return client.RbacV1().ClusterRoleBindings().List(ctx, all) },
+	} {
+		objects, err := list()
+		if err != nil {
+			return nil, err
+		}
+		err = meta.EachListItem(objects, func(o runtime.Object) error {
+			m, err := meta.Accessor(o)
+			if err == nil {
+				out = append(out, fmt.Sprint(kind, " ", m.GetNamespace(), "/", m.GetName(), m.GetLabels(), m.GetGeneration()))
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
 	slices.Sort(out)
 	return out, nil

@@ -132,7 +132,7 @@ func (r *runner) row(ctx context.Context, n int, spec Row) (out report.Row, clea
 	if err != nil {
 		out.Error = err.Error()
 		r.log.Error("dataplane was not installed", "dataplane", out.Name, "error", err)
-		return out, !errors.Is(err, cluster.ErrResidue)
+		return out, !errors.Is(err, cluster.ErrNotRemoved)
 	}
 	out.Version = version
 	err = r.whileProvided(ctx, func(ctx context.Context) error {
@@ -143,7 +143,7 @@ func (r *runner) row(ctx context.Context, n int, spec Row) (out report.Row, clea
 		r.used = max(r.used, r.stage.UsedMiB())
 		return err
 	})
-	// An interrupted run removes the whole cluster next.
+	// An interrupted run closes its stage next, and with it goes the dataplane.
 	clean = true
 	if ctx.Err() == nil {
 		removeErr := remove(ctx)

@@ -42,7 +42,7 @@ func (o *Options) Flags(fs *flag.FlagSet) {
 	fs.StringVar(&o.Name, "name", "", "name of the cluster, made for the run (default: plumbline-run; a lab's: lab)")
 	fs.IntVar(&o.Workers, "workers", cmp.Or(o.Workers, 2), "nodes that take the workload")
 	fs.StringVar(&o.IPFamily, "ip-family", "ipv4", "ipv4, ipv6 or dual")
-	fs.StringVar(&o.Foreign.Kubeconfig, "kubeconfig", "", "existing: how its API is reached (in a pod of it: by its service account)")
+	fs.StringVar(&o.Foreign.Kubeconfig, "kubeconfig", "", "existing: `file` that says how its API is reached; in-cluster: the service account of the pod that this runs in")
 	fs.StringVar(&o.Foreign.LB, "lb", "ours", "existing: ours (an HAProxy on this host), cluster (its own) or none (a node port)")
 	fs.StringVar(&o.Foreign.EchoImage, "echo-image", "", "existing: image of plumb-echo that its nodes have or can pull")
 	fs.StringVar(&o.Foreign.ProbeImage, "probe-image", "", "existing: image of plumb-probe, for conformance")
@@ -60,7 +60,10 @@ func Enter(ctx context.Context, o *Options, log *slog.Logger) error {
 		return nil
 	case "existing":
 		o.Name = cmp.Or(o.Name, "existing")
-		return o.Foreign.check(o.Rows)
+		if err := o.Foreign.check(o.Rows); err != nil {
+			return err
+		}
+		return o.settleFamily(ctx, log)
 	case "lab":
 		o.Name = cmp.Or(o.Name, "lab")
 		if o.Keep {

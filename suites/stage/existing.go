@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,14 +22,15 @@ import (
 	"github.com/plumbline/plumbline/suites/scenario"
 )
 
-// Existing is a stage on a cluster that somebody else made. It makes namespaces
-// with its label and, with our load balancer, HAProxy processes on this host; it
-// takes away both, and nothing else.
+// Existing is a stage on a cluster that somebody else made. It makes namespaces and,
+// for a row that says so, a dataplane's objects, all with its label, and, with our load
+// balancer, HAProxy processes on this host; it takes away these, and nothing else.
 type Existing struct {
 	base
 	cluster *existing.Cluster
 	client  kubernetes.Interface
 	applier *cluster.Applier
+	agents  *cluster.Manifests
 	control netip.AddrPort
 }
 
@@ -36,7 +38,7 @@ var _ Stage = (*Existing)(nil)
 
 // Foreign says what is known of an existing cluster.
 type Foreign struct {
-	Kubeconfig string // empty: the service account of the pod that this runs in
+	Kubeconfig string // or existing.InCluster: the service account of the pod that this runs in
 	LB         string // ours, cluster or none
 	EchoImage  string // of the workload; the nodes have it or can pull it
 	ProbeImage string // of plumb-probe, for conformance
@@ -69,10 +71,10 @@ func OpenExisting(ctx context.Context, o Options, log *slog.Logger) (*Existing, 
 
 func (f Foreign) check(rows []scenario.Row) error {
 	switch {
-	case f.Kubeconfig == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "":
-		return errors.New("--cluster=existing needs --kubeconfig, or to run in a pod of the cluster")
-	case f.Kubeconfig == "" && f.LB == string(scenario.OurLB):
-		return errors.New("--lb=ours needs --kubeconfig")
+	case f.Kubeconfig == "":
+		return errors.New("--cluster=existing needs --kubeconfig: a file, or in-cluster in a pod of the cluster")
+	case f.Kubeconfig == existing.InCluster && f.LB == string(scenario.OurLB):
+		return errors.New("--lb=ours needs a file as --kubeconfig")
 	case f.EchoImage == "":
 		return errors.New("--cluster=existing needs --echo-image: an image of plumb-echo that the nodes have or can pull")
 	case f.LB != string(scenario.OurLB) && f.LB != string(scenario.ClusterLB) && f.LB != string(scenario.NoLB):
@@ -89,11 +91,33 @@ func (f Foreign) check(rows []scenario.Row) error {
 	return nil
 }
 
+// settleFamily takes the cluster's IP family, where its Services have but one.
+func (o *Options) settleFamily(ctx context.Context, log *slog.Logger) error {
+	c, err := existing.Open(o.Foreign.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	has, err := c.IPFamilies(ctx)
+	if err != nil {
+		log.Warn("the cluster does not say which IP families it has", "taken", o.IPFamily, "error", err)
+		return nil
+	}
+	if len(has) != 1 || strings.EqualFold(string(has[0]), o.IPFamily) {
+		return nil
+	}
+	log.Info("the cluster's Services have one IP family", "taken", has[0], "not", o.IPFamily)
+	o.IPFamily = strings.ToLower(string(has[0]))
+	return nil
+}
+
 func (e *Existing) openCluster(context.Context) (err error) {
 	if e.cluster, err = existing.Open(e.opts.Foreign.Kubeconfig); err != nil {
 		return err
 	}
 	if e.client, err = kubernetes.NewForConfig(e.cluster.RESTConfig()); err != nil {
+		return err
+	}
+	if e.agents, err = cluster.NewManifests(e.cluster, e.opts.Foreign.EchoImage, e.log); err != nil {
 		return err
 	}
 	e.applier, err = cluster.NewApplier(e.cluster.RESTConfig())
@@ -104,6 +128,9 @@ func (e *Existing) openCluster(context.Context) (err error) {
 // this one leaves nothing.
 func (e *Existing) openNamespaces(ctx context.Context) error {
 	if err := e.removeNamespaces(ctx); err != nil {
+		return err
+	}
+	if err := e.agents.Sweep(ctx); err != nil {
 		return err
 	}
 	e.onClose(e.removeNamespaces)
@@ -183,8 +210,24 @@ func (e *Existing) openProvider(ctx context.Context) error {
 	return err
 }
 
+// awaited are agents whose pods are ready when they have started: nobody sees from
+// within the nodes whether they forward.
+type awaited struct{ *cluster.Manifests }
+
+// Start starts them and waits for their pods.
+func (a awaited) Start(ctx context.Context, d cluster.Dataplane) error {
+	if err := a.Manifests.Start(ctx, d); err != nil {
+		return err
+	}
+	return a.AwaitReady(ctx, d)
+}
+
+// removePatience is how long a cluster may take to remove a dataplane.
+const removePatience = 5 * time.Minute
+
 // Install leaves the cluster as it is for the row existing. Others it installs
-// from manifests: own ones and the user's.
+// from manifests: own ones and the user's. What it installs is removed once, by the
+// function that it returns or when the stage is closed.
 func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(context.Context) error, error) {
 	if r.Dataplane == scenario.Existing {
 		return "", func(context.Context) error { return nil }, nil
@@ -194,16 +237,31 @@ func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(co
 		return "", nil, err
 	}
 	d.Image = e.opts.Foreign.ProxyImage
-	agents, err := cluster.NewManifests(e.cluster, e.opts.Foreign.EchoImage, e.log)
-	if err != nil {
+	if d.PodSubnets, err = e.cluster.PodSubnets(ctx); err != nil {
 		return "", nil, err
 	}
 	if e.installer == nil {
-		if e.installer, err = cluster.NewInstaller(ctx, e.cluster, agents, e.opts.Foreign.EchoImage, e.log); err != nil {
+		if e.installer, err = cluster.NewInstaller(ctx, e.cluster, awaited{e.agents}, e.opts.Foreign.EchoImage, e.log); err != nil {
 			return "", nil, err
 		}
 	}
-	return e.install(ctx, d)
+	err = e.installer.Install(ctx, d)
+	if err != nil && !errors.Is(err, cluster.ErrNotRemoved) {
+		return "", nil, err
+	}
+	gone := false
+	remove := func(ctx context.Context) error {
+		if gone {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removePatience)
+		defer cancel()
+		err := e.installer.Remove(ctx, d)
+		gone = err == nil
+		return err
+	}
+	e.onClose(remove)
+	return d.Version, remove, err
 }
 
 // Kind is "existing".

@@ -243,5 +243,10 @@ func (k *Kind) Echo() string { return k.echo }
 // Probe is the image of plumb-probe.
 func (k *Kind) Probe(ctx context.Context) (string, error) { return k.images.own(ctx, probe) }
 
+// Proxy is the image of our own agent with a backend.
+func (k *Kind) Proxy(ctx context.Context, backend string) (string, error) {
+	return k.images.Proxy(ctx, backend)
+}
+
 // Control is a server that no dataplane forwards for.
 func (k *Kind) Control() netip.AddrPort { return k.control }

@@ -47,7 +47,7 @@ func Plugin(image string, flags ...string) (string, error) {
 			// Where results go comes first: a flag behind it that is wrong is reported there.
 			Args: append([]string{
 				"--results=" + SonobuoyResults, "--sonobuoy", "--test.run=^TestConformance$", "--ginkgo.v=false",
-				"--cluster=existing", "--dataplane=existing", "--probe-image=" + image, "--echo-image=" + image,
+				"--cluster=existing", "--kubeconfig=in-cluster", "--dataplane=existing", "--probe-image=" + image, "--echo-image=" + image,
 			}, flags...),
 			Env:             []corev1.EnvVar{{Name: "PLUMBLINE_CONFORMANCE", Value: "1"}},
 			SecurityContext: &corev1.SecurityContext{RunAsUser: new(int64)}, // for its lock; the image's user is the probes'

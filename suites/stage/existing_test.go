@@ -1,0 +1,257 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plumbline/plumbline/fixtures/api"
+	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/suites/scenario"
+)
+
+// foreign is an existing cluster whose DaemonSets are ready at once.
+type foreign struct {
+	*Existing
+	api      *api.Server
+	manifest string          // of a dataplane of the user's
+	ran      map[string]bool // DaemonSets that were ready once
+	halted   chan struct{}
+	halt     context.CancelFunc
+}
+
+const userManifest = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: agent, namespace: kube-system}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent, namespace: kube-system}
+`
+
+func openForeign(t *testing.T, objects ...api.Object) *foreign {
+	t.Helper()
+	f := &foreign{Existing: &Existing{}, api: api.ForTest(t, api.Config{}), ran: map[string]bool{}, halted: make(chan struct{})}
+	check(t, f.api.Apply(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "cp", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}},
+		Status: corev1.NodeStatus{
+			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}))
+	check(t, f.api.Apply(objects...))
+	f.opts.Foreign = Foreign{Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), EchoImage: "echo:1", ProxyImage: "proxy:1"}
+	f.log = slog.New(slog.DiscardHandler)
+	check(t, os.WriteFile(f.opts.Foreign.Kubeconfig, f.api.Kubeconfig(), 0o600))
+	check(t, f.openCluster(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
+	f.halt = cancel
+	go f.control(ctx)
+	t.Cleanup(f.stop)
+	return f
+}
+
+func (f *foreign) stop() { f.halt(); <-f.halted }
+
+// control reports every DaemonSet as ready.
+func (f *foreign) control(ctx context.Context) {
+	defer close(f.halted)
+	sets := f.client.AppsV1().DaemonSets("")
+	w, err := sets.Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return // what waits for it says so
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		set, ok := e.Object.(*appsv1.DaemonSet)
+		if !ok || set.Status.NumberReady == 1 {
+			continue
+		}
+		f.ran[set.Name] = true
+		set.Status = appsv1.DaemonSetStatus{ObservedGeneration: set.Generation, DesiredNumberScheduled: 1, NumberReady: 1, UpdatedNumberScheduled: 1}
+		_, _ = f.client.AppsV1().DaemonSets(set.Namespace).UpdateStatus(ctx, set, metav1.UpdateOptions{}) // it may be gone
+	}
+}
+
+// holds lists what the API has, beside nodes and what is in our own namespaces.
+func (f *foreign) holds() []string {
+	var out []string
+	for _, k := range []api.Kind{api.Namespaces, api.DaemonSets, api.ConfigMaps, api.ServiceAccounts} {
+		for _, o := range f.api.List(k) {
+			if o.GetNamespace() != "plumbline-system" {
+				out = append(out, string(k)+" "+o.GetNamespace()+"/"+o.GetName())
+			}
+		}
+	}
+	return out
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// install opens the cluster and installs userManifest.
+func (f *foreign) install(ctx context.Context, t *testing.T) (remove func(context.Context) error) {
+	t.Helper()
+	check(t, f.openNamespaces(t.Context()))
+	check(t, f.api.Apply(
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Namespace: "default"}},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "witness", Namespace: "plumbline-system", Labels: cluster.Ours()}},
+	))
+	f.manifest = filepath.Join(t.TempDir(), "agent.yaml")
+	check(t, os.WriteFile(f.manifest, []byte(userManifest), 0o600))
+	_, remove, err := f.Install(ctx, scenario.Row{Dataplane: scenario.Manifest, Mode: f.manifest})
+	check(t, err)
+	if made := f.holds(); !slices.Contains(made, "daemonsets.apps kube-system/agent") {
+		t.Fatalf("it was not installed: %v", made)
+	}
+	return remove
+}
+
+// A run that is interrupted does not remove its dataplane itself: the stage does. One
+// that does is not done again.
+func TestExistingCloseRemovesTheDataplane(t *testing.T) {
+	for _, interrupted := range []bool{true, false} {
+		f := openForeign(t, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "somebodys", Namespace: "kube-system"}})
+		before := f.holds()
+		ctx, cancel := context.WithCancel(t.Context())
+		remove := f.install(ctx, t)
+		cancel()
+		if !interrupted {
+			check(t, remove(t.Context()))
+			f.api.SetOutage(api.Unavailable)
+			check(t, remove(t.Context()))
+			f.api.SetOutage(api.None)
+		}
+		check(t, f.Close(context.WithoutCancel(ctx)))
+		if diff := cmp.Diff(before, f.holds()); diff != "" {
+			t.Errorf("interrupted: %v: after the close (-want +got):\n%s", interrupted, diff)
+		}
+	}
+}
+
+// A dataplane whose agents are not ready is not installed, and not left.
+func TestExistingAwaitsTheAgents(t *testing.T) {
+	f := openForeign(t)
+	before := f.holds()
+	check(t, f.install(t.Context(), t)(t.Context()))
+	f.stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_, _, err := f.Install(ctx, scenario.Row{Dataplane: scenario.Manifest, Mode: f.manifest})
+	if err == nil || !strings.Contains(err.Error(), "wait for DaemonSet kube-system/agent") {
+		t.Errorf("it says: %v", err)
+	}
+	check(t, f.Close(t.Context()))
+	if diff := cmp.Diff(before, f.holds()); diff != "" {
+		t.Errorf("after the close (-want +got):\n%s", diff)
+	}
+}
+
+// What this host's kernel can do says nothing about the cluster's nodes. It would be
+// found by commands, which do not even start under a context that has ended.
+func TestExistingDoesNotAskThisKernel(t *testing.T) {
+	f := openForeign(t)
+	f.install(t.Context(), t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err := f.Install(ctx, scenario.Row{Dataplane: "plumb-nftables", Mode: "nftables"})
+	if _, ok := errors.AsType[cluster.Unsupported](err); ok || !errors.Is(err, context.Canceled) {
+		t.Errorf("it says: %v", err)
+	}
+}
+
+// What a run that was killed has left goes with the next, the rules of our own
+// dataplane by its clean-up.
+func TestExistingOpenRemovesLeftovers(t *testing.T) {
+	mine := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Namespace: "kube-system", Labels: map[string]string{cluster.Label: ""}}
+	}
+	agents := &appsv1.DaemonSet{ObjectMeta: mine("plumb-proxy")}
+	agents.Spec.Template.Spec.InitContainers = []corev1.Container{{Image: "proxy:0"}}
+	agents.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--backend=nftables"}}}
+	f := openForeign(t,
+		agents, &corev1.ServiceAccount{ObjectMeta: mine("plumb-proxy")}, &corev1.ConfigMap{ObjectMeta: mine("agent")},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "somebodys", Namespace: "kube-system"}},
+	)
+	check(t, f.openNamespaces(t.Context()))
+	want := []string{"namespaces /plumbline-system", "configmaps kube-system/somebodys"}
+	if diff := cmp.Diff(want, f.holds()); diff != "" {
+		t.Errorf("when it is open (-want +got):\n%s", diff)
+	}
+	if f.stop(); !f.ran["plumbline-cleanup"] {
+		t.Error("nobody removed the rules")
+	}
+}
+
+// What is asked for by default is what the cluster has; that is found without making anything.
+func TestEnterTakesTheClustersFamily(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer     string
+		asked, got string
+	}{
+		"IPv6 alone":       {`{"spec":{"ipFamilies":["IPv6"]}}`, "dual", "ipv6"},
+		"both":             {`{"spec":{"ipFamilies":["IPv4","IPv6"]}}`, "dual", "dual"},
+		"both, one wanted": {`{"spec":{"ipFamilies":["IPv6","IPv4"]}}`, "ipv4", "ipv4"},
+		"says nothing":     {`{"spec":{}}`, "dual", "dual"},
+		"not told":         {"", "dual", "dual"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				switch {
+				case r.URL.Path == "/version":
+					fmt.Fprint(w, "{}")
+				case tc.answer == "" || r.URL.Query().Get("dryRun") != "All":
+					http.Error(w, "{}", http.StatusForbidden)
+				default:
+					fmt.Fprint(w, `{"apiVersion":"v1","kind":"Service",`+tc.answer[1:])
+				}
+			}))
+			defer server.Close()
+			file := filepath.Join(t.TempDir(), "kubeconfig")
+			check(t, os.WriteFile(file, api.Kubeconfig(server.URL), 0o600))
+			o := Options{Cluster: "existing", IPFamily: tc.asked, Foreign: Foreign{Kubeconfig: file, EchoImage: "echo:1", LB: "none"}}
+			check(t, Enter(t.Context(), &o, slog.New(slog.DiscardHandler)))
+			if o.IPFamily != tc.got {
+				t.Errorf("it takes %s, want %s", o.IPFamily, tc.got)
+			}
+		})
+	}
+}
+
+func TestForeignCheck(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "192.0.2.1") // that this is a pod says nothing about what is to be tested
+	for name, tc := range map[string]struct {
+		f    Foreign
+		want string
+	}{
+		"no kubeconfig":        {Foreign{EchoImage: "e", LB: "none"}, "--cluster=existing needs --kubeconfig"},
+		"ours in a pod":        {Foreign{EchoImage: "e", LB: "ours", Kubeconfig: "in-cluster"}, "--lb=ours needs a file"},
+		"in a pod":             {Foreign{EchoImage: "e", LB: "none", Kubeconfig: "in-cluster"}, ""},
+		"ours by a kubeconfig": {Foreign{EchoImage: "e", LB: "ours", Kubeconfig: "file"}, ""},
+	} {
+		err := tc.f.check(nil)
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
