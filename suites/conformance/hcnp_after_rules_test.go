@@ -15,10 +15,7 @@ var _ = behaviour(kit.Behaviour{
 	for range 3 {
 		svc.Endpoints(n.A.Ready())
 		s.ExpectHTTP(s.Outside(), svc.HealthPort(n), "/", kit.Status(200))
-		res, err := s.Outside().Probe().Batch(s.Context(), probeagent.Batch{Network: probeagent.TCP, Target: svc.NodePort(n), Attempts: 20})
-		if err != nil {
-			s.Inconclusive("attempts at the node port: %v", err)
-		}
+		res := s.Attempts(s.Outside(), kit.TCP(svc.NodePort(n)), probeagent.Batch{Attempts: 20})
 		if sum := res.Summary(); !sum.All(probeagent.OK) {
 			s.Fail("after the first 200, want every connection to the node port answered, got %s", sum)
 		}

@@ -1,8 +1,6 @@
 package conformance
 
 import (
-	"net/netip"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/fixtures/probeagent"
@@ -16,17 +14,18 @@ var _ = behaviour(kit.Behaviour{
 }, func(s *kit.Spec) {
 	svc, pod := s.Service(kit.NodePorts), s.Nodes[1].A
 	svc.Endpoints(pod.Ready())
-	conns := map[string]*probeagent.Conns{}
-	for _, via := range []struct {
+	vias := []struct {
 		from kit.Client
-		to   netip.AddrPort
+		to   kit.Target
 	}{
-		{s.Nodes[0].A.Client, svc.ClusterIP()},
-		{s.Nodes[0].Client, svc.ClusterIP()},
-		{s.Outside(), svc.NodePort(s.Nodes[0])},
-	} {
-		s.Expect(via.from, kit.TCP(via.to), kit.Pods(pod))
-		conns[via.from.Name] = s.Open(via.from, kit.TCP(via.to), probeagent.Batch{Attempts: 20})
+		{s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP())},
+		{s.Nodes[0].Client, kit.TCP(svc.ClusterIP())},
+		{s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0]))},
+	}
+	var conns []*probeagent.Conns
+	for _, via := range vias {
+		s.Expect(via.from, via.to, kit.Pods(pod))
+		conns = append(conns, s.Open(via.from, via.to, probeagent.Batch{Attempts: 20}))
 	}
 	svc.Endpoints(pod.Ready(), s.Nodes[0].A.Ready(), s.Nodes[0].B.Ready())
 	svc.Update(func(o *corev1.Service) { o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81)) })
@@ -34,13 +33,10 @@ var _ = behaviour(kit.Behaviour{
 	after.Endpoints(pod.Ready())
 	s.Expect(s.Nodes[0].B.Client, kit.TCP(after.ClusterIP()), kit.Pods(pod))
 	s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(pod, s.Nodes[0].A, s.Nodes[0].B))
-	for from, open := range conns {
-		res, err := open.Ask(s.Context(), 0, 1<<10)
-		if err != nil {
-			s.Inconclusive("ask on the connections of %s: %v", from, err)
-		}
+	for i, via := range vias {
+		res := s.Ask(via.from, via.to, conns[i], 0, 1<<10)
 		if sum := res.Summary(); sum.Server[pod.Name] != len(res.Attempts) {
-			s.Fail("of the connections of %s that stood before the additions: %s", from, sum)
+			s.Fail("of the connections of %s that stood before the additions: %s", via.from.Name, sum)
 		}
 	}
 })

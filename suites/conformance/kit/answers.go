@@ -46,15 +46,15 @@ func (s *Spec) Attempts(c Client, t Target, b probeagent.Batch) *probeagent.Resu
 	res, err := c.probe.Batch(s.ctx, b)
 	s.must(err, "attempts of %s to %s", c.Name, t)
 	s.attempts += len(res.Attempts)
+	s.tried(trial{client: c, to: t, n: len(res.Attempts), res: res})
 	return res
 }
 
 // All demands that each attempt was answered by one of the servers.
 func (s *Spec) All(c Client, t Target, res *probeagent.Results, servers ...Client) {
+	s.tried(trial{client: c, to: t, n: len(res.Attempts), servers: servers, res: res})
 	w := Only(servers...)
 	if wrong := w.wrong(res, c.addrs); wrong != "" {
-		s.control(c, w)
-		s.env.evidence(s, c, t, res)
 		s.Fail("%s to %s: want %s, but %s", c.Name, t, w.text, wrong)
 	}
 }
@@ -156,10 +156,21 @@ func (s *Spec) Open(c Client, t Target, b probeagent.Batch) *probeagent.Conns {
 	s.must(err, "connections of %s to %s", c.Name, t)
 	s.onEnd(func() error { return conns.Close(context.WithoutCancel(s.ctx)) })
 	s.attempts += len(conns.First.Attempts)
+	s.tried(trial{client: c, to: t, n: len(conns.First.Attempts), res: conns.First})
 	if sum := conns.First.Summary(); !sum.All(probeagent.OK) {
 		s.Fail("connections of %s to %s: %s", c.Name, t, sum)
 	}
 	return conns
+}
+
+// Ask asks on connections of a client to a target, and hands back what became of it. It
+// does not judge.
+func (s *Spec) Ask(c Client, t Target, conns *probeagent.Conns, timeout time.Duration, payload int) *probeagent.Results {
+	res, err := conns.Ask(s.ctx, timeout, payload)
+	s.must(err, "ask on connections of %s to %s", c.Name, t)
+	s.attempts += len(res.Attempts)
+	s.tried(trial{client: c, to: t, n: len(res.Attempts), res: res})
+	return res
 }
 
 // NotFrom wants servers to see none of these addresses.

@@ -51,7 +51,7 @@ func (s *Spec) HostBeyond(n *Node) Client {
 	place, err := probeagent.NewPlace(ns.Do)
 	s.must(err, "enter the host beyond %s", n.Name)
 	s.onEnd(place.Close)
-	c := Client{Name: Outside, probe: probeagent.Local(s.ctx, Outside, place.Socket), addrs: families([]netip.Addr{own.Addr()})}
+	c := Client{Name: Outside, probe: probeagent.Local(s.ctx, Outside, place.Socket), addrs: families([]netip.Addr{own.Addr()}), router: n}
 	s.onEnd(func() error { c.probe.Close(); return nil })
 	for began := time.Now(); ; {
 		res, err := c.probe.Batch(s.ctx, probeagent.Batch{Network: probeagent.TCP, Target: netip.AddrPortFrom(gate.Addr(), HostPort), Attempts: 1, Timeout: silence})

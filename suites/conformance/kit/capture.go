@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -32,7 +33,8 @@ const (
 // recorded, and keeps those that belong to it; doors are where a load balancer would
 // pass it on. The outcome stands before; whatever goes wrong here is said and changes
 // nothing.
-func (e *Env) captured(s *Spec, c Client, t Target, doors []netip.AddrPort) {
+func (e *Env) captured(s *Spec, failed trial, doors []netip.AddrPort) {
+	t := failed.to
 	taps := e.listen(s, t)
 	if len(taps) == 0 {
 		return
@@ -40,7 +42,7 @@ func (e *Env) captured(s *Spec, c Client, t Target, doors []netip.AddrPort) {
 	ctx, cancel := context.WithTimeout(s.ctx, repeatLimit)
 	defer cancel()
 	start := time.Now()
-	res, err := c.probe.Batch(ctx, probeagent.Batch{Network: t.network, Target: t.to, Attempts: repeats, Concurrency: repeats})
+	res, err := failed.again(ctx)
 	if err != nil {
 		s.Say("the failed attempt could not be made again for its packets: %v", err)
 	}
@@ -60,10 +62,30 @@ func (e *Env) captured(s *Spec, c Client, t Target, doors []netip.AddrPort) {
 		return
 	}
 	s.Say("the failed attempt was made again to record its packets: %s", res.Summary())
-	s.keep("attempts-captured.txt", repetition(c, t, res))
+	s.keep("attempts-captured.txt", repetition(failed.client, t, res))
 	ends := own(append(doors, t.to), res, traces)
 	follow(ends, append(e.flows(s, t, traces), opened(traces)...))
 	e.keepPackets(s, traces, ends, start)
+}
+
+// again makes attempts like those of a trial.
+func (t trial) again(ctx context.Context) (*probeagent.Results, error) {
+	if t.path == "" {
+		return t.client.probe.Batch(ctx, probeagent.Batch{Network: t.to.network, Target: t.to.to, Attempts: repeats, Concurrency: repeats})
+	}
+	res := &probeagent.Results{Attempts: make([]probeagent.Result, repeats)}
+	errs := make([]error, repeats)
+	var wg sync.WaitGroup
+	for i := range repeats {
+		wg.Go(func() {
+			r, err := t.client.probe.Get(ctx, probeagent.Get{Target: t.to.to, Path: t.path})
+			if errs[i] = err; err == nil {
+				res.Attempts[i] = probeagent.Result{At: r.At, Latency: r.Latency, Class: r.Class, Phase: r.Phase, Src: r.Src, From: r.From, Err: r.Err}
+			}
+		})
+	}
+	wg.Wait()
+	return res, errors.Join(errs...)
 }
 
 // listen records the packets of the target's protocol, and ICMP, on all nodes that

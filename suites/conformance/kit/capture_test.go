@@ -32,20 +32,20 @@ func capturing(t *testing.T) (*Spec, Client, *netns.NS) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Client{Name: "a", probe: prober(t, a)}
+	c := Client{Name: "a", probe: prober(t, "a", a.Do)}
 	awaken(t, c, "192.0.2.2", "2001:db8::2")
 	e := &Env{cfg: Config{Dir: t.TempDir()}, nodes: []*Node{{Name: "a", NetNS: a.Path()}, {Name: "b", NetNS: b.Path()}}}
 	return &Spec{Family: corev1.IPv4Protocol, env: e, ctx: t.Context(), id: "x"}, c, a
 }
 
-// prober makes attempts from a namespace.
-func prober(t *testing.T, ns *netns.NS) *probeagent.Client {
+// prober makes attempts from the namespace that do enters.
+func prober(t *testing.T, name string, do func(func() error) error) *probeagent.Client {
 	t.Helper()
-	place, err := probeagent.NewPlace(ns.Do)
+	place, err := probeagent.NewPlace(do)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := probeagent.Local(t.Context(), ns.Name, place.Socket)
+	c := probeagent.Local(t.Context(), name, place.Socket)
 	t.Cleanup(func() {
 		c.Close()
 		if err := place.Close(); err != nil {
@@ -83,7 +83,7 @@ func TestCaptured(t *testing.T) {
 		UDP(netip.MustParseAddrPort("[2001:db8::2]:80")): "icmp6 2001:db8::2 > 2001:db8::1 type 1 code 4 (port unreachable)",
 	} {
 		s, c, _ := capturing(t)
-		s.env.captured(s, c, to, nil)
+		s.env.captured(s, trial{client: c, to: to}, nil)
 		if got := kept(t, s, "attempts-captured.txt"); !strings.Contains(got, "of this repetition") || strings.Count(got, "\nfrom ") != 6 {
 			t.Errorf("attempts to %s:\n%s", to, got)
 		}
@@ -137,14 +137,14 @@ func TestCapturedTranslated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := Client{Name: "c", probe: prober(t, c)}
+	client := Client{Name: "c", probe: prober(t, "c", c.Do)}
 	awaken(t, client, "198.51.100.1")
 	for network, to := range map[string]Target{"tcp": TCP(netip.MustParseAddrPort("198.51.100.1:80")), "udp": UDP(netip.MustParseAddrPort("198.51.100.1:80"))} {
 		others, err := client.probe.Stream(t.Context(), probeagent.Batch{Network: to.network, Target: netip.MustParseAddrPort("198.51.100.1:81"), Rate: 100}, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.env.captured(s, client, to, nil)
+		s.env.captured(s, trial{client: client, to: to}, nil)
 		if res, err := others.Stop(t.Context()); err != nil || len(res.Attempts) < 10 {
 			t.Fatalf("others' attempts: %v, %v", res, err)
 		}
@@ -165,13 +165,13 @@ func TestCapturedOutOfReach(t *testing.T) {
 	s, c, _ := capturing(t)
 	to := TCP(netip.MustParseAddrPort("192.0.2.2:80"))
 	s.env.nodes = []*Node{s.env.nodes[0], {Name: "far"}, {Name: "gone", NetNS: "/no/such/ns"}}
-	s.env.captured(s, c, to, nil)
+	s.env.captured(s, trial{client: c, to: to}, nil)
 	kept(t, s, "a.pcap")
 	if len(s.said) != 3 || !strings.Contains(s.said[0], "gone") || !strings.Contains(s.said[1], "far") {
 		t.Errorf("said: %q", s.said)
 	}
 	s.files, s.env.nodes = nil, s.env.nodes[1:2]
-	s.env.captured(s, c, to, nil)
+	s.env.captured(s, trial{client: c, to: to}, nil)
 	if len(s.files) > 0 {
 		t.Errorf("without a node attempts were made again: %v", s.files)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,31 +15,36 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 )
 
-// evidence keeps what shows a failure: the attempts, the objects, of every node its
-// rules and the connections it remembers to the target, the load balancer's
-// configuration and state, and then, since it makes new connections, the packets of
-// the same attempt; last what was said. What cannot be had is left out; the failure stands without it.
-func (e *Env) evidence(s *Spec, c Client, t Target, res *probeagent.Results) {
+// evidence keeps what shows a failure: the last attempts, the objects, of every node its
+// rules and the connections it remembers to the target and the endpoints (those of the
+// control among them), the load balancer's configuration and state, and then, since it
+// makes new connections, the packets of the same attempt; last what was said. What
+// cannot be had is left out; the failure stands without it.
+func (e *Env) evidence(s *Spec) {
 	if e.cfg.Dir == "" {
 		return
 	}
-	var attempts strings.Builder
-	fmt.Fprintf(&attempts, "%s to %s\n", c.Name, t)
-	for _, r := range res.Attempts {
-		fmt.Fprintln(&attempts, r)
+	if s.last.res != nil {
+		var attempts strings.Builder
+		fmt.Fprintf(&attempts, "%s to %s\n", s.last.client.Name, s.last.to)
+		for _, r := range s.last.res.Attempts {
+			fmt.Fprintln(&attempts, r)
+		}
+		s.keep("attempts.txt", attempts.String())
 	}
-	s.keep("attempts.txt", attempts.String())
 	services := e.services(s)
-	e.keepObjects(s, services)
-	e.keepNodes(s, t)
+	written := e.slices(s, services)
+	s.keepObjects(services, written)
+	e.keepNodes(s, written)
 	for _, o := range services {
 		e.keepBalancer(s, o)
 	}
-	e.captured(s, c, t, e.doors(s, services))
+	if s.last.client.probe != nil {
+		e.captured(s, s.last, e.doors(s, services))
+	}
 	s.keep("notes.txt", strings.Join(s.said, "\n")+"\n")
 }
 
@@ -54,38 +60,90 @@ func (e *Env) services(s *Spec) []*corev1.Service {
 	return out
 }
 
-func (e *Env) keepObjects(s *Spec, services []*corev1.Service) {
+// slices are those of Services.
+func (e *Env) slices(s *Spec, services []*corev1.Service) []discoveryv1.EndpointSlice {
+	var out []discoveryv1.EndpointSlice
+	for _, o := range services {
+		list, err := e.client.DiscoveryV1().EndpointSlices(Namespace).List(s.ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + o.Name})
+		if err == nil {
+			out = append(out, list.Items...)
+		}
+	}
+	return out
+}
+
+func (s *Spec) keepObjects(services []*corev1.Service, written []discoveryv1.EndpointSlice) {
 	var objects []string
 	for _, o := range services {
 		o = o.DeepCopy()
 		o.ManagedFields = nil
 		objects = append(objects, text(o))
-		slices, err := e.client.DiscoveryV1().EndpointSlices(Namespace).List(s.ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + o.Name})
-		if err != nil {
-			continue
-		}
-		for n := range slices.Items {
-			slices.Items[n].ManagedFields = nil
-			objects = append(objects, text(&slices.Items[n]))
-		}
+	}
+	for _, o := range written {
+		o.ManagedFields = nil
+		objects = append(objects, text(o))
 	}
 	s.keep("objects.yaml", strings.Join(objects, "---\n"))
 }
 
-func (e *Env) keepNodes(s *Spec, t Target) {
+func (e *Env) keepNodes(s *Spec, written []discoveryv1.EndpointSlice) {
 	for _, n := range e.nodes {
 		if n.NetNS == "" {
 			continue
 		}
-		for name, argv := range map[string][]string{
-			"nft":       {"nft", "list", "ruleset"},
-			"conntrack": {"conntrack", "-L", "-f", map[bool]string{true: "ipv4", false: "ipv6"}[t.to.Addr().Is4()], "--orig-dst", t.to.Addr().String()},
-		} {
-			if out, err := e.stage.Cluster().Exec(s.ctx, n.Name, argv...); err == nil {
-				s.keep(n.Name+"-"+name+".txt", out)
+		ask := func(argv ...string) string {
+			out, err := e.stage.Cluster().Exec(s.ctx, n.Name, argv...)
+			if err != nil {
+				return ""
+			}
+			return out
+		}
+		s.keepSome(n.Name+"-nft.txt", ask("nft", "list", "ruleset"))
+		iptables := inFamily([]string{"iptables"}, s.Family)[0]
+		rules := ask(iptables + "-legacy-save")
+		if !hasRules(rules) { // the others are also in nft's ruleset, but not in their own words
+			rules = ask(iptables + "-save")
+		}
+		if hasRules(rules) {
+			s.keep(n.Name+"-"+iptables+".txt", rules)
+		}
+		var connections strings.Builder
+		for _, filter := range s.last.connections(written) {
+			if out := ask(append([]string{"conntrack", "-L"}, filter...)...); out != "" {
+				fmt.Fprintf(&connections, "# %s\n%s\n", strings.Join(filter, " "), strings.TrimSpace(out))
+			}
+		}
+		s.keepSome(n.Name+"-conntrack.txt", connections.String())
+	}
+}
+
+// hasRules tells what iptables-save prints of a node with rules from that of one whose
+// chains are empty.
+func hasRules(saved string) bool {
+	return strings.HasPrefix(saved, "-A ") || strings.Contains(saved, "\n-A ")
+}
+
+// connections are what conntrack(8) is asked about a trial: those to its target, whatever
+// became of them, and those that endpoints answer, whatever they were meant for.
+func (t trial) connections(written []discoveryv1.EndpointSlice) [][]string {
+	if t.client.probe == nil {
+		return nil
+	}
+	base := []string{"-f", map[corev1.IPFamily]string{corev1.IPv4Protocol: "ipv4", corev1.IPv6Protocol: "ipv6"}[t.to.family()], "-p", string(t.to.network)}
+	about := func(option, address string) []string { return append(slices.Clone(base), option, address) }
+	out := [][]string{about("--orig-dst", t.to.to.Addr().String())}
+	seen := map[string]bool{}
+	for _, o := range written {
+		for _, endpoint := range o.Endpoints {
+			for _, a := range endpoint.Addresses {
+				if string(o.AddressType) == string(t.to.family()) && !seen[a] {
+					seen[a] = true
+					out = append(out, about("--reply-src", a))
+				}
 			}
 		}
 	}
+	return out
 }
 
 // filed is a load balancer of which the files of each Service's HAProxy are within
@@ -149,6 +207,13 @@ func text(o any) string {
 		return err.Error() + "\n"
 	}
 	return string(b)
+}
+
+// keepSome is keep, of what is not empty.
+func (s *Spec) keepSome(name, text string) {
+	if text != "" {
+		s.keep(name, text)
+	}
 }
 
 // keep writes a file of evidence.

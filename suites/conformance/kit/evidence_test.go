@@ -2,6 +2,7 @@ package kit
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -36,7 +37,13 @@ func (f folder) Dir(u types.UID) string { return filepath.Join(f.dir, string(u))
 
 type shell struct{ cluster.Cluster }
 
-func (shell) Exec(_ context.Context, _ string, argv ...string) (string, error) {
+func (shell) Exec(_ context.Context, node string, argv ...string) (string, error) {
+	switch {
+	case argv[0] == "iptables-legacy-save":
+		return "", errors.New("no such program")
+	case argv[0] == "iptables-save" && node == "a":
+		return "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -j DROP\nCOMMIT\n", nil
+	}
 	return strings.Join(argv, " "), nil
 }
 
@@ -50,7 +57,7 @@ func TestEvidence(t *testing.T) {
 	uid := func(id types.UID) func(*corev1.Service) {
 		return func(o *corev1.Service) { o.UID, o.Spec.Ports[0].NodePort = id, 30000 }
 	}
-	s.Service(uid("1"))
+	s.Service(uid("1")).Endpoints(Address(netip.MustParseAddr("192.0.2.9")), Address(netip.MustParseAddr("192.0.2.9")))
 	s.Service(Balanced, uid("2"))
 	s.Service(LoadBalanced, uid("3"))
 	(&Spec{Family: s.Family, env: s.env, ctx: s.ctx, id: "x-longer"}).Service()
@@ -63,9 +70,10 @@ func TestEvidence(t *testing.T) {
 		}
 	}
 	to := TCP(netip.MustParseAddrPort("192.0.2.2:80"))
-	s.env.evidence(s, c, to, &probeagent.Results{Attempts: []probeagent.Result{{Class: probeagent.Timeout}}})
+	s.tried(trial{client: c, to: to, res: &probeagent.Results{Attempts: []probeagent.Result{{Class: probeagent.Timeout}}}})
+	s.env.evidence(s)
 	want := []string{
-		"a-conntrack.txt", "a-nft.txt", "a-packets.txt", "a.pcap", "attempts-captured.txt", "attempts.txt",
+		"a-conntrack.txt", "a-iptables.txt", "a-nft.txt", "a-packets.txt", "a.pcap", "attempts-captured.txt", "attempts.txt",
 		"b-conntrack.txt", "b-nft.txt", "b-packets.txt", "b.pcap", "notes.txt", "objects.yaml", "x-s2-haproxy-state.txt", "x-s2-haproxy.cfg",
 	}
 	var got []string
@@ -76,8 +84,9 @@ func TestEvidence(t *testing.T) {
 		t.Errorf("files %v\nwant  %v", got, want)
 	}
 	for file, want := range map[string]string{
-		"objects.yaml": "name: x-s1\n", "x-s2-haproxy.cfg": "global 2", "a-conntrack.txt": "conntrack -L -f ipv4 --orig-dst 192.0.2.2",
-		"notes.txt": "was made again to record its packets: 6: 6 refused\n",
+		"objects.yaml": "name: x-s1\n", "x-s2-haproxy.cfg": "global 2", "a-iptables.txt": "\n-A INPUT -j DROP\n",
+		"a-conntrack.txt": "\nconntrack -L -f ipv4 -p tcp --orig-dst 192.0.2.2\n# -f ipv4 -p tcp --reply-src 192.0.2.9\nconntrack",
+		"notes.txt":       "was made again to record its packets: 6: 6 refused\n",
 	} {
 		if got := kept(t, s, file); !strings.Contains(got, want) {
 			t.Errorf("%s:\n%s\nwithout %q", file, got, want)

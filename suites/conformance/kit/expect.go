@@ -14,9 +14,10 @@ import (
 
 // Client is where attempts are made from, and a server at the same place.
 type Client struct {
-	Name  string
-	probe *probeagent.Client
-	addrs map[corev1.IPFamily]netip.Addr
+	Name   string
+	probe  *probeagent.Client
+	addrs  map[corev1.IPFamily]netip.Addr
+	router *Node // of a host beyond it, which reaches the cluster by this node alone
 }
 
 // Addr is its address of a family.
@@ -145,7 +146,7 @@ func (s *Spec) Expect(c Client, t Target, w Want) {
 	key := c.Name + " " + t.String() + " " + w.text + w.sources
 	for {
 		began := time.Now()
-		res, wrong := s.attempt(c, t, w)
+		_, wrong := s.attempt(c, t, w)
 		if wrong == "" {
 			if !s.held[key] {
 				s.delay = max(s.delay, began.Sub(s.at))
@@ -154,8 +155,6 @@ func (s *Spec) Expect(c Client, t Target, w Want) {
 			return
 		}
 		if s.held[key] || time.Since(s.at) > s.limit() {
-			s.control(c, w)
-			s.env.evidence(s, c, t, res)
 			late := ""
 			if !s.held[key] {
 				late = fmt.Sprintf(" within %s of the last change", s.limit())
@@ -176,6 +175,7 @@ func (s *Spec) attempt(c Client, t Target, w Want) (*probeagent.Results, string)
 	})
 	s.must(err, "attempts of %s to %s", c.Name, t)
 	s.attempts += len(res.Attempts)
+	s.tried(trial{client: c, to: t, n: w.n, servers: w.servers, res: res})
 	for _, r := range res.Attempts {
 		if r.Class == probeagent.LocalErr {
 			s.Inconclusive("%s to %s: the client itself failed: %s", c.Name, t, r)
@@ -216,44 +216,4 @@ func familyOf(a netip.Addr) corev1.IPFamily {
 		return corev1.IPv4Protocol
 	}
 	return corev1.IPv6Protocol
-}
-
-// controlNodes are the control connections of every behaviour, before and after:
-// from outside to each node's own probe, past every Service. The conclusion is
-// worth nothing where they fail.
-func (s *Spec) controlNodes() {
-	for _, n := range s.Nodes {
-		res, err := s.env.outside.probe.Batch(s.ctx, probeagent.Batch{
-			Network: probeagent.TCP, Target: netip.AddrPortFrom(n.Addr(s.Family), HostPort), Attempts: 2,
-		})
-		s.must(err, "control attempts from outside to node %s", n.Name)
-		s.env.count(res)
-		if sum := res.Summary(); !sum.All(probeagent.OK) {
-			s.Inconclusive("control: from outside node %s is not reached without a Service: %s", n.Name, sum)
-		}
-	}
-}
-
-// controlTries go to each server without a Service.
-const controlTries = 5
-
-// control makes sure that what failed is not the network or a probe: the client
-// reaches the same servers directly.
-func (s *Spec) control(c Client, w Want) {
-	for _, server := range w.servers {
-		port := uint16(PodPort)
-		if s.env.isNode(server) {
-			port = HostPort
-		}
-		if c.Name == Outside && port == PodPort {
-			continue // pods cannot be reached from outside on every cluster
-		}
-		to := TCP(netip.AddrPortFrom(server.Addr(s.Family), port))
-		res, err := c.probe.Batch(s.ctx, probeagent.Batch{Network: to.network, Target: to.to, Attempts: controlTries})
-		s.must(err, "control attempts of %s to %s", c.Name, to)
-		s.env.count(res)
-		if sum := res.Summary(); !sum.All(probeagent.OK) {
-			s.Inconclusive("control: %s reaches %s (%s) without a Service neither: %s", c.Name, server.Name, to, sum)
-		}
-	}
 }

@@ -31,7 +31,7 @@ func (s *Spec) Flows(c Client, t Target, n int) *Flows {
 	s.attempts += n
 	f := &Flows{s, c, t, conns, conns.First}
 	if sum := conns.First.Summary(); t.network == probeagent.TCP && !sum.All(probeagent.OK) {
-		f.fail("want connections that stand, but %s", sum)
+		f.fail(nil, "want connections that stand, but %s", sum)
 	}
 	return f
 }
@@ -39,7 +39,7 @@ func (s *Spec) Flows(c Client, t Target, n int) *Flows {
 // Unanswered demands that no flow has had an answer so far.
 func (f *Flows) Unanswered() {
 	if sum := f.last.Summary(); sum.Class[probeagent.OK] > 0 {
-		f.fail("want no answer yet, but %s", sum)
+		f.fail(nil, "want no answer yet, but %s", sum)
 	}
 }
 
@@ -65,8 +65,7 @@ func (f *Flows) reach(port uint16, servers []Client) {
 			}
 			held++
 		case held > 0 || time.Since(f.spec.at) > f.spec.limit():
-			f.spec.control(f.client, Only(servers...))
-			f.fail("want flows to reach %s, but %s", names(servers), wrong)
+			f.fail(servers, "want flows to reach %s, but %s", names(servers), wrong)
 		}
 	}
 }
@@ -81,16 +80,13 @@ func (f *Flows) Stay() {
 			return r.Name == before.Attempts[i].Name && r.Dst == before.Attempts[i].Dst
 		})
 		if wrong != "" {
-			f.fail("want flows to stay where they were (%s), but %s", before.Summary(), wrong)
+			f.fail(f.spec.env.servers(trial{res: before}), "want flows to stay where they were (%s), but %s", before.Summary(), wrong)
 		}
 	}
 }
 
 func (f *Flows) ask(timeout time.Duration) {
-	var err error
-	f.last, err = f.conns.Ask(f.spec.ctx, timeout, 16)
-	f.spec.must(err, "ask on flows of %s to %s", f.client.Name, f.target)
-	f.spec.attempts += len(f.last.Attempts)
+	f.last = f.spec.Ask(f.client, f.target, f.conns, timeout, 16)
 }
 
 // wrong says in what the last answers are not as wanted; empty: in nothing.
@@ -106,8 +102,9 @@ func (f *Flows) wrong(right func(int, probeagent.Result) bool) string {
 	return ""
 }
 
-func (f *Flows) fail(format string, args ...any) {
-	f.spec.env.evidence(f.spec, f.client, f.target, f.last)
+// fail ends the behaviour for what the last answers were; the servers were to give them.
+func (f *Flows) fail(servers []Client, format string, args ...any) {
+	f.spec.tried(trial{client: f.client, to: f.target, n: len(f.last.Attempts), servers: servers, res: f.last})
 	f.spec.Fail("flows of %s to %s: %s", f.client.Name, f.target, fmt.Sprintf(format, args...))
 }
 

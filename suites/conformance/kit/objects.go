@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -94,10 +96,19 @@ func (s *Spec) Service(mutate ...func(*corev1.Service)) *Service {
 		m(obj)
 	}
 	made, err := s.env.client.CoreV1().Services(Namespace).Create(s.ctx, obj, metav1.CreateOptions{})
+	if deniedExternalIPs(err) {
+		s.Skip("the cluster lacks leave to set externalIPs: %v", err)
+	}
 	s.must(err, "make Service %s", obj.Name)
 	s.changed()
 	s.onEnd(func() error { return s.deleteService(obj.Name) })
 	return &Service{s, made}
+}
+
+// deniedExternalIPs tells what the admission plugin DenyServiceExternalIPs says from other
+// refusals.
+func deniedExternalIPs(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "external IPs is denied")
 }
 
 // NodePorts makes it a Service of type NodePort.

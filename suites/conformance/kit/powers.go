@@ -203,6 +203,7 @@ func (s *Spec) askHTTP(c Client, at netip.AddrPort, path string, wrong func(*pro
 	r, err := c.probe.Get(s.ctx, probeagent.Get{Target: at, Path: path})
 	s.must(err, "ask http://%s%s", at, path)
 	s.attempts++
+	s.tried(trial{client: c, to: TCP(at), path: path, n: 1})
 	return r, wrong(r)
 }
 

@@ -1,12 +1,19 @@
 package kit
 
 import (
+	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/plumbline/plumbline/fixtures/probeagent"
 	"github.com/plumbline/plumbline/fixtures/record"
@@ -56,5 +63,27 @@ func TestLastAnswer(t *testing.T) {
 	}
 	if got := LastAnswer(res, b, since); got != 0 {
 		t.Errorf("last answer of b: after %s, want 0", got)
+	}
+}
+
+// Where the API admits no externalIPs, that is what the cluster lacks; other refusals
+// are the harness's.
+func TestExternalIPsDenied(t *testing.T) {
+	resource := schema.GroupResource{Resource: "services"}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{apierrors.NewForbidden(resource, "x-s1", errors.New("Use of external IPs is denied by admission control")), ResultSkip},
+		{apierrors.NewForbidden(resource, "x-s1", errors.New("no leave")), ResultInconclusive},
+		{errors.New("external IPs is denied"), ResultInconclusive},
+	} {
+		client := fake.NewClientset()
+		client.PrependReactor("create", "services", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.err })
+		s := &Spec{Family: corev1.IPv4Protocol, env: &Env{client: client}, ctx: t.Context(), id: "x"}
+		out, ok := s.protected(func(s *Spec) { s.Service(ExternalIPs(netip.MustParseAddr("192.0.2.1"))) })
+		if ok || out.result != c.want || !strings.Contains(out.reason, c.err.Error()) {
+			t.Errorf("%v: %v %+v, want %s", c.err, ok, out, c.want)
+		}
 	}
 }

@@ -99,6 +99,10 @@ func (e *Env) run(ctx context.Context, b Behaviour, f corev1.IPFamily) (r Result
 		s.controlNodes()
 	}
 	if out, ok := s.protected(watched); !ok {
+		if out.result == ResultFail {
+			out = s.confirmed(out)
+			e.evidence(s)
+		}
 		r.Result, r.Reason = out.result, out.reason
 	}
 	if err := s.end(); err != nil && r.Result == ResultPass {
@@ -106,6 +110,15 @@ func (e *Env) run(ctx context.Context, b Behaviour, f corev1.IPFamily) (r Result
 	}
 	r.Attempts, r.Delay, r.Said, r.Evidence, r.Took = s.attempts, s.delay, s.said, s.files, time.Since(began)
 	return r
+}
+
+// confirmed is a failure, or inconclusive if what failed does not work without a
+// Service either.
+func (s *Spec) confirmed(failure outcome) outcome {
+	if doubt, ok := s.protected((*Spec).control); !ok {
+		return outcome{ResultInconclusive, failure.reason + "; " + doubt.reason}
+	}
+	return failure
 }
 
 // protected calls a behaviour's function and returns how it ended, if early.

@@ -37,20 +37,22 @@ func (s *Spec) Allow(d time.Duration) { s.allowed = d }
 // Spec is what the function of one behaviour works with, for one IP family. It
 // must not be used by two goroutines. Whatever fails ends the function.
 type Spec struct {
-	Family   corev1.IPFamily
-	Nodes    []*Node // those that take pods, in the order of their names
-	env      *Env
-	ctx      context.Context
-	id       string
-	serial   int
-	at       time.Time       // of the last change of an object
-	allowed  time.Duration   // see Allow
-	held     map[string]bool // expectations that held since then
-	attempts int
-	delay    time.Duration // longest from a change until an expectation held
-	said     []string      // what was seen, for the report
-	files    []string      // evidence
-	ends     []func() error
+	Family    corev1.IPFamily
+	Nodes     []*Node // those that take pods, in the order of their names
+	env       *Env
+	ctx       context.Context
+	id        string
+	serial    int
+	at        time.Time       // of the last change of an object
+	allowed   time.Duration   // see Allow
+	held      map[string]bool // expectations that held since then
+	attempts  int
+	delay     time.Duration // longest from a change until an expectation held
+	said      []string      // what was seen, for the report
+	files     []string      // evidence
+	last      trial
+	datagrams bool // some were sent
+	ends      []func() error
 }
 
 // outcome is how a function ended early.

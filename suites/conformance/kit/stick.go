@@ -23,8 +23,7 @@ func (s *Spec) ExpectOne(c Client, t Target, n int, servers ...Client) Client {
 			return server
 		}
 		if time.Since(s.at) > s.limit() {
-			s.control(c, Only(servers...))
-			s.env.evidence(s, c, t, res)
+			s.tried(trial{client: c, to: t, n: n, servers: servers, res: res})
 			s.Fail("%s to %s: want all of %d attempts at one server, but %s", c.Name, t, n, wrong)
 		}
 		s.must(pause(s.ctx, s.pace()), "wait for the next attempts")

@@ -16,13 +16,14 @@ import (
 // the file is.
 type ReadEvidence func(path string, limit int) (head []byte, size int64, err error)
 
-// How much evidence a rendering quotes: of one file, and of all together. The
-// files themselves stand beside the report, whole.
-type quota struct{ file, all int }
+// How much evidence a rendering shows: of a file the first bytes if it is text, all of
+// what is not if it is no longer than data, and of all files together. The files
+// themselves stand beside the report, whole.
+type quota struct{ text, data, all int }
 
 var ( // const: a struct cannot be
-	pageQuota  = quota{file: 64 << 10, all: 8 << 20}
-	junitQuota = quota{file: 8 << 10, all: 1 << 20}
+	pageQuota  = quota{text: 64 << 10, data: 512 << 10, all: 8 << 20} // the suite keeps captures of up to 256 KiB
+	junitQuota = quota{text: 8 << 10, all: 1 << 20}                   // text alone
 )
 
 // excerpt is one evidence file as it is quoted.
@@ -30,7 +31,7 @@ type excerpt struct {
 	Path string
 	Note string // why Text is not the whole file; empty if it is
 	Text string
-	Data []byte // the whole file, if it is not text
+	Data []byte // the whole file, if it is not text and is shown
 }
 
 // Link holds what is not text, for a page that is to be whole without other files.
@@ -58,7 +59,7 @@ func (q *quoter) excerpts(t Test) []excerpt {
 
 func (q *quoter) excerpt(file string) excerpt {
 	e := excerpt{Path: plain.Line(file)}
-	limit := min(q.file, q.all)
+	limit := min(max(q.text, q.data), q.all)
 	switch {
 	case q.read == nil:
 		e.Note = "not quoted here"
@@ -73,14 +74,17 @@ func (q *quoter) excerpt(file string) excerpt {
 		return e
 	}
 	head = head[:min(len(head), limit)]
-	q.all -= len(head)
-	if !isText(head) {
+	quoted := head[:min(len(head), q.text)]
+	if !isText(quoted) {
 		e.Note = fmt.Sprintf("%d bytes, not text", size)
-		if size == int64(len(head)) {
+		if size == int64(len(head)) && len(head) <= q.data {
 			e.Data = head
+			q.all -= len(head)
 		}
 		return e
 	}
+	head = quoted
+	q.all -= len(head)
 	e.Text = plain.Lines(strings.ToValidUTF8(string(head), ""))
 	if rest := size - int64(len(head)); rest > 0 {
 		e.Note = fmt.Sprintf("the first %d of %d bytes", len(head), size)

@@ -119,6 +119,8 @@ func TestQuota(t *testing.T) {
 			return []byte(long)[:min(len(long), limit)], 200, nil
 		case "binary":
 			return []byte{0xff, 0xfe, 'a', 'b', 'c', 'd'}, 6, nil
+		case "capture":
+			return bytes.Repeat([]byte{0xff}, min(300<<10, limit)), 300 << 10, nil
 		case "zero":
 			return []byte("a\x00b"), 3, nil
 		case "empty":
@@ -126,9 +128,10 @@ func TestQuota(t *testing.T) {
 		}
 		return nil, 0, errors.New("no\nway")
 	}
-	q := &quoter{read: read, quota: quota{file: 61, all: 100}}
-	got := q.excerpts(Test{Evidence: []string{"binary", "zero", "gone", "empty", "long", "long", "long", "a\x1bb"}})
+	q := &quoter{read: read, quota: quota{text: 61, data: 9, all: 100}}
+	got := q.excerpts(Test{Evidence: []string{"capture", "binary", "zero", "gone", "empty", "long", "long", "long", "a\x1bb"}})
 	want := []excerpt{
+		{Path: "capture", Note: "307200 bytes, not text"},
 		{Path: "binary", Note: "6 bytes, not text", Data: []byte{0xff, 0xfe, 'a', 'b', 'c', 'd'}},
 		{Path: "zero", Note: "3 bytes, not text", Data: []byte("a\x00b")},
 		{Path: "gone", Note: "cannot be read: no; way"},
@@ -140,6 +143,14 @@ func TestQuota(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+	alone := &quoter{read: read, quota: quota{text: 61, all: 100}}
+	if got := alone.excerpts(Test{Evidence: []string{"capture", "binary", "zero"}}); got[1].Note != "6 bytes, not text" || got[1].Data != nil || alone.all != 100 {
+		t.Errorf("where text alone is shown: %+v, %d left", got, alone.all)
+	}
+	onPage := &quoter{read: read, quota: pageQuota}
+	if got := onPage.excerpts(Test{Evidence: []string{"capture"}}); len(got[0].Data) != 300<<10 || onPage.all != pageQuota.all-300<<10 {
+		t.Errorf("a capture on the page: %d bytes, %d left", len(got[0].Data), onPage.all)
 	}
 	if got := (&quoter{quota: pageQuota}).excerpts(Test{Evidence: []string{"x"}}); got[0].Note != "not quoted here" {
 		t.Errorf("nothing to read with: %+v", got)
@@ -169,7 +180,7 @@ func TestJUnitRed(t *testing.T) {
 		{"ended early", []Test{test(Must, Pass)}, "inter\nrupted", 0, 1, 0, "the run ended early: inter; rupted"},
 		{"nothing", nil, "", 0, 1, 0, "no MUST was run"},
 	} {
-		r := Complete(Report{Tests: tc.tests, Error: tc.runError, Features: []Feature{{"f", FeatureUnsupported, "r"}}})
+		r := Complete(all(Report{Tests: tc.tests, Error: tc.runError, Features: []Feature{{"f", FeatureUnsupported, "r"}}}))
 		b, err := junit(r, nil)
 		if err != nil {
 			t.Fatal(err)
