@@ -2,8 +2,10 @@ package conformance
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -18,11 +20,15 @@ var dataplanesFile []byte
 
 // declared is what is known of a dataplane beforehand.
 type declared struct {
-	Project     string                 `json:"project"`
-	URL         string                 `json:"url,omitempty"`
-	Unsupported map[kit.Feature]string `json:"unsupported,omitempty"` // and why
-	Flush       []string               `json:"flush,omitempty"`       // commands that remove its rules from a node
-	Differs     map[string]differs     `json:"differs,omitempty"`     // by behaviour
+	Project      string                 `json:"project"`
+	Organization string                 `json:"organization,omitempty"`
+	URL          string                 `json:"url,omitempty"`
+	Version      string                 `json:"version,omitempty"` // of one that the suite does not install
+	Contact      []string               `json:"contact,omitempty"`
+	Supported    []kit.Feature          `json:"supported,omitempty"`
+	Unsupported  map[kit.Feature]string `json:"unsupported,omitempty"` // and why
+	Flush        []string               `json:"flush,omitempty"`       // commands that remove its rules from a node
+	Differs      map[string]differs     `json:"differs,omitempty"`     // by behaviour
 }
 
 // differs is a behaviour that the dataplane is known not to have.
@@ -31,11 +37,69 @@ type differs struct {
 	Source []string `json:"source"`
 }
 
-// declaration finds what is declared of a dataplane; of one that nobody knows, nothing is.
-func declaration(name string) (declared, error) {
-	all, err := declarations()
-	name, _, _ = strings.Cut(name, ":fallback")
-	return all[name], err
+// declaration finds what is declared of a dataplane: in a file, which is one entry of
+// dataplanes.yaml, or there. Of one that nobody knows, nothing is.
+func declaration(name, file string) (declared, error) {
+	if file == "" {
+		all, err := declarations()
+		name, _, _ = strings.Cut(name, ":fallback")
+		return all[name], err
+	}
+	var d declared
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return d, fmt.Errorf("read the declaration: %w", err)
+	}
+	if err = yaml.UnmarshalStrict(text, &d); err == nil {
+		err = d.check()
+	}
+	if err != nil { // on one line, whatever the reader of YAML makes of it
+		return d, fmt.Errorf("read the declaration %s: %s", file, strings.Join(strings.Fields(err.Error()), " "))
+	}
+	return d, nil
+}
+
+// check says what is wrong with a declaration.
+func (d declared) check() error {
+	if d.Project == "" {
+		return errors.New("it names no project")
+	}
+	known := features()
+	for _, f := range slices.Concat(d.Supported, slices.Sorted(maps.Keys(d.Unsupported))) {
+		if !slices.Contains(known, f) {
+			return fmt.Errorf("no behaviour needs the feature %q; known: %q", f, known)
+		}
+	}
+	for f, why := range d.Unsupported {
+		if strings.TrimSpace(why) == "" || slices.Contains(d.Supported, f) {
+			return fmt.Errorf("unsupported feature %s: it must say why, and not be supported too", f)
+		}
+	}
+	for id, differs := range d.Differs {
+		if _, ok := behaviours()[id]; !ok || strings.TrimSpace(differs.Why) == "" || len(differs.Source) == 0 {
+			return fmt.Errorf("differs, %s: it must be a behaviour of the catalogue, and say why and who says so", id)
+		}
+	}
+	return nil
+}
+
+// behaviours are all of the catalogue, by id.
+func behaviours() map[string]kit.Behaviour {
+	all := map[string]kit.Behaviour{leavesNothing.ID: leavesNothing}
+	for _, b := range registry.All() {
+		all[b.ID] = b
+	}
+	return all
+}
+
+// features are those that behaviours of the catalogue need.
+func features() []kit.Feature {
+	var out []kit.Feature
+	for _, b := range behaviours() {
+		out = append(out, b.Features...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func declarations() (map[string]declared, error) {
@@ -48,9 +112,18 @@ func declarations() (map[string]declared, error) {
 
 // report is one that has what is declared, in order, and nothing else yet.
 func (d declared) report() conformance.Report {
-	r := conformance.Report{Implementation: conformance.Implementation{Project: d.Project, URL: d.URL}}
-	for _, f := range slices.Sorted(maps.Keys(d.Unsupported)) {
-		r.Features = append(r.Features, conformance.Feature{Name: string(f), State: conformance.FeatureUnsupported, Reason: d.Unsupported[f]})
+	r := conformance.Report{Implementation: conformance.Implementation{
+		Organization: d.Organization, Project: d.Project, URL: d.URL, Version: d.Version, Contact: d.Contact,
+	}}
+	for _, f := range features() {
+		state, why := conformance.FeatureUnknown, d.Unsupported[f]
+		switch {
+		case why != "":
+			state = conformance.FeatureUnsupported
+		case slices.Contains(d.Supported, f):
+			state = conformance.FeatureSupported
+		}
+		r.Features = append(r.Features, conformance.Feature{Name: string(f), State: state, Reason: why})
 	}
 	for _, id := range slices.Sorted(maps.Keys(d.Differs)) {
 		r.Documented = append(r.Documented, conformance.Documented{Test: id, Why: d.Differs[id].Why, Source: d.Differs[id].Source})

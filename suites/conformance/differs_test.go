@@ -1,7 +1,9 @@
 package conformance
 
 import (
+	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -29,6 +31,9 @@ func TestDiffersDeclared(t *testing.T) {
 	}
 	seen := 0
 	for name, d := range all {
+		if err := d.check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 		for _, doc := range d.report().Documented {
 			seen++
 			if !ids[doc.Test] {
@@ -51,18 +56,69 @@ func TestDiffersDeclared(t *testing.T) {
 
 // The report has what is declared of the dataplane as it is named on the command line.
 func TestDiffersReported(t *testing.T) {
-	d, err := declaration("kube-proxy:iptables")
+	d, err := declaration("kube-proxy:iptables", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := d.without("sctp", "no sockets").report()
 	r.Tests = []conformance.Test{{ID: leavesNothing.ID, Level: conformance.Must, Result: conformance.Fail, Reason: "a rule is left"}}
 	r = conformance.Complete(r)
-	if len(r.Features) != 2 || r.Features[0].Name != "nodeport-loopback" || r.Features[1].Name != "sctp" || r.Implementation.Project != "kubernetes" {
+	states := map[string]conformance.State{}
+	for _, f := range r.Features {
+		states[f.Name] = f.State
+	}
+	want := map[string]conformance.State{
+		"affinity-survives-restart": "supported", "connections-survive-restart": "supported", "forwards-without-agent": "supported",
+		"nodeport-loopback": "unsupported", "sctp": "unsupported",
+	}
+	if !maps.Equal(states, want) || r.Implementation.Project != "kubernetes" {
 		t.Errorf("features %+v of %q", r.Features, r.Implementation.Project)
 	}
 	if got := r.Tests[0]; !strings.Contains(got.Known, "--cleanup") || got.Result != conformance.Fail || r.ExitCode != conformance.ExitNonConformant {
 		t.Errorf("%s is %s, known %q, exit code %d", got.ID, got.Result, got.Known, r.ExitCode)
+	}
+}
+
+// A file declares of a dataplane what its name does not; undeclared is unknown.
+func TestDeclarationFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cilium.yaml")
+	for name, tc := range map[string]struct{ text, want string }{
+		"good":       {"project: cilium\norganization: CNCF\nversion: v2\nsupported: [sctp]\nunsupported: {nodeport-loopback: not asked for}\n", ""},
+		"a field":    {"project: cilium\nsupport: [sctp]\n", `unknown field "support"`},
+		"a feature":  {"project: cilium\nsupported: [speed]\n", `no behaviour needs the feature "speed"`},
+		"no reason":  {"project: cilium\nunsupported: {sctp: ' '}\n", "must say why"},
+		"both":       {"project: cilium\nsupported: [sctp]\nunsupported: {sctp: no}\n", "not be supported too"},
+		"behaviour":  {"project: cilium\ndiffers: {no-such: {why: x, source: [KEP-1]}}\n", "differs, no-such"},
+		"no project": {"", "names no project"},
+		"no YAML":    {"project: [\n", "read the declaration"},
+	} {
+		if err := os.WriteFile(file, []byte(tc.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d, err := declaration("existing", file)
+		if tc.want != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %v, want %q on one line", name, err, tc.want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := d.report()
+		states := map[string]conformance.State{}
+		for _, f := range r.Features {
+			states[f.Name] = f.State
+		}
+		want := map[string]conformance.State{
+			"affinity-survives-restart": "unknown", "connections-survive-restart": "unknown", "forwards-without-agent": "unknown", "nodeport-loopback": "unsupported", "sctp": "supported",
+		}
+		if !maps.Equal(states, want) || r.Implementation.Organization != "CNCF" || r.Implementation.Version != "v2" {
+			t.Errorf("%v of %+v", states, r.Implementation)
+		}
+	}
+	if _, err := declaration("existing", file+"x"); err == nil {
+		t.Error("a file that is not there declares something")
 	}
 }
 

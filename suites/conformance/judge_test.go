@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,69 +33,98 @@ func dataplaneRow(name string) ([]scenario.Row, error) {
 	return rows, err
 }
 
+// limited bounds one run of the suite, and says so when it ends it.
+func limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("the suite did not end within %s", limit))
+}
+
 // judge brings a cluster up, installs the dataplane, runs the chosen behaviours
 // and writes the report. An error is the harness's.
 func judge(ctx context.Context, chosen map[string]bool, seed int64) (err error) {
-	log := opts.logger()
-	began := time.Now()
+	ctx, cancel := limited(ctx, suiteLimit)
+	defer cancel()
+	log, began := opts.logger(), time.Now()
+	known, err := declaration(opts.dataplane, opts.declaration)
+	if err != nil {
+		return err
+	}
+	if opts.stage.Cluster != "existing" { // whose nodes have kernels of their own: there the probes find out
+		if err := host.SCTP(ctx); err != nil {
+			known = known.without("sctp", "this kernel has no SCTP sockets: "+err.Error())
+		}
+	}
 	if err := opts.place("conformance"); err != nil {
 		return err
 	}
-	dir := opts.stage.Dir
 	st, err := stage.Open(ctx, opts.stage, log)
 	if err != nil {
-		return err
+		return errors.Join(err, cutOff(ctx))
 	}
 	defer func() { err = errors.Join(err, st.Close(context.WithoutCancel(ctx))) }()
-	row := opts.stage.Rows[0]
-	version, remove, err := st.Install(ctx, row)
-	if err != nil {
-		return err
-	}
 	var list []kit.Behaviour
 	for _, b := range registry.All() {
 		if chosen[b.ID] {
 			list = append(list, b)
 		}
 	}
-	known, err := declaration(opts.dataplane)
+	rep, err := onStage(ctx, st, known, list, seed, log)
 	if err != nil {
-		return err
-	}
-	if err := host.SCTP(ctx); err != nil {
-		known = known.without("sctp", "this kernel has no SCTP sockets: "+err.Error())
-	}
-	rep, err := newReport(ctx, st, known, version, seed)
-	if err != nil {
-		return err
-	}
-	env, err := openEnv(ctx, st, known, filepath.Join(dir, "evidence"), seed, kit.Limit, log)
-	if err == nil {
-		env.Run(ctx, list, func(r kit.Result) {
-			results[r.Behaviour.ID] = append(results[r.Behaviour.ID], r)
-			rep.Tests = append(rep.Tests, test(r))
-			log.Info("behaviour", "id", r.Behaviour.ID, "family", r.Family, "result", r.Result, "reason", r.Reason,
-				"attempts", r.Attempts, "delay", r.Delay.Round(time.Millisecond), "took", r.Took.Round(time.Millisecond))
-		})
-		noise := env.Noise()
-		rep.Environment.Zones = env.Zones()
-		rep.Environment.Noise = &conformance.Noise{Attempts: noise.Attempts, Failures: noise.Failed, P99: conformance.Duration(noise.P99)}
-		err = env.Close(context.WithoutCancel(ctx))
-	}
-	if ctx.Err() == nil {
-		removed := remove(ctx)
-		rep.Tests = append(rep.Tests, residue(removed))
-		if !errors.Is(removed, cluster.ErrResidue) {
-			err = errors.Join(err, removed)
-		}
-	}
-	if err = errors.Join(err, ctx.Err()); err != nil {
 		rep.Error = err.Error()
 	}
 	rep.Duration = conformance.Duration(time.Since(began).Round(time.Second))
-	code, writeErr := write(dir, rep)
+	code, writeErr := write(opts.stage.Dir, rep)
 	status = code
 	return errors.Join(err, writeErr)
+}
+
+// cutOff says why a run was ended from outside, if it was.
+func cutOff(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
+// onStage installs the dataplane, runs behaviours and takes the dataplane away again,
+// whatever came between. With an error the report is as far as it came.
+func onStage(ctx context.Context, st stage.Stage, known declared, list []kit.Behaviour, seed int64, log *slog.Logger) (rep conformance.Report, err error) {
+	rep = newReport(known, len(list), seed)
+	version, remove, err := st.Install(ctx, opts.stage.Rows[0])
+	if err != nil {
+		return rep, errors.Join(err, cutOff(ctx))
+	}
+	rep.Implementation.Version = cmp.Or(version, rep.Implementation.Version)
+	err = observe(ctx, st, known, list, &rep, log)
+	cut := cutOff(ctx)
+	removed := remove(context.WithoutCancel(ctx))
+	if cut == nil { // what a behaviour that was cut off leaves is not the dataplane's
+		rep.Tests = append(rep.Tests, residue(removed))
+		if errors.Is(removed, cluster.ErrResidue) {
+			removed = nil
+		}
+	}
+	return rep, errors.Join(err, removed, cut)
+}
+
+// observe adds to the report where the run takes place and what it sees.
+func observe(ctx context.Context, st stage.Stage, known declared, list []kit.Behaviour, rep *conformance.Report, log *slog.Logger) (err error) {
+	if rep.Environment, err = environment(ctx, st); err != nil {
+		return err
+	}
+	env, err := openEnv(ctx, st, known, filepath.Join(opts.stage.Dir, "evidence"), rep.Seed, kit.Limit, log)
+	if err != nil {
+		return err
+	}
+	env.Run(ctx, list, func(r kit.Result) {
+		results[r.Behaviour.ID] = append(results[r.Behaviour.ID], r)
+		rep.Tests = append(rep.Tests, test(r))
+		log.Info("behaviour", "id", r.Behaviour.ID, "family", r.Family, "result", r.Result, "reason", r.Reason,
+			"attempts", r.Attempts, "delay", r.Delay.Round(time.Millisecond), "took", r.Took.Round(time.Millisecond))
+	})
+	noise := env.Noise()
+	rep.Environment.Zones = env.Zones()
+	rep.Environment.Noise = &conformance.Noise{Attempts: noise.Attempts, Failures: noise.Failed, P99: conformance.Duration(noise.P99)}
+	return env.Close(context.WithoutCancel(ctx))
 }
 
 // openEnv opens what behaviours work with; evidence is a directory, or empty: none is kept.

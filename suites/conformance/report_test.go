@@ -3,12 +3,20 @@ package conformance
 import (
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
-	"k8s.io/client-go/discovery"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
@@ -18,34 +26,115 @@ import (
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
-// newReport says what was tested, with what and where.
-func newReport(ctx context.Context, st stage.Stage, known declared, version string, seed int64) (conformance.Report, error) {
-	sys := host.ThisSystem()
-	row := opts.stage.Rows[0]
+// newReport says what is tested, and how much of the catalogue; the removal is judged
+// in every run.
+func newReport(known declared, chosen int, seed int64) conformance.Report {
 	r := known.report()
 	r.Implementation.Project = cmp.Or(r.Implementation.Project, opts.dataplane)
-	r.Implementation.Version, r.Implementation.Mode = version, row.Mode
+	r.Implementation.Mode = opts.stage.Rows[0].Mode
 	r.Harness = conformance.Harness{Version: stage.Version()}
 	r.Date, r.Seed = time.Now().UTC().Truncate(time.Second), seed
-	r.Command = fmt.Sprintf("make conformance DATAPLANE=%s CLUSTER=%s CONFORMANCE='--ginkgo.seed=%d'", opts.dataplane, opts.stage.Cluster, seed)
-	r.Environment = conformance.Environment{
-		Cluster: st.Kind(), Kernel: sys.Kernel, OS: sys.OS, CPUs: sys.CPUs, IPFamily: opts.stage.IPFamily, LB: balancer(st.LB().Profile()),
-	}
+	r.Chosen, r.Of = chosen+1, len(registry.All())+1
+	suite, _ := ginkgo.GinkgoConfiguration()
+	r.Command = command(flag.CommandLine, suite, seed)
+	r.Environment.Cluster = opts.stage.Cluster
+	return r
+}
+
+// environment says where it is tested. An existing cluster has its own kernels; all
+// others have this host's.
+func environment(ctx context.Context, st stage.Stage) (conformance.Environment, error) {
+	e := conformance.Environment{Cluster: st.Kind(), IPFamily: opts.stage.IPFamily, LB: balancer(st.LB().Profile())}
 	nodes, err := st.Cluster().Nodes(ctx)
 	if err != nil {
-		return r, err
+		return e, err
 	}
-	r.Environment.Nodes = len(nodes)
-	client, err := discovery.NewDiscoveryClientForConfig(st.Cluster().RESTConfig())
+	e.Nodes = len(nodes)
+	client, err := kubernetes.NewForConfig(st.Cluster().RESTConfig())
 	if err != nil {
-		return r, fmt.Errorf("make API client: %w", err)
+		return e, fmt.Errorf("make API client: %w", err)
 	}
-	v, err := client.ServerVersion()
+	v, err := client.Discovery().ServerVersion()
 	if err != nil {
-		return r, fmt.Errorf("ask for the version of Kubernetes: %w", err)
+		return e, fmt.Errorf("ask for the version of Kubernetes: %w", err)
 	}
-	r.Environment.Kubernetes = v.GitVersion
-	return r, nil
+	e.Kubernetes = v.GitVersion
+	if e.Cluster != "existing" {
+		sys := host.ThisSystem()
+		e.Kernel, e.OS, e.CPUs = sys.Kernel, sys.OS, sys.CPUs
+		e.CNI = map[string]string{"kind": "plumb-cni", "lab": "routes of the lab"}[e.Cluster]
+		return e, nil
+	}
+	all, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return e, fmt.Errorf("list the nodes: %w", err)
+	}
+	e.Kernel, e.OS = systems(all.Items)
+	return e, nil
+}
+
+// systems are the kernels and operating systems that nodes say they have.
+func systems(nodes []corev1.Node) (kernel, os string) {
+	var kernels, oses []string
+	for _, n := range nodes {
+		kernels, oses = append(kernels, n.Status.NodeInfo.KernelVersion), append(oses, n.Status.NodeInfo.OSImage)
+	}
+	distinct := func(list []string) string {
+		slices.Sort(list)
+		return strings.Join(slices.Compact(list), ", ")
+	}
+	return distinct(kernels), distinct(oses)
+}
+
+// command is the line that does it again, from the flags that were set. Files of this
+// host go by their last names, and its results elsewhere.
+func command(fs *flag.FlagSet, suite types.SuiteConfig, seed int64) string {
+	args := []string{fmt.Sprintf("--ginkgo.seed=%d", seed)}
+	for _, f := range suite.FocusStrings {
+		args = append(args, "--ginkgo.focus="+f)
+	}
+	for _, f := range suite.SkipStrings {
+		args = append(args, "--ginkgo.skip="+f)
+	}
+	if suite.LabelFilter != "" {
+		args = append(args, "--ginkgo.label-filter="+suite.LabelFilter)
+	}
+	dataplane, cluster := "", ""
+	fs.VisitAll(func(f *flag.Flag) {
+		switch f.Name {
+		case "dataplane":
+			dataplane = f.Value.String()
+		case "cluster":
+			cluster = f.Value.String()
+		}
+	})
+	fs.Visit(func(f *flag.Flag) {
+		value := f.Value.String()
+		switch name, _, _ := strings.Cut(f.Name, "."); name {
+		case "ginkgo", "test", "dataplane", "cluster", "results", "sonobuoy", "update", "teeth", "teeth-table":
+			return
+		case "kubeconfig", "declaration":
+			value = filepath.Base(value)
+		}
+		args = append(args, "--"+f.Name+"="+value)
+	})
+	if file, ok := strings.CutPrefix(dataplane, "manifest:"); ok {
+		dataplane = "manifest:" + filepath.Base(file)
+	}
+	for i, a := range args {
+		args[i] = quoted(a)
+	}
+	return fmt.Sprintf("make conformance DATAPLANE=%s CLUSTER=%s CONFORMANCE='%s'", quoted(dataplane), cluster, strings.Join(args, " "))
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]*$`) // const
+
+// quoted is a word for a shell that make starts, as it stands between single quotes.
+func quoted(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$$`, `'`, `'\''`).Replace(word) + `"`
 }
 
 // balancer is ours as its profile configures it; of another nothing is known.

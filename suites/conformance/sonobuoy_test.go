@@ -26,28 +26,33 @@ import (
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
-// deliver hands the report to Sonobuoy's worker, which would otherwise wait for it
-// until its time-out. If the run ended before it had one, or was not over with it,
-// the report says why.
-func (o *options) deliver(ended error) error {
-	if o.stage.Dir == "" {
-		if err := o.place("conformance"); err != nil {
-			return err
-		}
-	}
+// amend has the report say why the run ended early, or was not over with it, and
+// returns the exit status that it then has. If there is none, it makes one.
+func (o *options) amend(ended error) (int, error) {
 	r, err := conformance.Read(o.stage.Dir)
 	if err != nil {
 		r = conformance.Report{
 			Implementation: conformance.Implementation{Project: o.dataplane}, Harness: conformance.Harness{Version: stage.Version()},
 			Date: time.Now().UTC().Truncate(time.Second), Environment: conformance.Environment{Cluster: o.stage.Cluster},
 		}
-		if ended == nil {
-			ended = err
+	}
+	r.Error = ended.Error()
+	return conformance.Complete(r).ExitCode, conformance.Write(o.stage.Dir, r)
+}
+
+// deliver hands the report to Sonobuoy's worker, which would otherwise wait for it
+// until its time-out.
+func (o *options) deliver(ended error) error {
+	if o.stage.Dir == "" {
+		if err := o.place("conformance"); err != nil {
+			return err
 		}
 	}
+	if _, err := conformance.Read(o.stage.Dir); err != nil && ended == nil {
+		ended = err
+	}
 	if ended != nil {
-		r.Error = ended.Error()
-		if err := conformance.Write(o.stage.Dir, r); err != nil {
+		if _, err := o.amend(ended); err != nil {
 			return err
 		}
 	}
@@ -110,6 +115,7 @@ func TestSonobuoyEndsEarly(t *testing.T) {
 		want  string
 	}{
 		"a flag nobody knows":  {[]string{"--no-such-flag"}, "flag provided but not defined: -no-such-flag"},
+		"help":                 {[]string{"-h"}, "flag: help requested"},
 		"a value nobody knows": {[]string{"--lb=elb"}, `unknown --lb "elb"`},
 		"no API":               {[]string{"--kubeconfig=nowhere"}, "read kubeconfig nowhere"},
 	} {

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -31,12 +32,13 @@ import (
 
 // options are the suite's flags.
 type options struct {
-	dataplane string
-	results   string
-	sonobuoy  bool
-	parallel  int
-	verbose   bool
-	stage     stage.Options
+	dataplane   string
+	declaration string
+	results     string
+	sonobuoy    bool
+	parallel    int
+	verbose     bool
+	stage       stage.Options
 }
 
 var (
@@ -59,9 +61,12 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 func run(m *testing.M) int {
 	opts.define(flag.CommandLine)
 	flag.CommandLine.Init(os.Args[0], flag.ContinueOnError) // Sonobuoy is told of a wrong flag too
+	flag.CommandLine.SetOutput(io.Discard)                  // a wrong flag is one line, below
 	err := flag.CommandLine.Parse(os.Args[1:])
+	flag.CommandLine.SetOutput(nil)
 	switch {
-	case errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, flag.ErrHelp) && !opts.sonobuoy:
+		flag.CommandLine.Usage()
 		return 0
 	case err == nil && (os.Getenv("PLUMBLINE_CONFORMANCE") != "1" || flag.Lookup("test.list").Value.String() != ""):
 		return m.Run() // the specs skip by name; the catalogue is checked
@@ -74,6 +79,11 @@ func run(m *testing.M) int {
 	} else {
 		m.Run()
 	}
+	if ended != nil && opts.stage.Dir != "" {
+		if status, err = opts.amend(ended); err != nil {
+			fmt.Fprintln(os.Stderr, "conformance:", err)
+		}
+	}
 	if opts.sonobuoy {
 		if err := opts.deliver(ended); err != nil {
 			fmt.Fprintln(os.Stderr, "conformance:", err)
@@ -85,6 +95,7 @@ func run(m *testing.M) int {
 
 func (o *options) define(fs *flag.FlagSet) {
 	fs.StringVar(&o.dataplane, "dataplane", "plumb-nftables", "what is tested: plumb-nftables, plumb-iptables, plumb-userspace, kube-proxy:nftables, kube-proxy:iptables, existing or manifest:FILE")
+	fs.StringVar(&o.declaration, "declaration", "", "`file` that declares what the dataplane supports: one entry of suites/conformance/dataplanes.yaml (default: the entry there)")
 	fs.StringVar(&o.results, "results", "results", "directory for reports and evidence")
 	fs.BoolVar(&o.sonobuoy, "sonobuoy", false, "pack the report into --results when done, and tell Sonobuoy's worker, which waits there")
 	fs.IntVar(&o.parallel, "side-by-side", 8, "behaviours that run at once, of those that disturb nobody")
@@ -104,6 +115,9 @@ func (o *options) check() (err error) {
 		return fmt.Errorf("--side-by-side %d: must be 1 to 64", o.parallel)
 	}
 	if o.stage.Rows, err = dataplaneRow(o.dataplane); err != nil {
+		return err
+	}
+	if _, err = declaration(o.dataplane, o.declaration); err != nil {
 		return err
 	}
 	return stage.Enter(context.Background(), &o.stage, slog.Default())
@@ -126,13 +140,13 @@ func (o *options) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 }
 
-// suiteLimit bounds everything; the whole suite takes minutes.
+// suiteLimit bounds a run of all behaviours, which takes minutes, and what comes
+// before it; taking away what was brought up has limits of its own.
 const suiteLimit = 40 * time.Minute
 
 func TestConformance(t *testing.T) {
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	suite, reporter := ginkgo.GinkgoConfiguration()
-	suite.Timeout = suiteLimit
 	chosen := map[string]bool{}
 	if os.Getenv("PLUMBLINE_CONFORMANCE") == "1" {
 		for _, s := range ginkgo.PreviewSpecs("conformance", suite, reporter).SpecReports {

@@ -110,7 +110,7 @@ func judgeTeeth(ctx context.Context) (exact bool, err error) {
 	if !ok {
 		return false, errors.New("--teeth takes --cluster=lab")
 	}
-	known, err := declaration(opts.dataplane)
+	known, err := declaration(opts.dataplane, opts.declaration)
 	if err != nil {
 		return false, err
 	}
@@ -138,6 +138,8 @@ func judgeTeeth(ctx context.Context) (exact bool, err error) {
 // Each has probes of its own: what sockets and connection tracking remember of
 // connections must not meet those of the next.
 func bite(ctx context.Context, lab *stage.Lab, known declared, name string) (caught []string, reasons map[string]string, err error) {
+	ctx, cancel := limited(ctx, suiteLimit)
+	defer cancel()
 	remove, err := lab.InstallMutant(ctx, opts.stage.Rows[0], name)
 	if err != nil {
 		return nil, nil, err
@@ -164,7 +166,7 @@ func bite(ctx context.Context, lab *stage.Lab, known declared, name string) (cau
 		}
 	}
 	slices.Sort(caught)
-	return caught, reasons, errors.Join(closed, awaitGone(ctx, lab), removed, ctx.Err())
+	return caught, reasons, errors.Join(closed, awaitGone(ctx, lab), removed, cutOff(ctx))
 }
 
 // awaitGone waits until the probes of a mutation are gone.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -13,10 +14,11 @@ import (
 
 func compareCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "compare REPORT REPORT",
+		Use:   "compare REPORT REPORT...",
 		Short: "Print two reports side by side; fails where they differ (those of a scenario: by more than chance)",
-		Long:  "A REPORT is a summary.json (scenario) or report.json (conformance), or the directory that holds it.",
-		Args:  cobra.ExactArgs(2),
+		Long: "A REPORT is a summary.json (scenario) or report.json (conformance), or the directory that holds it.\n" +
+			"More than two, of conformance, are compared as a whole: one line says whether their results are identical.",
+		Args: cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			_, kind, err := conformance.ReadKind(args[0])
 			if err != nil {
@@ -37,16 +39,22 @@ func compareCommand() *cobra.Command {
 }
 
 func compareConformance(paths []string) (agree bool, err error) {
-	var both [2]conformance.Report
+	all := make([]conformance.Report, len(paths))
 	for i, path := range paths {
-		if both[i], err = conformance.Read(path); err != nil {
+		if all[i], err = conformance.Read(path); err != nil {
 			return false, err
 		}
 	}
-	return conformance.CompareTable(os.Stdout, both[0], both[1])
+	if len(all) > 2 {
+		return conformance.CompareAll(os.Stdout, all)
+	}
+	return conformance.CompareTable(os.Stdout, all[0], all[1])
 }
 
 func compareDisruption(paths []string) (agree bool, err error) {
+	if len(paths) > 2 {
+		return false, fmt.Errorf("compare %d reports: of a scenario it takes two", len(paths))
+	}
 	var both [2]report.Summary
 	for i, path := range paths {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {

@@ -2,10 +2,12 @@ package conformance
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/plumbline/plumbline/suites/report/plain"
 )
@@ -68,6 +70,58 @@ func CompareTable(w io.Writer, a, b Report) (same bool, err error) {
 		return false, fmt.Errorf("print the comparison: %w", err)
 	}
 	return len(diff) == 0, nil
+}
+
+// CompareAll prints one line that says whether reports have the same tests with the
+// same results and levels, and under it the tests that they do not agree on.
+func CompareAll(w io.Writer, reports []Report) (same bool, err error) {
+	differing := map[string]Test{}
+	keys := map[string]bool{}
+	var seeds []string
+	for _, r := range reports {
+		r = Complete(r)
+		for _, t := range r.Tests {
+			keys[t.Key()] = true
+		}
+		for _, d := range Compare(reports[0], r) { // what two differ in, one of them differs in from the first
+			differing[d.Key()] = d.Test
+		}
+		seeds = append(seeds, fmt.Sprint(r.Seed))
+	}
+	var out bytes.Buffer
+	all := fmt.Sprintf("%s (seeds %s)", plural(len(reports), "report"), strings.Join(seeds, ", "))
+	if len(differing) == 0 {
+		fmt.Fprintf(&out, "%s: identical in all of %s.\n", all, plural(len(keys), "test"))
+	} else {
+		fmt.Fprintf(&out, "%s: %d of %s differ.\n\n", all, len(differing), plural(len(keys), "test"))
+		writeResults(&out, slices.SortedFunc(maps.Values(differing), byPlace), reports)
+	}
+	if _, err := w.Write(out.Bytes()); err != nil {
+		return false, fmt.Errorf("print the comparison: %w", err)
+	}
+	return len(differing) == 0, nil
+}
+
+// writeResults has a row per test and a column per report.
+func writeResults(out *bytes.Buffer, tests []Test, reports []Report) {
+	heading := []string{"TEST", "PROFILE"}
+	columns := make([]map[string]string, len(reports))
+	for i, r := range reports {
+		heading = append(heading, fmt.Sprint(i+1))
+		columns[i] = map[string]string{}
+		for _, t := range Complete(r).Tests {
+			columns[i][t.Key()] = fmt.Sprintf("%s (%s)", t.Result, t.Level)
+		}
+	}
+	rows := [][]string{heading}
+	for _, t := range tests {
+		row := []string{plain.Line(t.Key()), plain.Line(t.Profile)}
+		for _, c := range columns {
+			row = append(row, cmp.Or(c[t.Key()], "-"))
+		}
+		rows = append(rows, row)
+	}
+	align(out, rows)
 }
 
 func writeDifferences(out *bytes.Buffer, diff []Difference, a, b Report) {

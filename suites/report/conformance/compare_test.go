@@ -63,3 +63,37 @@ func TestCompareGolden(t *testing.T) {
 	}
 	golden(t, "compare.txt", b.Bytes())
 }
+
+func TestCompareAll(t *testing.T) {
+	seeded := func(seed int64, edit func(*Report)) Report {
+		r := sample()
+		r.Seed = seed
+		slices.Reverse(r.Tests)
+		if edit != nil {
+			edit(&r)
+		}
+		return r
+	}
+	for _, tc := range []struct {
+		name    string
+		reports []Report
+		want    []string // lines
+	}{
+		{"identical", []Report{seeded(1, nil), seeded(2, nil), seeded(3, nil)}, []string{"3 reports (seeds 1, 2, 3): identical in all of 8 tests."}},
+		{"one result", []Report{seeded(1, nil), seeded(2, nil), seeded(3, func(r *Report) { r.Tests[5].Result = Fail })},
+			[]string{"3 reports (seeds 1, 2, 3): 1 of 8 tests differ.", "", "TEST           PROFILE  1            2            3", "clusterip-pod  Core     pass (MUST)  pass (MUST)  fail (MUST)"}},
+		{"one family is gone", []Report{seeded(1, nil), seeded(2, func(r *Report) { r.Tests = r.Tests[:7] }), seeded(3, nil)},
+			[]string{"3 reports (seeds 1, 2, 3): 1 of 8 tests differ.", "", "TEST                         PROFILE      1            2  3", "terminating-fallback [IPv6]  Terminating  fail (MUST)  -  fail (MUST)"}},
+		{"another level", []Report{seeded(1, nil), seeded(1, func(r *Report) { r.Tests[5].Level = May })},
+			[]string{"2 reports (seeds 1, 1): 1 of 8 tests differ.", "", "TEST           PROFILE  1            2", "clusterip-pod  Core     pass (MUST)  pass (MAY)"}},
+	} {
+		var out bytes.Buffer
+		same, err := CompareAll(&out, tc.reports)
+		if err != nil || same != (len(tc.want) == 1) {
+			t.Errorf("%s: same %v, %v", tc.name, same, err)
+		}
+		if d := cmp.Diff(tc.want, strings.Split(strings.TrimSpace(out.String()), "\n")); d != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, d)
+		}
+	}
+}

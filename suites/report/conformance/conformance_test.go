@@ -47,7 +47,7 @@ func sample() Report {
 		},
 		Harness: Harness{Version: "v0.4.0", Commit: "121533f"},
 		Date:    time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Duration: Duration(9*time.Minute + 3*time.Second), Seed: 1700000000,
-		Command: "make conformance DATAPLANE=kube-proxy-nftables CLUSTER=kind SEED=1700000000",
+		Chosen: 7, Of: 7, Command: "make conformance DATAPLANE=kube-proxy-nftables CLUSTER=kind SEED=1700000000",
 		Environment: Environment{
 			Cluster: "kind", Kubernetes: "v1.36.3", NodeImage: "kindest/node@sha256:89ab", Kernel: "6.18.1", OS: "Debian 13", CPUs: 2,
 			CNI: "kindnet v1.8.0", IPFamily: "dual", Nodes: 4, Zones: 3,

@@ -51,7 +51,8 @@ type junitProblem struct {
 // that is inconclusive an error. JUnit knows no word between: a SHOULD or MAY that
 // did not hold, or could not be judged, is skipped with its reason, which shows it
 // and breaks no build. A run that cannot be judged as a whole has one more case,
-// an error; so a run of skipped tests is not green either.
+// an error; so a run of skipped tests is not green either. A partial run has one too,
+// skipped: it is not the whole that a reader of green takes it for.
 func junit(r Report, read ReadEvidence) ([]byte, error) {
 	suite := junitSuite{
 		Name: "plumbline conformance " + plain.Line(implementation(r.Implementation)),
@@ -68,6 +69,10 @@ func junit(r Report, read ReadEvidence) ([]byte, error) {
 	if r.ExitCode == ExitUnjudged && suite.Errors == 0 {
 		suite.Errors++
 		suite.Cases = append(suite.Cases, junitCase{Class: "run", Name: "run", Time: "0.000", Error: &junitProblem{plain.Line(r.Why), string(r.Conclusion)}})
+	}
+	if r.Conclusion == PartlyJudged {
+		suite.Skipped++
+		suite.Cases = append(suite.Cases, junitCase{Class: "run", Name: "run", Time: "0.000", Skipped: &junitProblem{"partial: " + plain.Line(r.Why), string(r.Conclusion)}})
 	}
 	suite.Tests = len(suite.Cases)
 	b, err := xml.MarshalIndent(suite, "", "  ")

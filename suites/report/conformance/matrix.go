@@ -73,7 +73,7 @@ func label(r Report) string {
 }
 
 // name gives each column a name of its own: with its cluster, if there are several,
-// and a number where that is needed.
+// marked if its run was not of the whole catalogue, and a number where that is needed.
 func (m *matrix) name() {
 	clusters, used := map[string]bool{}, map[string]int{}
 	for _, r := range m.reports {
@@ -83,6 +83,9 @@ func (m *matrix) name() {
 		name := label(r)
 		if len(clusters) > 1 {
 			name = joined(" ", name, parens(r.Environment.Cluster))
+		}
+		if !whole(r) {
+			name += " (partial)"
 		}
 		if used[name]++; used[name] > 1 {
 			name = fmt.Sprintf("%s %d", name, used[name])
@@ -97,8 +100,12 @@ func (m *matrix) columns(b *bytes.Buffer) {
 	}, countColumns()...)}
 	for i, r := range m.reports {
 		e := r.Environment
+		conclusion := string(r.Conclusion)
+		if !whole(r) {
+			conclusion = joined(", ", conclusion, chosen(r))
+		}
 		rows = append(rows, append([]string{
-			m.labels[i], r.Implementation.Version, string(r.Conclusion), r.Date.UTC().Format(time.DateOnly), joined(", ", e.Cluster, some(e.Nodes, "node"), some(e.Zones, "zone")),
+			m.labels[i], r.Implementation.Version, conclusion, r.Date.UTC().Format(time.DateOnly), joined(", ", e.Cluster, some(e.Nodes, "node"), some(e.Zones, "zone")),
 			e.Kubernetes, e.Kernel, e.CNI, e.IPFamily, joined(" ", r.Harness.Version, r.Harness.Commit), fmt.Sprint(r.Seed),
 		}, countCells(count(r.Tests, func(Test) bool { return true }))...))
 	}

@@ -45,7 +45,7 @@ func TestMatrixFamilies(t *testing.T) {
 // TestMatrixLabels: the cluster is named where there are several.
 func TestMatrixLabels(t *testing.T) {
 	report := func(mode, cluster string, seed int64) Report {
-		return Report{Implementation: Implementation{Project: "p", Mode: mode}, Environment: Environment{Cluster: cluster}, Seed: seed}
+		return Report{Implementation: Implementation{Project: "p", Mode: mode}, Environment: Environment{Cluster: cluster}, Seed: seed, Chosen: 1, Of: 1}
 	}
 	for _, tc := range []struct {
 		reports []Report

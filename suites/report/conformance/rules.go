@@ -12,6 +12,7 @@ type Conclusion string
 
 const (
 	Conformant    Conclusion = "conformant"
+	PartlyJudged  Conclusion = "partial" // nothing is wrong with the behaviours that were chosen
 	NonConformant Conclusion = "non-conformant"
 	Unjudged      Conclusion = "not judged"
 )
@@ -33,13 +34,16 @@ const (
 //     has said why it was not run. A skip without a reason is too.
 //   - Exit 1: a MUST failed. What was seen outweighs everything that was not.
 //   - Exit 2 otherwise: a MUST is inconclusive or was skipped (a skip is never a
-//     pass), no MUST was run at all, two tests have one key, or the run ended early.
-//   - Exit 0 otherwise: every MUST passed or is unsupported as declared.
+//     pass), no MUST was run at all, a chosen behaviour has no test, two tests have
+//     one key, or the run ended early.
+//   - Exit 0 otherwise: every MUST passed or is unsupported as declared. That is
+//     conformant if the whole catalogue was chosen, and partial if it was not, or
+//     the report does not say.
 //   - SHOULD and MAY are reported and never change the code.
 //   - A failure that is documented, with why and a source, says so, and stays one.
 //   - A profile is a failure if a MUST of it failed; a success if none did, at
 //     least one of its tests passed, and every MUST passed or is unsupported as
-//     declared; partial otherwise.
+//     declared, and the whole catalogue was chosen; partial otherwise.
 //   - Tests are in the order of profile, id and IP family: runs in random order
 //     give one report.
 func Complete(r Report) Report {
@@ -49,7 +53,7 @@ func Complete(r Report) Report {
 		r.Tests[i] = withKnown(normal(r.Tests[i], r.Features), r.Documented)
 	}
 	slices.SortStableFunc(r.Tests, byPlace)
-	r.Profiles = profiles(r.Tests)
+	r.Profiles = profiles(r.Tests, whole(r))
 	r.Conclusion, r.ExitCode, r.Why = conclude(r)
 	return r
 }
@@ -110,11 +114,36 @@ func declared(t Test, features []Feature) bool {
 	})
 }
 
+// whole says whether the run was to judge everything that the catalogue promises.
+func whole(r Report) bool { return r.Of > 0 && r.Chosen == r.Of }
+
+// chosen says how much of the catalogue the run was about.
+func chosen(r Report) string {
+	if r.Of == 0 {
+		return "an unknown part of the catalogue"
+	}
+	return fmt.Sprintf("%d of %s chosen", r.Chosen, plural(r.Of, "behaviour"))
+}
+
 func conclude(r Report) (Conclusion, int, string) {
+	c, code, why := concludeChosen(r)
+	switch {
+	case whole(r):
+	case c == Conformant:
+		c, why = PartlyJudged, chosen(r)+": "+why
+	case r.Of > 0:
+		why = chosen(r) + ": " + why
+	}
+	return c, code, why
+}
+
+// concludeChosen is about the behaviours that were chosen, as if there were no others.
+func concludeChosen(r Report) (Conclusion, int, string) {
 	n := count(r.Tests, func(t Test) bool { return t.Level == Must })
-	seen := map[string]bool{}
+	seen, ids := map[string]bool{}, map[string]bool{}
 	twice := ""
 	for _, t := range r.Tests {
+		ids[t.ID] = true
 		if seen[t.Key()] {
 			twice = t.Key()
 		}
@@ -140,6 +169,8 @@ func conclude(r Report) (Conclusion, int, string) {
 		return Unjudged, ExitUnjudged, strings.Join(open, ", ")
 	case n.Passed == 0:
 		return Unjudged, ExitUnjudged, "no MUST was run"
+	case len(ids) < r.Chosen:
+		return Unjudged, ExitUnjudged, fmt.Sprintf("%d of %s chosen have no result", r.Chosen-len(ids), plural(r.Chosen, "behaviour"))
 	}
 	why := fmt.Sprintf("%d MUST passed", n.Passed)
 	if n.Unsupported > 0 {
@@ -169,8 +200,8 @@ func count(tests []Test, of func(Test) bool) (s Statistics) {
 	return s
 }
 
-// profiles sums up tests that are in order.
-func profiles(tests []Test) []Profile {
+// profiles sums up tests that are in order, of a run of the whole catalogue or not.
+func profiles(tests []Test, whole bool) []Profile {
 	var out []Profile
 	for len(tests) > 0 {
 		name := tests[0].Profile
@@ -178,13 +209,13 @@ func profiles(tests []Test) []Profile {
 		if n < 0 {
 			n = len(tests)
 		}
-		out = append(out, profile(name, tests[:n]))
+		out = append(out, profile(name, tests[:n], whole))
 		tests = tests[n:]
 	}
 	return out
 }
 
-func profile(name string, tests []Test) Profile {
+func profile(name string, tests []Test, whole bool) Profile {
 	p := Profile{Name: name, Result: Partial, Statistics: count(tests, func(Test) bool { return true })}
 	for _, t := range tests {
 		switch t.Result {
@@ -198,7 +229,7 @@ func profile(name string, tests []Test) Profile {
 	switch {
 	case must.Failed > 0:
 		p.Result = Failure
-	case p.Statistics.Passed > 0 && must.Skipped+must.Inconclusive == 0:
+	case whole && p.Statistics.Passed > 0 && must.Skipped+must.Inconclusive == 0:
 		p.Result = Success
 	}
 	return p

@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -46,11 +48,12 @@ func TestConclusion(t *testing.T) {
 		{"nothing", nil, nil, 2, "no MUST was run"},
 		{"only unsupported", []Test{test(Must, Unsupported)}, nil, 2, "no MUST was run"},
 		{"no MUST", []Test{test(Should, Pass)}, nil, 2, "no MUST was run"},
+		{"one without result", []Test{pass(), pass()}, func(r *Report) { r.Chosen, r.Of = 3, 3 }, 2, "1 of 3 behaviours chosen have no result"},
 		{"one test twice", []Test{pass(), pass()}, func(r *Report) { r.Tests[1].ID = r.Tests[0].ID }, 2, "two tests are called"},
-		{"once in each family", []Test{pass(), pass()}, func(r *Report) { r.Tests[1].ID, r.Tests[1].IPFamily = r.Tests[0].ID, "IPv6" }, 0, "2 MUST passed"},
+		{"once in each family", []Test{pass(), pass()}, func(r *Report) { r.Tests[1].ID, r.Tests[1].IPFamily, r.Chosen, r.Of = r.Tests[0].ID, "IPv6", 1, 1 }, 0, "2 MUST passed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := Report{Tests: tc.tests, Features: []Feature{{Name: "sctp", State: FeatureUnsupported, Reason: "no SCTP"}}}
+			r := all(Report{Tests: tc.tests, Features: []Feature{{Name: "sctp", State: FeatureUnsupported, Reason: "no SCTP"}}})
 			if tc.edit != nil {
 				tc.edit(&r)
 			}
@@ -65,6 +68,66 @@ func TestConclusion(t *testing.T) {
 				t.Errorf("not idempotent:\n%s", d)
 			}
 		})
+	}
+}
+
+// all is a report of a catalogue that has nothing but its tests.
+func all(r Report) Report {
+	ids := map[string]bool{}
+	for _, t := range r.Tests {
+		ids[t.ID] = true
+	}
+	r.Chosen, r.Of = len(ids), len(ids)
+	return r
+}
+
+// TestPartial: a run of a part of the catalogue is conformant in no rendering, and
+// what it saw stands.
+func TestPartial(t *testing.T) {
+	for _, tc := range []struct {
+		name       string
+		chosen, of int
+		result     Result
+		want       Conclusion
+		code       int
+		why        string
+	}{
+		{"all", 1, 1, Pass, Conformant, 0, "1 MUST passed"},
+		{"a part", 1, 217, Pass, PartlyJudged, 0, "1 of 217 behaviours chosen: 1 MUST passed"},
+		{"a part that failed", 1, 217, Fail, NonConformant, 1, "1 of 217 behaviours chosen: 1 MUST failed"},
+		{"a part that is open", 1, 217, Inconclusive, Unjudged, 2, "1 of 217 behaviours chosen: 1 MUST inconclusive"},
+		{"nobody has said", 0, 0, Pass, PartlyJudged, 0, "an unknown part of the catalogue: 1 MUST passed"},
+		{"nobody has said, failed", 0, 0, Fail, NonConformant, 1, "1 MUST failed"},
+	} {
+		r := Complete(Report{Chosen: tc.chosen, Of: tc.of, Tests: []Test{{ID: "a", Profile: "Core", Result: tc.result, Reason: "because"}}})
+		if r.Conclusion != tc.want || r.ExitCode != tc.code || r.Why != tc.why {
+			t.Errorf("%s: %s, %d: %s; want %s, %d: %s", tc.name, r.Conclusion, r.ExitCode, r.Why, tc.want, tc.code, tc.why)
+		}
+		if got := r.Profiles[0].Result; (got == Success) != (tc.want == Conformant) {
+			t.Errorf("%s: the profile is a %s", tc.name, got)
+		}
+		if tc.want != PartlyJudged {
+			continue
+		}
+		page, err := html(r, nil)
+		x, err2 := junit(r, nil)
+		var table, compared bytes.Buffer
+		_, err3 := CompareTable(&compared, r, r)
+		if err := errors.Join(err, err2, err3, Table(&table, r)); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{
+			MarkdownFile: string(markdown(r)), HTMLFile: string(page), JUnitFile: string(x), "table": table.String(), "comparison": compared.String(), "matrix": Matrix([]Report{r}),
+		} {
+			text, _, _ = strings.Cut(text, "How to read this")
+			text, _, _ = strings.Cut(text, "## Legend")
+			if !strings.Contains(text, chosen(r)) || !strings.Contains(text, "partial") || strings.Contains(text, string(Conformant)) {
+				t.Errorf("%s: the %s does not say that it is partial, or says conformant:\n%s", tc.name, name, text)
+			}
+		}
+		if !strings.Contains(string(x), "<skipped message=\"partial: ") || strings.Contains(string(x), "<error") {
+			t.Errorf("%s: JUnit is green all over, or red:\n%s", tc.name, x)
+		}
 	}
 }
 
@@ -113,7 +176,7 @@ func TestProfiles(t *testing.T) {
 			}
 			tests = append(tests, Test{ID: string(rune('a' + i)), Profile: "P", Level: level, Result: r, Reason: "r", Features: []string{"f"}})
 		}
-		got := Complete(Report{Tests: tests, Features: []Feature{{"f", FeatureUnsupported, "r"}}}).Profiles
+		got := Complete(all(Report{Tests: tests, Features: []Feature{{"f", FeatureUnsupported, "r"}}})).Profiles
 		if len(got) != 1 || got[0].Result != tc.want {
 			t.Errorf("%s: %+v, want %s", tc.name, got, tc.want)
 		}

@@ -21,6 +21,7 @@ func facts(r Report) []fact {
 		{"contact", strings.Join(i.Contact, ", ")},
 		{"harness", joined(" ", r.Harness.Version, r.Harness.Commit)},
 		{"run", joined(", ", r.Date.UTC().Format(time.RFC3339), "took "+short(r.Duration), fmt.Sprintf("seed %d", r.Seed))},
+		{"behaviours", extent(r)},
 		{"command", r.Command},
 		{"cluster", joined(", ", e.Cluster, prefixed("Kubernetes ", e.Kubernetes), some(e.Nodes, "node"), some(e.Zones, "zone"), prefixed("IP family ", e.IPFamily), prefixed("CNI ", e.CNI))},
 		{"node image", e.NodeImage},
@@ -36,6 +37,17 @@ func facts(r Report) []fact {
 		}
 	}
 	return kept
+}
+
+// extent is how much of the catalogue the run was about, if anybody has said so.
+func extent(r Report) string {
+	switch {
+	case r.Of == 0:
+		return ""
+	case whole(r):
+		return fmt.Sprintf("all %d of the catalogue", r.Of)
+	}
+	return chosen(r)
 }
 
 func implementation(i Implementation) string {
@@ -136,7 +148,7 @@ func legend() []string {
 		"documented: the dataplane is known to differ there, and why; a failure that is documented is a failure.",
 		"unsupported: the dataplane declares that it lacks a feature which the test needs. skip: the cluster lacks what the test needs; a skip is never a pass.",
 		"inconclusive: the harness could not tell, for instance because a connection that does not use the dataplane failed as well.",
-		"conformant: every MUST passed or is unsupported as declared. not judged: some MUST was skipped or inconclusive, or the run did not get to its end.",
+		"conformant: every MUST of the catalogue passed or is unsupported as declared. partial: so did those that were chosen; of the others nothing is known. not judged: some MUST was skipped or inconclusive, or the run did not get to its end.",
 	}
 }
 

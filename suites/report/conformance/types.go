@@ -41,6 +41,8 @@ type Report struct {
 	ExitCode       int            `json:"exitCode"`   // set by Complete
 	Why            string         `json:"why"`        // set by Complete: what the conclusion rests on
 	Error          string         `json:"error,omitempty"`
+	Chosen         int            `json:"chosen"` // behaviours that this run was to judge
+	Of             int            `json:"of"`     // behaviours of the catalogue; 0: nobody has said
 	Features       []Feature      `json:"features,omitempty"`
 	Documented     []Documented   `json:"documented,omitempty"`
 	Profiles       []Profile      `json:"profiles"` // set by Complete
