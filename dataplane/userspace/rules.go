@@ -95,6 +95,9 @@ func (f family) common(local []expr.Any) [][]expr.Any {
 		verdict(expr.VerdictJump, viewServices.name()),
 		join(f.daddrIn(setNodeAddrs), local, verdict(expr.VerdictJump, viewInsideNodePorts.name())),
 		join(f.daddrIn(setNodeAddrs), verdict(expr.VerdictJump, viewNodePorts.name())),
+		// No frontend's, yet marked: a flow of the process that kept its client's address
+		// had the port that the client itself uses now.
+		join(f.l4proto(unix.IPPROTO_UDP), ctMarked(), ctMarkSet(0)),
 	}
 }
 

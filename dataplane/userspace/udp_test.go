@@ -181,6 +181,38 @@ func TestRefusedFlowIsChosenAnew(t *testing.T) {
 	}
 }
 
+// A flow whose source was kept leaves an entry in conntrack. A client that comes
+// from that port itself, past the Service, gets its answers.
+func TestClientTakesThePortOfAnEndedFlow(t *testing.T) {
+	w := newWorld(t, userspace.Config{UDPReplied: 100 * time.Millisecond}, dns(readyA))
+	w.answer(t, dptest.PodA, "10.244.1.2:5353")
+	_, seen, err := ask(w.client(t, dptest.PodB), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the flow ends", func() bool { return w.target.Stats().Flows == 0 })
+	var direct net.Conn
+	err = w.Place(dptest.PodB).Do(func() (err error) {
+		direct, err = net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(seen)), net.UDPAddrFromAddrPort(netip.MustParseAddrPort("10.244.1.2:5353")))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer direct.Close()
+	if err := direct.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := direct.Write([]byte("y")); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 100)
+	n, err := direct.Read(buf)
+	if want := "pod-a " + seen + " y"; err != nil || string(buf[:n]) != want {
+		t.Errorf("from %s to the endpoint: %q, %v; want %q", seen, buf[:n], err, want)
+	}
+}
+
 // A process of the node that holds the port of a Service on all addresses keeps
 // the proxy from answering for it, which is said.
 func TestPortHeldByTheNode(t *testing.T) {
