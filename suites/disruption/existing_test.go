@@ -1,7 +1,6 @@
 package disruption
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -176,32 +175,6 @@ func tables(ctx context.Context, c cluster.Cluster) ([]string, error) {
 		}
 	}
 	return out, nil
-}
-
-// endAt sends the CLI a signal when it says something, and returns its exit status.
-func endAt(ctx context.Context, said string, sig syscall.Signal, args ...string) (code int, err error) {
-	bin, err := program()
-	if err != nil {
-		return 0, err
-	}
-	cmd := exec.CommandContext(ctx, bin, args...)
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		return 0, err
-	}
-	if err := cmd.Start(); err != nil {
-		return 0, err
-	}
-	seen, last := false, ""
-	for lines := bufio.NewScanner(stderr); lines.Scan(); {
-		if last = lines.Text(); !seen && strings.Contains(last, said) {
-			seen, err = true, cmd.Process.Signal(sig)
-		}
-	}
-	if _, exited := errors.AsType[*exec.ExitError](cmd.Wait()); !exited || !seen || err != nil {
-		return 0, fmt.Errorf("the run did not end by a signal at %q; its last line: %s (%v)", said, last, err)
-	}
-	return cmd.ProcessState.ExitCode(), nil
 }
 
 // conformanceSuite runs the suite to its end.

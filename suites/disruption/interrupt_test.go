@@ -118,36 +118,37 @@ func plumbline(ctx context.Context, args ...string) error {
 
 // stopAt starts a run, and sends it a signal when it says something.
 func stopAt(ctx context.Context, said string, sig syscall.Signal) error {
+	code, err := endAt(ctx, said, sig, runArgs()...)
+	if err == nil && sig == syscall.SIGINT && code != 2 {
+		err = fmt.Errorf("a run interrupted at %q exits with %d, want 2", said, code)
+	}
+	return err
+}
+
+// endAt sends the CLI a signal when it says something, and returns its exit status.
+func endAt(ctx context.Context, said string, sig syscall.Signal, args ...string) (code int, err error) {
 	bin, err := program()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	cmd := exec.CommandContext(ctx, bin, runArgs()...)
+	cmd := exec.CommandContext(ctx, bin, args...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := cmd.Start(); err != nil {
-		return err
+		return 0, err
 	}
 	seen, last := false, ""
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
-		last = lines.Text()
-		if !seen && strings.Contains(last, said) {
-			seen = true
-			if err := cmd.Process.Signal(sig); err != nil {
-				return err
-			}
+		if last = lines.Text(); !seen && strings.Contains(last, said) {
+			seen, err = true, cmd.Process.Signal(sig)
 		}
 	}
-	err = cmd.Wait()
-	switch {
-	case !seen:
-		return fmt.Errorf("the run never said %q; its last line: %s (%w)", said, last, err)
-	case sig == syscall.SIGINT && cmd.ProcessState.ExitCode() != 2:
-		return fmt.Errorf("an interrupted run exits with %d, want 2; its last line: %s", cmd.ProcessState.ExitCode(), last)
+	if _, exited := errors.AsType[*exec.ExitError](cmd.Wait()); !exited || !seen || err != nil {
+		return 0, fmt.Errorf("the run did not end by a signal at %q; its last line: %s (%v)", said, last, err)
 	}
-	return nil
+	return cmd.ProcessState.ExitCode(), nil
 }
 
 // snapshot lists what a run might leave on this host, or might wrongly take

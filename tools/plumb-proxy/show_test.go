@@ -68,9 +68,12 @@ func inspected(t *testing.T, snap *objects.Snapshot) (*loop.Loop, *inspector, st
 	return l, i, strings.TrimPrefix(srv.URL, "http://")
 }
 
-// What the kernel refused has its reason, in JSON.
-func TestShowRefused(t *testing.T) {
-	archive, err := txtar.ParseFile("testdata/show.txtar")
+const showFile = "testdata/show.txtar"
+
+// shown is the case of show: objects first, then what is printed of them.
+func shown(t *testing.T) (*txtar.Archive, *objects.Snapshot) {
+	t.Helper()
+	archive, err := txtar.ParseFile(showFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +81,12 @@ func TestShowRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return archive, snap
+}
+
+// What the kernel refused has its reason, in JSON.
+func TestShowRefused(t *testing.T) {
+	_, snap := shown(t)
 	_, _, at := inspected(t, snap)
 	var all []frontend
 	if err := json.Unmarshal([]byte(printed(t, "show", "services", "--json", "--metrics-bind-address", at)), &all); err != nil {
@@ -97,15 +106,7 @@ func TestShowRefused(t *testing.T) {
 var update = flag.Bool("update", false, "write the golden sections")
 
 func TestShow(t *testing.T) {
-	const file = "testdata/show.txtar"
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	snap, err := objects.Decode(archive.Files[0].Data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive, snap := shown(t)
 	_, _, at := inspected(t, snap)
 	for i, what := range []string{"services", "backends"} {
 		f := &archive.Files[i+1]
@@ -119,7 +120,7 @@ func TestShow(t *testing.T) {
 		f.Data = []byte(got)
 	}
 	if *update {
-		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+		if err := os.WriteFile(showFile, txtar.Format(archive), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -200,14 +201,7 @@ func TestFrontendNames(t *testing.T) {
 // stands for its node port.
 func TestPath(t *testing.T) {
 	nodePort := plan.Key{Protocol: objects.TCP, Port: 30080}
-	archive, err := txtar.ParseFile("testdata/show.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	snap, err := objects.Decode(archive.Files[0].Data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, snap := shown(t)
 	_, i, at := inspected(t, snap)
 	for text, want := range map[string]string{
 		"10.96.0.1:80": "the way to 10.96.0.1:80/TCP\n", "tcp://192.0.2.1:30080": "the way to " + keyText(nodePort) + "\n",
