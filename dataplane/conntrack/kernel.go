@@ -22,7 +22,7 @@ type kernel struct {
 
 // Messages of ctnetlink.
 const (
-	ctNew    = unix.NFNL_SUBSYS_CTNETLINK<<8 | 0
+	ctNew    = unix.NFNL_SUBSYS_CTNETLINK << 8
 	ctGet    = unix.NFNL_SUBSYS_CTNETLINK<<8 | 1
 	ctDelete = unix.NFNL_SUBSYS_CTNETLINK<<8 | 2
 )

@@ -65,10 +65,10 @@ func (c connection) talk() error {
 }
 
 // hears waits for what an end hears that only reads, and how long that takes.
-func hears(c net.Conn, since time.Time) (error, time.Duration) {
+func hears(c net.Conn, since time.Time) (took time.Duration, err error) {
 	_ = c.SetReadDeadline(time.Now().Add(2 * time.Second))
-	_, err := c.Read(make([]byte, 1))
-	return err, time.Since(since)
+	_, err = c.Read(make([]byte, 1))
+	return time.Since(since), err
 }
 
 // An idle connection to an endpoint that is gone: both sides, which only read, get
@@ -114,7 +114,7 @@ func TestResetTCP(t *testing.T) {
 							}
 						} else {
 							for side, end := range map[string]net.Conn{"client": c.client, "server": c.server} {
-								err, took := hears(end, since)
+								took, err := hears(end, since)
 								if !errors.Is(err, syscall.ECONNRESET) {
 									t.Errorf("the %s hears %v, want a reset", side, err)
 								}
@@ -153,7 +153,7 @@ func TestResetTCPPodGone(t *testing.T) {
 			return netlink.LinkDel(link)
 		}))
 		w.change(f, old, new)
-		err, _ := hears(c.client, time.Now())
+		_, err := hears(c.client, time.Now())
 		if got := errors.Is(err, syscall.ECONNRESET); got != on {
 			t.Errorf("ResetTCP %v: the client hears %v", on, err)
 		}

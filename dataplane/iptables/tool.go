@@ -77,13 +77,28 @@ func newTool(do command, flavour Flavour, ns int) (*tool, error) {
 		return nil, err
 	}
 	if flavour != NFT && flavour != Legacy {
-		out, err := t.run(do, "", "iptables", "--version")
-		if err != nil {
-			return nil, fmt.Errorf("ask iptables for its flavour: %w", err)
+		var err error
+		if t.flavour, err = t.ask(do); err != nil {
+			return nil, err
 		}
-		t.flavour = flavourOf(out)
 	}
 	return t, nil
+}
+
+// Resolve is the flavour that a Target with this one has: Auto asks the program.
+func (f Flavour) Resolve(ctx context.Context) (Flavour, error) {
+	if f == NFT || f == Legacy {
+		return f, nil
+	}
+	return (&tool{}).ask(within(ctx))
+}
+
+func (t *tool) ask(do command) (Flavour, error) {
+	out, err := t.run(do, "", "iptables", "--version")
+	if err != nil {
+		return "", fmt.Errorf("ask iptables for its flavour: %w", err)
+	}
+	return flavourOf(out), nil
 }
 
 // flavourOf reads "iptables v1.8.9 (nf_tables)". Versions before 1.8 say nothing

@@ -193,7 +193,10 @@ const (
 type setShape struct{ flags, keyType, keyLen, dataType, dataLen uint32 }
 
 func (s setSpec) shape() setShape {
-	key, _ := lib.ConcatSetType(s.key...)
+	key := s.key[0]
+	if len(s.key) > 1 {
+		key, _ = lib.ConcatSetType(s.key...) // of whole registers
+	}
 	out := setShape{keyType: key.GetNFTMagic(), keyLen: key.Bytes}
 	if len(s.key) > 1 {
 		out.flags |= lib.NFT_SET_CONCAT

@@ -30,6 +30,10 @@ type hook struct {
 // next attempt meets the new rules.
 func (f family) classChain(c class) chain {
 	out := chain{name: c.chainName()}
+	if c.guarded {
+		out.rules = []rule{f.refuseSources(), f.dispatch(viewServicesInside, f.fromLocalPod()), goTo(c.past().chainName())}
+		return out
+	}
 	switch c {
 	case classReject:
 		out.rules = []rule{cat(isTCP(), rule{wrapped{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}}}), f.reject()}
@@ -116,8 +120,6 @@ func (f family) baseChains() []chain {
 	filter := int32(*lib.ChainPriorityFilter)
 	return []chain{
 		{name: "prerouting", hook: &hook{lib.ChainTypeNAT, unix.NF_INET_PRE_ROUTING, dst}, rules: []rule{
-			f.refuseSources(),
-			f.dispatch(viewServicesInside, f.fromLocalPod()),
 			f.dispatch(viewServices),
 			cat(f.toNode(), goTo(chainNode)),
 		}},
@@ -129,7 +131,7 @@ func (f family) baseChains() []chain {
 		}},
 		{name: "input", hook: &hook{lib.ChainTypeNAT, unix.NF_INET_LOCAL_IN, src}, rules: []rule{
 			cat(notTaken(), verdict(expr.VerdictReturn)),
-			jumpTo(chainLearn),
+			f.learn(),
 		}},
 		{name: "postrouting", hook: &hook{lib.ChainTypeNAT, unix.NF_INET_POST_ROUTING, src}, rules: f.postrouting()},
 		{name: "forward", hook: &hook{lib.ChainTypeFilter, unix.NF_INET_FORWARD, filter}, rules: []rule{
@@ -153,7 +155,7 @@ func (f family) postrouting() []rule {
 	masq := rule{wrapped{&expr.Masq{FullyRandom: true}}}
 	return []rule{
 		cat(notTaken(), verdict(expr.VerdictReturn)),
-		jumpTo(chainLearn),
+		f.learn(),
 		cat(f.keyIn(false, original, setMasqOffCluster), rule{f.addr(f.saddr, reg0), f.notIn(setClusterPods)}, masq),
 		cat(f.keyIn(false, original, setMasqAlways), masq),
 		cat(f.keyIn(false, original, setMasqNode), fromSelf(), masq),

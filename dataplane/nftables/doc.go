@@ -22,11 +22,15 @@
 // data maps; testdata/ruleset.nft shows the tables as nft prints them.
 //
 //	prerouting, output (nat, dstnat)
+//	  address . protocol . port -> services                                     \
+//	  to a node address:                                                         > class -> classes -> chain
+//	      protocol . port -> nodeports-inside, of local pods; -> nodeports      /
+//	  output looks at restricted and the inside views first, for the node's own; the
+//	  classes of services are in service-classes, or guards would lead to themselves
+//	chain guarded-services-3, of a frontend with such a rule:
 //	  address . protocol . port in restricted, with the source not in restricted-sources -> drop
-//	  address . protocol . port -> services-inside, of local pods and the node  \
-//	                            -> services                                      > class -> classes -> chain
-//	  to a node address:
-//	      protocol . port -> nodeports-inside, likewise; -> nodeports           /
+//	  address . protocol . port -> services-inside, of local pods -> class -> classes -> chain
+//	  otherwise chain services-3
 //	chain services-3: slot = random of 3; if there is none, slot 0
 //	  service-slots[hash of address . protocol . port of 8] -> chain of the part
 //	chain sticky-services-3: first the client's endpoint, if remembered and usable
@@ -34,7 +38,8 @@
 //	chain reject: TCP reset, otherwise ICMP port unreachable
 //	chain drop
 //	input, postrouting (nat, before srcnat), for what was sent elsewhere by a dnat:
-//	  original destination in affinity-timeouts: remember source . group : endpoint
+//	  of a protocol in learning, original destination in affinity-timeouts:
+//	    remember source . group : endpoint
 //	postrouting, then, by the original destination:
 //	  in masquerade-off-cluster and source no pod        -> masquerade
 //	  in masquerade-always                               -> masquerade
@@ -102,6 +107,11 @@
 //     answer from prerouting, and there it costs established connections nothing.
 //     The rest of a ClusterIP cannot be refused there: another proxy's Service
 //     may be translated later, or not by a dnat at all.
+//
+// What few Services have costs the first packets of the others nothing, or next to
+// nothing: a frontend with source ranges or an inside view has a class of its own, and
+// clients are remembered behind a lookup of the protocol. On a host with 1 000
+// Services the lookups that this avoids were 0.7 µs of 50.
 //
 // The price is that slots are duplicated between a Service's addresses: one
 // endpoint that changes is an element in each.

@@ -53,6 +53,9 @@ func fields(raw string, types []lib.SetDatatype) string {
 	b := []byte(raw)
 	for _, t := range types {
 		n := int(padded(t.Bytes))
+		if len(types) == 1 {
+			n = int(t.Bytes)
+		}
 		if len(b) < n {
 			return fmt.Sprintf("%x", raw)
 		}

@@ -240,6 +240,10 @@ func TestSizeIsConstant(t *testing.T) {
 	if got := strings.Count(dump(t, ns), " : services-3\n"); got != 3000 {
 		t.Errorf("%d Services in the kernel, want 3000", got)
 	}
+	// The administrator's nft prints them all, at any size.
+	if got := strings.Count(mustNft(t, ns, "list", "ruleset"), " . tcp . 80 : 1:3"); got != 3000 {
+		t.Errorf("%d Services are listed, want 3000", got)
+	}
 }
 
 // A large plan is split, and a Target that starts with it in the kernel, or with

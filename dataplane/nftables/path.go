@@ -127,7 +127,13 @@ func (t *tracer) route(depth int, v view, eps []plan.Endpoint) {
 		return
 	}
 	c := parseClass(val)
-	if _, ok := t.look(depth, setClasses, val); !ok || c.view != v {
+	if _, ok := t.look(depth, v.classes(), val); !ok {
+		return
+	}
+	if c.guarded {
+		t.line(depth, "chain %s: sources as above, then goto %s", c.chainName(), c.past().chainName())
+	}
+	if c.view != v {
 		return
 	}
 	part := slotPart(t.key)
@@ -155,6 +161,7 @@ func (t *tracer) after() {
 		timeouts, masq = setTimeoutPorts, []setID{setMasqAlwaysPorts, setMasqNodePorts}
 	}
 	if val, ok := t.get(timeouts, t.key); ok {
+		t.look(2, setLearning, protocolBytes(t.at.Key.Protocol))
 		t.look(2, timeouts, t.key)
 		t.look(2, setLearners, val)
 		t.look(3, groupSet(port), t.key)

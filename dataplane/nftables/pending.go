@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
@@ -28,11 +29,12 @@ type pending struct {
 	claimed []Element // taken from what a take-over found
 }
 
-// way is a chain of a class or of a timeout.
+// way is a chain of a class or of a timeout, or the jump of a protocol.
 type way struct {
-	v6      bool
-	class   class
-	seconds uint32
+	v6       bool
+	class    entry
+	seconds  uint32
+	learning objects.Protocol
 }
 
 // begin opens the connection: how much a batch may have is known from then on.
@@ -248,14 +250,15 @@ func (t *Target) countHairpins(o *ops, old, new []netip.Addr) {
 	}
 }
 
-// needChains adds the chains of classes and timeouts that no frontend had before.
+// needChains adds the chains of classes and timeouts that no frontend had before, and
+// the way to remember for a protocol that had none.
 // They are never removed while the tables stand: there is one for each number of
 // endpoints and each timeout ever seen, whatever the number of Services.
 func (t *Target) needChains(p *pending, f placed) {
 	fam := t.fam.of(f.Key.IPv6)
-	for _, c := range f.classes() {
-		if w := (way{v6: fam.v6, class: c}); !t.chains[w] {
-			t.needChain(p, w, fam.classChain(c), setClasses, c.bytes())
+	for _, e := range f.classes() {
+		if w := (way{v6: fam.v6, class: e}); !t.chains[w] {
+			t.needChain(p, w, fam.classChain(e.class), e.view.classes(), e.class.bytes())
 		}
 	}
 	if !remembers(f.Frontend) {
@@ -264,21 +267,27 @@ func (t *Target) needChains(p *pending, f placed) {
 	if w := (way{v6: fam.v6, seconds: seconds(f.Affinity)}); !t.chains[w] {
 		t.needChain(p, w, fam.learner(w.seconds), setLearners, numberBytes(w.seconds))
 	}
+	if w := (way{v6: fam.v6, learning: f.Key.Protocol}); !t.chains[w] {
+		t.lead(p, w, Element{elementID{v6: w.v6, set: setLearning, key: protocolBytes(w.learning)}, chainLearn})
+	}
 }
 
 // needChain adds a chain and the element of a vmap that leads to it.
 func (t *Target) needChain(p *pending, w way, c chain, vmap setID, key string) {
 	f := t.fam.of(w.v6)
+	if t.present == nil || !t.present.holds(f, c) {
+		p.b.chain(f, c)
+	}
+	t.lead(p, w, Element{elementID{v6: w.v6, set: vmap, key: key}, c.name})
+}
+
+// lead adds an element of a vmap that leads to a chain.
+func (t *Target) lead(p *pending, w way, e Element) {
 	t.chains[w] = true
 	p.ways = append(p.ways, w)
-	e := Element{elementID{v6: w.v6, set: vmap, key: key}, c.name}
 	if t.present == nil {
-		p.b.chain(f, c)
 		p.o.add(e)
 		return
-	}
-	if !t.present.holds(f, c) {
-		p.b.chain(f, c)
 	}
 	t.claim(p, e)
 }

@@ -80,7 +80,8 @@ func wantClasses(t *testing.T, ns *netns.NS) {
 			continue
 		}
 		c := parseClass(val).chainName()
-		if got := s.elements[elementID{v6: id.v6, set: setClasses, key: val}]; got != c || s.chains[chainAt{id.v6, c}].marks == "" {
+		v := viewServices + view(id.set-setServices)
+		if got := s.elements[elementID{v6: id.v6, set: v.classes(), key: val}]; got != c || s.chains[chainAt{id.v6, c}].marks == "" {
 			t.Errorf("class %s leads to %q, rules %q", c, got, s.chains[chainAt{id.v6, c}].marks)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
@@ -179,23 +180,37 @@ func slotElement(v6 bool, v view, key string, n uint32, e plan.Endpoint) Element
 func slotCount(r plan.Route) int { return min(len(r.Endpoints), maxSlots) }
 
 func (f placed) classOf(v view, r plan.Route) class {
+	c := classReject
 	switch r.Action {
 	case plan.Forward:
-		return class{v, f.Affinity > 0, uint16(slotCount(r))}
+		c = class{view: v, sticky: f.Affinity > 0, n: uint16(slotCount(r))}
 	case plan.Drop:
-		return classDrop
+		c = classDrop
 	}
-	return classReject
+	c.guarded = v == viewServices && (f.Restricted || f.Inside != nil)
+	return c
 }
 
-// classes are those of the routes.
-func (f placed) classes() []class {
+// entry is a class in the vmap of a view.
+type entry struct {
+	view  view
+	class class
+}
+
+// classes are those of the routes, each after the one that it leads to.
+func (f placed) classes() []entry {
 	if f.Key.IsWildcard() {
 		return nil
 	}
-	out := []class{f.classOf(f.view(false), f.Outside)}
+	v := f.view(false)
+	c := f.classOf(v, f.Outside)
+	out := []entry{{v, c.past()}}
+	if c.guarded {
+		out = append(out, entry{v, c})
+	}
 	if f.Inside != nil {
-		out = append(out, f.classOf(f.view(true), *f.Inside))
+		v := f.view(true)
+		out = append(out, entry{v, f.classOf(v, *f.Inside)})
 	}
 	return out
 }
@@ -221,6 +236,8 @@ func slotKey(front string, n uint32) string {
 	b := append(make([]byte, 0, 28), front...)
 	return string(binary.NativeEndian.AppendUint32(b, n))
 }
+
+func protocolBytes(p objects.Protocol) string { return string([]byte{byte(p)}) }
 
 func numberBytes(n uint32) string { return string(native(n)) }
 

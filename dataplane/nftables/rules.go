@@ -105,6 +105,13 @@ func (f family) goes(set setID) rule {
 		wrapped{&expr.Lookup{SourceRegister: reg0, DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: f.sets[set].name}}}
 }
 
+// learn jumps to where clients are remembered, if any frontend of the packet's
+// protocol has affinity.
+func (f family) learn() rule {
+	return rule{load(expr.MetaKeyL4PROTO, reg0),
+		wrapped{&expr.Lookup{SourceRegister: reg0, DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: f.sets[setLearning].name}}}
+}
+
 func setPriority() expression {
 	return wrapped{&expr.Meta{Key: expr.MetaKeyPRIORITY, SourceRegister: true, Register: reg0}}
 }
@@ -153,7 +160,7 @@ func cat(parts ...rule) rule {
 // Conditions that cost more than the lookup come after it: a rule that leaves
 // the priority behind is followed by one for the same frontend in another view.
 func (f family) dispatch(v view, conditions ...rule) rule {
-	return cat(f.look(v.fronts(), v.isPort(), current), cat(conditions...), f.goes(setClasses))
+	return cat(f.look(v.fronts(), v.isPort(), current), cat(conditions...), f.goes(v.classes()))
 }
 
 // pick chooses a slot of n and sends the connection there.

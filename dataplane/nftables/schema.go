@@ -43,7 +43,9 @@ const (
 // The sets from here on are not of a plan, but of the rules.
 const (
 	setClasses = setSlots + views*slotParts + iota
+	setServiceClasses
 	setLearners
+	setLearning
 	setAffinity // written by the kernel alone
 	setParts    // the first of one for each view
 	setCount    = setParts + views
@@ -110,7 +112,9 @@ func specsOf(addr lib.SetDatatype) *[setCount]setSpec {
 		setTimeouts:        {name: "affinity-timeouts", key: vip, data: types{number}},
 		setTimeoutPorts:    {name: "affinity-timeouts-nodeports", key: port, data: types{number}},
 		setClasses:         {name: "classes", key: class, data: verdict},
+		setServiceClasses:  {name: "service-classes", key: class, data: verdict},
 		setLearners:        {name: "learners", key: types{number}, data: verdict},
+		setLearning:        {name: "learning", key: types{lib.TypeInetProto}, data: verdict, jump: true},
 		setAffinity:        {name: "affinity", key: types{addr, number}, data: types{number}, learned: true},
 	}
 	for v := viewServices; v <= views; v++ {
@@ -168,8 +172,8 @@ const (
 )
 
 // view is a map of frontends and its map of slots. The number is the upper half
-// of a class, so nft prints class 1:3 for three endpoints in view 1, and 11:3 if
-// clients are remembered.
+// of a class, so nft prints class 1:3 for three endpoints in view 1, 11:3 if clients
+// are remembered, and 21:3 or 31:3 if it is guarded.
 type view uint8
 
 const (
@@ -191,6 +195,15 @@ func (v view) name() string {
 
 func (v view) fronts() setID {
 	return [...]setID{0, setServices, setServicesInside, setNodePorts, setNodePortsInside}[v]
+}
+
+// classes is the vmap from the view's classes to their chains. That of guarded ones is
+// not the one that guards look into: the kernel would take that for a loop.
+func (v view) classes() setID {
+	if v == viewServices {
+		return setServiceClasses
+	}
+	return setClasses
 }
 
 // parts is the vmap from a part's number to the chain that looks it up.
@@ -217,11 +230,15 @@ func (v view) isPort() bool { return v >= viewNodePorts }
 
 // class is what a frontend's element holds: the view, whether clients are
 // remembered, and the number of slots, or one of the verdicts. It travels from
-// the frontend's map to the vmap "classes" in the packet's priority field.
+// the frontend's map to the vmap of its view's classes in the packet's priority field.
+//
+// A guarded one has a look at the source first: not all may come, or local pods
+// have another view. So frontends without such a rule pay nothing for those with one.
 type class struct {
-	view   view
-	sticky bool
-	n      uint16
+	view    view
+	sticky  bool
+	guarded bool
+	n       uint16
 }
 
 var (
@@ -232,7 +249,10 @@ var (
 // maxSlots is the largest number of endpoints of one frontend.
 const maxSlots = 1<<16 - 1
 
-const stickyBit = 0x10
+const (
+	stickyBit  = 0x10
+	guardedBit = 0x20
+)
 
 // bytes is the class in the order nft prints a classid of unknown byte order,
 // major:minor. Only equality counts for the kernel.
@@ -241,16 +261,28 @@ func (c class) bytes() string {
 	if c.sticky {
 		v |= stickyBit
 	}
+	if c.guarded {
+		v |= guardedBit
+	}
 	return string([]byte{0, v, byte(c.n >> 8), byte(c.n)})
 }
 
 func parseClass(raw string) class {
-	return class{view: view(raw[1] &^ stickyBit), sticky: raw[1]&stickyBit != 0, n: uint16(raw[2])<<8 | uint16(raw[3])}
+	v := raw[1]
+	return class{view: view(v &^ (stickyBit | guardedBit)), sticky: v&stickyBit != 0, guarded: v&guardedBit != 0, n: uint16(raw[2])<<8 | uint16(raw[3])}
+}
+
+// past is the class behind the guard.
+func (c class) past() class {
+	c.guarded = false
+	return c
 }
 
 // chainName is the chain a class selects.
 func (c class) chainName() string {
 	switch {
+	case c.guarded:
+		return "guarded-" + c.past().chainName()
 	case c == classReject:
 		return "reject"
 	case c == classDrop:

@@ -106,7 +106,7 @@ func TestWatchForeignChanges(t *testing.T) {
 		"delete element ip plumbline service-slots-2 { 10.96.0.10 . udp . 53 . 0x00000001 }",
 		"delete element ip plumbline service-slots { 0x00000002 }",
 		"flush chain ip plumbline service-slots-2",
-		"delete element ip plumbline classes { 1:2 }",
+		"delete element ip plumbline service-classes { 1:2 }",
 		"add element ip plumbline cluster-ips { 192.0.2.99 }",
 		"flush set ip plumbline restricted-sources",
 		"flush map ip plumbline affinity-groups",

@@ -45,7 +45,9 @@ func FromService(s *corev1.Service) (Service, error) {
 	}
 	c := &complaints{}
 	out.ClusterIPs = c.addrs("cluster IP", clusterIPs(s))
-	out.ExternalIPs = c.addrs("external IP", s.Spec.ExternalIPs)
+	out.ExternalIPs = c.ofFamilies("external IP", out.ClusterIPs, c.addrs("external IP", s.Spec.ExternalIPs))
+	// Of other families too: a load balancer may translate, and its address then is
+	// none of a dataplane's business.
 	out.LoadBalancerIPs = c.addrs("load balancer ingress", ingressIPs(s))
 	out.SourceRanges = c.prefixes("load balancer source range", s.Spec.LoadBalancerSourceRanges)
 	out.BadRanges = len(out.SourceRanges) < len(s.Spec.LoadBalancerSourceRanges)
@@ -287,6 +289,21 @@ func (c *complaints) addrs(what string, texts []string) []netip.Addr {
 		}
 	}
 	return out
+}
+
+// ofFamilies leaves out addresses of a family that the Service's ClusterIPs have
+// none of: its endpoints are of others. A Service without ClusterIPs is not served at all.
+func (c *complaints) ofFamilies(what string, vips, in []netip.Addr) []netip.Addr {
+	if len(vips) == 0 {
+		return in
+	}
+	return slices.DeleteFunc(in, func(a netip.Addr) bool {
+		if slices.ContainsFunc(vips, func(v netip.Addr) bool { return v.Is6() == a.Is6() }) {
+			return false
+		}
+		c.note(what, fmt.Errorf("address %s is of a family that the Service has no cluster IP of", a))
+		return true
+	})
 }
 
 // prefixes reads networks; the API lets source ranges have spaces around them.

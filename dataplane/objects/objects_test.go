@@ -26,6 +26,7 @@ func TestFromServiceKeepsTheGoodPart(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "svc"},
 		Spec: corev1.ServiceSpec{
 			ClusterIP: "10.96.0.1", ClusterIPs: []string{"10.96.0.1", "nonsense"},
+			ExternalIPs:           []string{"2001:db8::20", "203.0.113.20"},
 			Ports:                 []corev1.ServicePort{{Name: "good", Port: 80, NodePort: 30000}, {Name: "bad", Port: 0}, {Name: "odd", Port: 1, Protocol: "QUIC"}},
 			ExternalTrafficPolicy: "Local", Type: corev1.ServiceTypeLoadBalancer, HealthCheckNodePort: 32000,
 		},
@@ -33,14 +34,15 @@ func TestFromServiceKeepsTheGoodPart(t *testing.T) {
 	want := Service{
 		Name: Name{"ns", "svc"}, Type: LoadBalancer, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")},
 		Ports: []ServicePort{{Name: "good", Protocol: TCP, Port: 80, NodePort: 30000}}, Internal: Cluster, External: Local, HealthCheckNodePort: 32000,
+		ExternalIPs: []netip.Addr{netip.MustParseAddr("203.0.113.20")},
 	}
 	if diff := cmp.Diff(want, got, sameNetip()); diff != "" {
 		t.Errorf("service (-want +got):\n%s", diff)
 	}
 	if err == nil {
-		t.Fatal("no error for three bad fields")
+		t.Fatal("no error for four bad fields")
 	}
-	for _, word := range []string{"ns/svc", "nonsense", `"bad"`, `"odd"`} {
+	for _, word := range []string{"ns/svc", "nonsense", "2001:db8::20", `"bad"`, `"odd"`} {
 		if !strings.Contains(err.Error(), word) {
 			t.Errorf("error %q does not name %s", err, word)
 		}

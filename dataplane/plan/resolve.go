@@ -69,14 +69,14 @@ func NewResolver(p *Plan) *Resolver { return &Resolver{node: p.Node, index: Inde
 //  6. A source is replaced if the route says so, and always when an endpoint
 //     would be its own client; never on the way to the node itself.
 func (r *Resolver) Resolve(pkt Packet) Outcome {
-	f, ok := r.find(pkt)
+	f, ok := r.Find(pkt)
 	if !ok {
 		if contains(r.node.ServiceCIDRs, pkt.Dst) {
 			return Outcome{Known: true, Action: Drop}
 		}
 		return Outcome{}
 	}
-	if f.Restricted && !contains(f.Sources, pkt.Src) {
+	if !f.Admits(pkt.Src) {
 		return Outcome{Known: true, Action: Drop}
 	}
 	route := f.Outside
@@ -96,9 +96,12 @@ func (r *Resolver) Resolve(pkt Packet) Outcome {
 	return out
 }
 
-// find prefers the exact address over the node port, and that over the rest of
-// a ClusterIP.
-func (r *Resolver) find(pkt Packet) (Frontend, bool) {
+// Admits tells whether a source may use the frontend (step 3 of Resolve).
+func (f Frontend) Admits(src netip.Addr) bool { return !f.Restricted || contains(f.Sources, src) }
+
+// Find is the frontend that a packet is for (step 1 of Resolve), or the rest of a
+// ClusterIP; ok is false if it is for none.
+func (r *Resolver) Find(pkt Packet) (Frontend, bool) {
 	key := Key{IPv6: pkt.Dst.Is6(), Addr: pkt.Dst, Protocol: pkt.Protocol, Port: pkt.Port}
 	if f, ok := r.index[key]; ok {
 		return f, true

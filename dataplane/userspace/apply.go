@@ -9,8 +9,10 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	lib "github.com/google/nftables"
 	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
@@ -49,6 +51,8 @@ type Target struct {
 	families []family // that the namespace has
 	synced   bool     // the kernel and the index hold the plan that was applied last
 	stats    *counters
+	writer   *lib.Conn     // nil before the first write and after an error
+	port     atomic.Uint32 // of the socket that writes, or that wrote last
 }
 
 // New makes a Target; nothing is opened or changed before Apply.
@@ -136,6 +140,7 @@ func (t *Target) Close() error {
 	if t.proxy == nil {
 		return nil
 	}
+	t.disconnect()
 	t.proxy.Close()
 	err := t.proxy.journal.Close(t.cfg.StateDir)
 	t.proxy, t.synced = nil, false
@@ -215,7 +220,7 @@ func (t *Target) inOrder(c plan.Changes, write func() error) error {
 		return err
 	}
 	x.update(nil, later, c.Gone)
-	t.proxy.recheck(changed)
+	t.proxy.recheck(c.Node != nil, changed)
 	return nil
 }
 

@@ -38,8 +38,9 @@
 // Session affinity is remembered in the process, per source and Service port, and
 // is lost with it. A UDP flow is a client's address and port and a frontend's. It
 // ends when nothing is sent for 30 s before and 120 s after the first answer, when
-// the endpoint refuses, and when a change of plan leaves its endpoint serving no
-// more: then its next datagram is resolved anew.
+// the endpoint refuses, and when a change of plan takes its frontend away, keeps
+// the client out of it, or leaves its endpoint serving no more: then its next
+// datagram is resolved anew.
 //
 // # What it cannot keep
 //

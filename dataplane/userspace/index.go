@@ -54,38 +54,36 @@ func (x *index) keys() []plan.Key {
 	return slices.Collect(maps.Keys(x.fronts))
 }
 
-// Resolve is plan.Resolve for the plan in force. Only frontends with a key that
-// the packet shows matter to a packet, so it asks a plan of just these.
-func (x *index) Resolve(pkt plan.Packet) plan.Outcome {
-	node, fronts := x.claimants(pkt)
-	return plan.Resolve(&plan.Plan{Node: node, Services: map[objects.Name]plan.Service{{}: {Frontends: fronts}}}, pkt)
-}
+// Resolve is plan.Resolve for the plan in force.
+func (x *index) Resolve(pkt plan.Packet) plan.Outcome { return x.claimants(pkt).Resolve(pkt) }
 
-// claimants are the frontends that may be a packet's: by its address and port, by
-// its port, and by its address.
-func (x *index) claimants(pkt plan.Packet) (plan.Node, []plan.Frontend) {
+// claimants is the plan in force for one packet: only frontends with a key that
+// it shows matter to it, by its address and port, by its port, and by its address.
+func (x *index) claimants(pkt plan.Packet) *plan.Resolver {
 	exact := plan.Key{IPv6: pkt.Dst.Is6(), Addr: pkt.Dst, Protocol: pkt.Protocol, Port: pkt.Port}
 	nodePort, wildcard := exact, exact
 	nodePort.Addr = netip.Addr{}
 	wildcard.Protocol, wildcard.Port = 0, 0
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	var out []plan.Frontend
+	var fronts []plan.Frontend
 	for _, k := range []plan.Key{exact, nodePort, wildcard} {
 		if f, ok := x.fronts[k]; ok {
-			out = append(out, f)
+			fronts = append(fronts, f)
 		}
 	}
-	return x.node, out
+	return plan.NewResolver(&plan.Plan{Node: x.node, Services: map[objects.Name]plan.Service{{}: {Frontends: fronts}}})
 }
 
 // keeps tells whether a UDP flow may stay with an endpoint that it has: whether
-// that serves the frontend still, be it without new connections.
+// the frontend that its packets are for now lets the client in, and the endpoint
+// serves that still, be it without new connections.
 func (x *index) keeps(pkt plan.Packet, e plan.Endpoint) bool {
-	_, fronts := x.claimants(pkt)
+	f, ok := x.claimants(pkt).Find(pkt)
+	if !ok || !f.Admits(pkt.Src) {
+		return false
+	}
 	same := func(o plan.Endpoint) bool { return o.Addr == e.Addr && o.Port == e.Port }
-	return slices.ContainsFunc(fronts, func(f plan.Frontend) bool {
-		return slices.ContainsFunc(f.Outside.Endpoints, same) || slices.ContainsFunc(f.Draining, same) ||
-			f.Inside != nil && slices.ContainsFunc(f.Inside.Endpoints, same)
-	})
+	return slices.ContainsFunc(f.Outside.Endpoints, same) || slices.ContainsFunc(f.Draining, same) ||
+		f.Inside != nil && slices.ContainsFunc(f.Inside.Endpoints, same)
 }

@@ -217,7 +217,7 @@ func TestFlowNotBegun(t *testing.T) {
 	to := plan.Route{Action: plan.Forward, Endpoints: []plan.Endpoint{{Addr: here, Port: 5353}}}
 	p.index.update(nil, []plan.Frontend{{Key: k, Outside: to}}, nil)
 	for i, change := range []map[plan.Key]bool{nil, {{Addr: here, Protocol: objects.UDP, Port: 54}: true}, {k: true}} {
-		p.recheck(change)
+		p.recheck(false, change)
 		for range 2 {
 			p.datagram(flowKey{client: netip.AddrPortFrom(here, 5000), at: netip.AddrPortFrom(here, 53)}, nil)
 		}

@@ -40,14 +40,55 @@ func (d *delta) size() int { return len(d.add) + len(d.del) }
 // socketBuffer has room for the largest batch and its answers.
 const socketBuffer = 4 << 20
 
-func (t *Target) conn() (*lib.Conn, error) {
-	conn, err := lib.New(lib.WithNetNSFd(t.cfg.NetNS), lib.WithSockOptions(func(c *netlink.Conn) error {
-		return errors.Join(c.SetWriteBuffer(socketBuffer), c.SetReadBuffer(socketBuffer))
-	}))
-	if err != nil {
-		return nil, fmt.Errorf("open netfilter socket: %w", err)
+// transact makes one transaction of what fill asks for. All are made by one socket,
+// so that Watch knows them by its port number; after an error, of which there may
+// be more to read, the next is made by another.
+func (t *Target) transact(fill func(*lib.Conn) error) (err error) {
+	if t.writer == nil {
+		if t.writer, err = t.connect(); err != nil {
+			return fmt.Errorf("open netfilter socket: %w", err)
+		}
 	}
-	return conn, nil
+	defer func() {
+		if err != nil {
+			t.disconnect()
+		}
+	}()
+	if err := fill(t.writer); err != nil {
+		return err
+	}
+	return t.writer.Flush()
+}
+
+func (t *Target) connect() (*lib.Conn, error) {
+	return lib.New(lib.WithNetNSFd(t.cfg.NetNS), lib.AsLasting(), lib.WithSockOptions(func(c *netlink.Conn) error {
+		port, err := portOf(c)
+		t.port.Store(port)
+		return errors.Join(err, c.SetWriteBuffer(socketBuffer), c.SetReadBuffer(socketBuffer))
+	}))
+}
+
+func (t *Target) disconnect() {
+	if t.writer != nil {
+		_ = t.writer.CloseLasting()
+		t.writer = nil
+	}
+}
+
+// portOf is the number by which the kernel names a netlink socket.
+func portOf(c *netlink.Conn) (port uint32, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		var at unix.Sockaddr
+		if at, failed = unix.Getsockname(int(fd)); failed == nil {
+			port = at.(*unix.SockaddrNetlink).Pid
+		}
+	})
+	return port, errors.Join(err, failed)
 }
 
 // perWrite is the number of elements at which a large change is split.
@@ -118,19 +159,14 @@ func (t *Target) write(d *delta, constant, replace bool) error {
 			return err
 		}
 	}
-	conn, err := t.conn()
-	if err != nil {
-		return err
-	}
-	if constant {
-		for _, f := range t.families {
-			addConstant(conn, f, t.proxy.ports(f), replace)
+	return t.transact(func(conn *lib.Conn) error {
+		if constant {
+			for _, f := range t.families {
+				addConstant(conn, f, t.proxy.ports(f), replace)
+			}
 		}
-	}
-	if err := errors.Join(elements(d.del, conn.SetDeleteElements), elements(d.add, conn.SetAddElements)); err != nil {
-		return err
-	}
-	return conn.Flush()
+		return errors.Join(elements(d.del, conn.SetDeleteElements), elements(d.add, conn.SetAddElements))
+	})
 }
 
 // addConstant writes what does not depend on any Service. The chains are emptied
@@ -196,17 +232,16 @@ func (t *Target) missing() error {
 		{"reject (CONFIG_NFT_REJECT)", is(&expr.Reject{Type: unix.NFT_REJECT_TCP_RST})},
 	}
 	for _, n := range need {
-		conn, err := t.conn()
-		if err != nil {
-			return err
-		}
-		table := conn.AddTable(&lib.Table{Family: lib.TableFamilyIPv4, Name: TableName + "-probe"})
-		c := conn.AddChain(&lib.Chain{
-			Table: table, Name: "probe", Type: lib.ChainTypeFilter, Hooknum: lib.ChainHookPrerouting, Priority: lib.ChainPriorityMangle,
+		err := t.transact(func(conn *lib.Conn) error {
+			table := conn.AddTable(&lib.Table{Family: lib.TableFamilyIPv4, Name: TableName + "-probe"})
+			c := conn.AddChain(&lib.Chain{
+				Table: table, Name: "probe", Type: lib.ChainTypeFilter, Hooknum: lib.ChainHookPrerouting, Priority: lib.ChainPriorityMangle,
+			})
+			conn.AddRule(&lib.Rule{Table: table, Chain: c, Exprs: n.uses})
+			conn.DelTable(table)
+			return nil
 		})
-		conn.AddRule(&lib.Rule{Table: table, Chain: c, Exprs: n.uses})
-		conn.DelTable(table)
-		if err := conn.Flush(); errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
 			out = errors.Join(out, fmt.Errorf("the kernel lacks the nftables expression %s: %w", n.name, errors.ErrUnsupported))
 		}
 	}

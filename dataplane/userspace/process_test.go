@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,7 +17,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -30,7 +30,7 @@ import (
 type order struct {
 	YAML     string
 	StateDir string
-	Caps     []uint // if any, all that it has
+	Caps     []int // if any, all that it has
 	Drain    time.Duration
 }
 
@@ -53,11 +53,14 @@ func proxyMain(text string) int {
 		fmt.Println(err)
 		return 1
 	}
-	if len(o.Caps) > 0 {
-		if err := onlyCapabilities(o.Caps); err != nil {
-			fmt.Println(err)
-			return 1
+	if keep := o.Caps; len(keep) > 0 {
+		o.Caps = nil
+		rest, err := json.Marshal(o)
+		if err == nil {
+			err = os.Setenv(orderVariable, string(rest))
 		}
+		fmt.Println(errors.Join(err, need.ExecWith(keep...)))
+		return 1
 	}
 	target := userspace.New(userspace.Config{Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), StateDir: o.StateDir, Drain: o.Drain})
 	if err := target.Apply(ctx, nil, planOf(fataler{}, o.YAML)); err != nil {
@@ -81,21 +84,6 @@ type fataler struct{ testing.TB }
 
 func (fataler) Helper()           {}
 func (fataler) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
-
-// onlyCapabilities gives up all others, on every thread.
-func onlyCapabilities(keep []uint) error {
-	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	for _, c := range keep {
-		data[c/32].Effective |= 1 << (c % 32)
-		data[c/32].Permitted |= 1 << (c % 32)
-	}
-	_, _, errno := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&hdr)), uintptr(unsafe.Pointer(&data[0])), 0)
-	if errno != 0 {
-		return fmt.Errorf("capset: %w", errno)
-	}
-	return nil
-}
 
 type process struct {
 	cmd  *exec.Cmd
@@ -241,7 +229,7 @@ func TestCapabilities(t *testing.T) {
 	w.listen(t, dptest.PodA, "10.244.1.2:8080", echo)
 	w.answer(t, dptest.PodA, "10.244.1.2:5353")
 	o := order{YAML: services + slice("web", 8080, "TCP", readyA) + slice("dns", 5353, "UDP", readyA)}
-	o.Caps = []uint{unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE}
+	o.Caps = []int{unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE}
 	p := spawn(t, w.Net, o)
 	if err := ping(w.mustDial(t, dptest.Outside, "192.0.2.1:30080"), "hello"); err != nil {
 		t.Errorf("TCP: %v", err)
@@ -252,7 +240,7 @@ func TestCapabilities(t *testing.T) {
 	p.end(t, syscall.SIGTERM)
 	p.line(t, "ended")
 
-	o.Caps = []uint{unix.CAP_NET_ADMIN}
+	o.Caps = []int{unix.CAP_NET_ADMIN}
 	p = spawn(t, w.Net, o)
 	if err := ping(w.mustDial(t, dptest.Outside, "192.0.2.1:30080"), "hello"); err != nil {
 		t.Errorf("TCP without NET_BIND_SERVICE: %v", err)

@@ -311,10 +311,11 @@ func (p *proxy) endLocked(f *flow) {
 	p.stats.flows.Add(-1)
 }
 
-// recheck ends the flows of changed frontends whose endpoint serves no more, as
-// deleting conntrack's entries does for rules in the kernel: their next datagram
-// is decided anew.
-func (p *proxy) recheck(changed map[plan.Key]bool) {
+// recheck ends the flows that may not stay: of changed frontends, of all if the
+// node changed, for its addresses decide whose a packet is. As with conntrack's
+// entries that are deleted for rules in the kernel, the next datagram is decided
+// anew.
+func (p *proxy) recheck(node bool, changed map[plan.Key]bool) {
 	p.flows.mu.Lock()
 	defer p.flows.mu.Unlock()
 	isChanged := func(at netip.AddrPort) bool {
@@ -325,7 +326,7 @@ func (p *proxy) recheck(changed map[plan.Key]bool) {
 	}
 	maps.DeleteFunc(p.flows.warned, func(w warning, _ bool) bool { return isChanged(w.at) })
 	for key, f := range p.flows.all {
-		if isChanged(key.at) && !p.index.keeps(key.packet(), f.to) {
+		if (node || isChanged(key.at)) && !p.index.keeps(key.packet(), f.to) {
 			p.endLocked(f)
 		}
 	}

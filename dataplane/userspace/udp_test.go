@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/dataplane/dptest"
+	"github.com/plumbline/plumbline/dataplane/plan"
 	"github.com/plumbline/plumbline/dataplane/userspace"
 )
 
@@ -66,7 +67,11 @@ var dnsAt = net.UDPAddrFromAddrPort(netip.MustParseAddrPort("10.96.0.53:53"))
 
 // ask is one exchange; who is the server's name.
 func ask(c net.PacketConn, text string) (who, client string, err error) {
-	if _, err := c.WriteTo([]byte(text), dnsAt); err != nil {
+	return askAt(c, dnsAt, text)
+}
+
+func askAt(c net.PacketConn, at net.Addr, text string) (who, client string, err error) {
+	if _, err := c.WriteTo([]byte(text), at); err != nil {
 		return "", "", err
 	}
 	if err := c.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
@@ -77,7 +82,7 @@ func ask(c net.PacketConn, text string) (who, client string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	if from.String() != dnsAt.String() {
+	if from.String() != at.String() {
 		return "", "", fmt.Errorf("the answer came from %s", from)
 	}
 	f := strings.SplitN(string(buf[:n]), " ", 3)
@@ -161,6 +166,64 @@ func TestFlowsFollowThePlan(t *testing.T) {
 	eventually(t, "no flow to nowhere", func() bool { return w.target.Stats().Flows == 0 })
 	w.change(t, dns(readyA))
 	expect("pod-a", "back")
+}
+
+// A flow ends with its way in, though its endpoint serves on by others: when the
+// frontend that it came by is gone, when that keeps the client out, and when the
+// address is none of the node's any more. The next datagram is judged anew.
+func TestFlowsEndWithTheirWayIn(t *testing.T) {
+	const (
+		open   = `{type: LoadBalancer, clusterIP: 10.96.0.53, clusterIPs: [10.96.0.53], externalIPs: [203.0.113.20], ports: [{port: 53, nodePort: 53, protocol: UDP}]`
+		vip    = "status: {loadBalancer: {ingress: [{ip: 203.0.113.10}]}}\n"
+		header = "kind: Service\nmetadata: {name: dns, namespace: default}\nspec: "
+	)
+	before := header + open + "}\n" + vip + slice("dns", 5353, "UDP", readyA)
+	w := newWorld(t, userspace.Config{}, services)
+	w.answer(t, dptest.PodA, "10.244.1.2:5353")
+	without := func(text, instead string) *plan.Plan { return planOf(t, strings.Replace(before, text, instead, 1)) }
+	elsewhere := planOf(t, before)
+	elsewhere.Node.Addrs = nil
+	for _, c := range []struct {
+		what, at string
+		after    *plan.Plan
+		kept     int64 // the flow by the ClusterIP
+	}{
+		{"source ranges", "203.0.113.10:53", without(open, open+", loadBalancerSourceRanges: [198.51.100.0/24]"), 1},
+		{"load balancer address", "203.0.113.10:53", without(vip, ""), 1},
+		{"external IP, with a node port of its number", "203.0.113.20:53", without("externalIPs: [203.0.113.20], ", ""), 1},
+		{"address of the node", "192.0.2.1:53", elsewhere, 1},
+		{"Service", "203.0.113.10:53", planOf(t, services), 0},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			at := net.UDPAddrFromAddrPort(netip.MustParseAddrPort(c.at))
+			other, client := w.client(t, dptest.PodB), w.client(t, dptest.Outside)
+			w.change(t, services) // and no flow is left
+			w.change(t, before)
+			if _, _, err := ask(other, "x"); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := askAt(client, at, "let in"); err != nil {
+				t.Fatal(err)
+			}
+			apply(t, w.target, w.plan, c.after)
+			w.plan = c.after
+			if n := w.target.Stats().Flows; n != c.kept {
+				t.Errorf("%d flows are left, want %d", n, c.kept)
+			}
+			if _, err := client.WriteTo([]byte("kept out"), at); err != nil {
+				t.Fatal(err)
+			}
+			if c.kept > 0 { // a flow that begins after it is answered after it was judged
+				if _, _, err := ask(w.client(t, dptest.PodB), "x"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.change(t, before)
+			if _, _, err := askAt(client, at, "let in again"); err != nil {
+				t.Error(err) // or the answer to the datagram before
+			}
+		})
+	}
 }
 
 func TestRefusedFlowIsChosenAnew(t *testing.T) {

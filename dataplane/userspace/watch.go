@@ -12,14 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch calls lost when somebody has removed what leads packets to the proxy: a
-// table, chain or set of ours, the routing rule or the route. Single elements or
-// rules that are taken out are not noticed before the next complete Apply. It
-// returns when ctx ends, or when it cannot watch any more.
+// Watch calls lost when somebody else changes what leads packets to the proxy:
+// removes or adds anything of our tables, the rule set as a whole, the routing rule
+// or the route. It is called once for each such transaction, after it; the Target's
+// own do not count, for the kernel names the socket that asked in every message. If
+// changes come faster than they are heard, that counts too. It returns when ctx
+// ends, or when it cannot watch any more; it may run beside Apply.
 func (t *Target) Watch(ctx context.Context, lost func()) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return t.listenFor(ctx, unix.NETLINK_NETFILTER, []uint32{unix.NFNLGRP_NFTABLES}, removesOurs, lost)
+		return t.listenFor(ctx, unix.NETLINK_NETFILTER, []uint32{unix.NFNLGRP_NFTABLES}, t.foreign(), lost)
 	})
 	g.Go(func() error {
 		groups := []uint32{unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE}
@@ -58,19 +60,27 @@ func (t *Target) listenFor(ctx context.Context, family int, groups []uint32, our
 		for _, m := range msgs {
 			if ours(m) {
 				lost()
-				break
 			}
 		}
 	}
 }
 
-// removesOurs: the table's name is attribute 1 of all these messages.
-func removesOurs(m netlink.Message) bool {
-	switch m.Header.Type & 0xff {
-	case unix.NFT_MSG_DELTABLE, unix.NFT_MSG_DELCHAIN, unix.NFT_MSG_DELSET:
-		return attribute(m, nfgenSize, unix.NFTA_TABLE_NAME) == TableName+"\x00"
+// foreign tells of the message that ends another's transaction on our tables. The
+// table's name is attribute 1 of all messages but of that one.
+func (t *Target) foreign() func(netlink.Message) bool {
+	touched := false
+	return func(m netlink.Message) bool {
+		if m.Header.Type>>8 != unix.NFNL_SUBSYS_NFTABLES || m.Header.PID == t.port.Load() {
+			return false
+		}
+		if m.Header.Type&0xff != unix.NFT_MSG_NEWGEN {
+			touched = touched || attribute(m, nfgenSize, unix.NFTA_TABLE_NAME) == TableName+"\x00"
+			return false
+		}
+		ended := touched
+		touched = false
+		return ended
 	}
-	return false
 }
 
 // unroutesOurs: a rule's table and a route's are the same attribute, after headers

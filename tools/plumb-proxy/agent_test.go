@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -165,9 +168,30 @@ func TestShowPath(t *testing.T) {
 	}
 }
 
-// The agent does with NET_ADMIN and nothing else, whatever the backend, in a
-// container whose root it is; only the legacy flavour of iptables wants NET_RAW as
-// well, and says so.
+// Which flavour is meant by auto, and so whether NET_RAW is needed, is for the
+// program iptables to say.
+func TestCapabilitiesOfAuto(t *testing.T) {
+	need.Program(t, "iptables-legacy")
+	program, err := exec.LookPath("iptables-legacy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(program, filepath.Join(dir, "iptables")); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, theNode())
+	w.only([]capability{netAdmin})
+	w.env = append(w.env, "PATH="+dir+":"+os.Getenv("PATH"))
+	_, stderr, code := w.call(t, "--backend=iptables", "--node-name=here", "--kubeconfig="+w.kubeconfig)
+	if want := "plumb-proxy: backend iptables needs the capability NET_RAW\n"; code != exitFailed || stderr != want {
+		t.Errorf("exit %d: %s, want %s", code, stderr, want)
+	}
+}
+
+// The agent does with what its backend lists and nothing else, in a container whose
+// root it is: NET_ADMIN, for the legacy flavour of iptables NET_RAW as well, for
+// userspace NET_BIND_SERVICE. It says what it lacks.
 func TestCapabilities(t *testing.T) {
 	for _, c := range []struct {
 		args string
@@ -177,7 +201,8 @@ func TestCapabilities(t *testing.T) {
 		{"--backend=nftables", []capability{netAdmin}, ""},
 		{"--backend=nftables", []capability{netRaw}, "backend nftables needs the capability NET_ADMIN"},
 		{"--backend=nftables --cleanup", []capability{}, "backend nftables needs the capability NET_ADMIN"},
-		{"--backend=userspace", []capability{netAdmin}, ""},
+		{"--backend=userspace", []capability{netAdmin, netBind}, ""},
+		{"--backend=userspace", []capability{netAdmin}, "backend userspace needs the capability NET_BIND_SERVICE"},
 		{"--backend=iptables --iptables-flavour=nft", []capability{netAdmin}, ""},
 		{"--backend=iptables --iptables-flavour=legacy", []capability{netAdmin}, "backend iptables needs the capability NET_RAW"},
 		{"--backend=iptables --iptables-flavour=legacy", []capability{netAdmin, netRaw}, ""},

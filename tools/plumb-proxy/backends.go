@@ -78,7 +78,8 @@ func backends(netns int) map[string]backend {
 			sctp:  func() (bool, error) { return sctp(netns) },
 			clean: func() error { return iptables.Clean(netns) },
 			needs: func(o backendOptions) []capability {
-				if iptables.Flavour(o.flavour) == iptables.Legacy {
+				// Where the program cannot be asked, Apply says why it cannot be used.
+				if f, err := iptables.Flavour(o.flavour).Resolve(context.Background()); err == nil && f == iptables.Legacy {
 					return []capability{netAdmin, netRaw} // its programs open a raw socket
 				}
 				return []capability{netAdmin}
@@ -95,7 +96,8 @@ func backends(netns int) map[string]backend {
 				}
 			},
 			clean: func() error { return userspace.Clean(netns) },
-			needs: func(backendOptions) []capability { return []capability{netAdmin} },
+			// It answers from the port of a UDP frontend, which may be below 1024.
+			needs: func(backendOptions) []capability { return []capability{netAdmin, netBind} },
 		},
 	}
 }
@@ -136,7 +138,7 @@ type backendOptions struct {
 
 func (b *backendOptions) register(fs *flag.FlagSet) {
 	fs.StringVar(&b.flavour, "iptables-flavour", string(iptables.Auto), "auto (what the program iptables is), nft or legacy; legacy needs NET_RAW as well")
-	fs.DurationVar(&b.poll, "iptables-poll", 30*time.Second, "`time` between two looks at the own chains: nothing else tells that somebody has changed them")
+	fs.DurationVar(&b.poll, "iptables-poll", 10*time.Second, "`time` between two looks at the own chains: nothing else tells that somebody has changed them")
 	fs.UintVar(&b.masqueradeBit, "iptables-masquerade-bit", uint(bits.TrailingZeros32(iptables.DefaultMark)), "`bit` of the packet mark that asks for masquerading, from 0 to 31; no other program on the node may use it")
 	fs.StringVar(&b.stateDir, "userspace-state-dir", "/run/plumbline", "`directory` that outlives the process, where it notes what would end with it; empty: nowhere")
 }

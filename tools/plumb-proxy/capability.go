@@ -13,10 +13,11 @@ type capability int
 const (
 	netAdmin capability = unix.CAP_NET_ADMIN
 	netRaw   capability = unix.CAP_NET_RAW
+	netBind  capability = unix.CAP_NET_BIND_SERVICE
 )
 
 func (c capability) String() string {
-	return map[capability]string{netAdmin: "NET_ADMIN", netRaw: "NET_RAW"}[c]
+	return map[capability]string{netAdmin: "NET_ADMIN", netRaw: "NET_RAW", netBind: "NET_BIND_SERVICE"}[c]
 }
 
 // demand says which of the capabilities this process lacks, if any: the kernel

@@ -1,8 +1,8 @@
 // Command plumb-proxy is the node agent: it watches Services, EndpointSlices and
 // its own Node, and keeps the node's dataplane as they ask. Of the API it needs
 // get, list and watch of those objects and of ServiceCIDRs, and create and patch
-// of Events; of the node the capability NET_ADMIN in its network namespace, and
-// for the legacy flavour of iptables also NET_RAW.
+// of Events; of the node the capability NET_ADMIN in its network namespace, for
+// the legacy flavour of iptables also NET_RAW, for userspace NET_BIND_SERVICE.
 //
 // `plumb-proxy show` asks the agent on the node what it does: see show.go.
 //

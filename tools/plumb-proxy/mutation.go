@@ -56,7 +56,7 @@ func mutations() map[string]func(*changes) {
 	all := map[string]func(*changes){"none": func(*changes) {}}
 	for _, table := range []map[string]func(*changes){
 		conditionMutations(), hintMutations(), sliceMutations(), policyMutations(), addressMutations(), serviceMutations(),
-		refusalMutations(), choiceMutations(), affinityMutations(), healthMutations(), lifeMutations(), followMutations(),
+		refusalMutations(), choiceMutations(), affinityMutations(), healthMutations(), lifeMutations(), followMutations(), sharedMutations(),
 	} {
 		maps.Copy(all, table)
 	}

@@ -42,22 +42,10 @@ func healthMutations() map[string]func(*changes) {
 				hc.IPv6++
 			}
 		}),
-		"hcnp-of-services-mixed-up": func(c *changes) {
-			c.synced = func(_ *plan.Node, checks map[objects.Name]plan.HealthCheck) {
-				// All Services of one behaviour answer like the one with the most.
-				for name, hc := range checks {
-					for other, o := range checks {
-						if of(name) == of(other) {
-							hc.IPv4, hc.IPv6 = max(hc.IPv4, o.IPv4), max(hc.IPv6, o.IPv6)
-						}
-					}
-					checks[name] = hc
-				}
-			}
-		},
-		"hcnp-not-closed":       checksKept,
-		"hcnp-tainted-is-down":  hcnpTaint,
-		"healthz-ignores-taint": nodeOf(func(n *corev1.Node) { n.Spec.Taints = nil }),
+		"hcnp-of-services-mixed-up": checksMixedUp,
+		"hcnp-not-closed":           checksKept,
+		"hcnp-tainted-is-down":      hcnpTaint,
+		"healthz-ignores-taint":     nodeOf(func(n *corev1.Node) { n.Spec.Taints = nil }),
 		"healthz-follows-any-taint": nodeOf(func(n *corev1.Node) {
 			for i := range n.Spec.Taints {
 				n.Spec.Taints[i].Key = objects.ToBeDeletedTaint
@@ -82,9 +70,10 @@ func healthMutations() map[string]func(*changes) {
 				r.StatusCode = http.StatusNotFound
 			}
 		}),
-		"healthz-without-eligibility": healths(func(r *http.Response) { edit(r, func(b map[string]any) { delete(b, "nodeEligible") }) }),
-		"healthz-without-time":        healths(func(r *http.Response) { edit(r, func(b map[string]any) { delete(b, "lastUpdated") }) }),
-		"healthz-without-families":    healths(func(r *http.Response) { edit(r, func(b map[string]any) { delete(b, "status") }) }),
+		"healthz-without-eligibility":   healths(func(r *http.Response) { edit(r, func(b map[string]any) { delete(b, "nodeEligible") }) }),
+		"healthz-without-time":          healths(func(r *http.Response) { edit(r, func(b map[string]any) { delete(b, "lastUpdated") }) }),
+		"healthz-without-families":      healths(func(r *http.Response) { edit(r, func(b map[string]any) { delete(b, "status") }) }),
+		"healthz-200-before-first-sync": healths(healthyAtOnce),
 		"tainted-node-stops": func(c *changes) {
 			leaving := watchTaint(c)
 			c.plan = func(p *plan.Plan) {
@@ -94,6 +83,30 @@ func healthMutations() map[string]func(*changes) {
 			}
 		},
 	}
+}
+
+// checksMixedUp has all Services of one behaviour answer like the one with the most.
+func checksMixedUp(c *changes) {
+	c.synced = func(_ *plan.Node, checks map[objects.Name]plan.HealthCheck) {
+		for name, hc := range checks {
+			for other, o := range checks {
+				if of(name) == of(other) {
+					hc.IPv4, hc.IPv6 = max(hc.IPv4, o.IPv4), max(hc.IPv6, o.IPv6)
+				}
+			}
+			checks[name] = hc
+		}
+	}
+}
+
+// healthyAtOnce takes an answer without the state of a family, which is one from before
+// the first sync, for a good one.
+func healthyAtOnce(r *http.Response) {
+	edit(r, func(b map[string]any) {
+		if b["status"] == nil && r.Request.URL.Path == "/healthz" {
+			r.StatusCode = http.StatusOK
+		}
+	})
 }
 
 func answers(f func(*http.Response)) func(*changes) {

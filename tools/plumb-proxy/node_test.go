@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,20 +13,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plumbline/plumbline/fixtures/api"
+	"github.com/plumbline/plumbline/fixtures/need"
 	"github.com/plumbline/plumbline/fixtures/netns"
 )
 
@@ -49,19 +50,13 @@ func TestMain(m *testing.M) {
 
 // again starts this program anew without the other capabilities.
 func again(keep []string) error {
-	runtime.LockOSThread()
-	for c := range unix.CAP_LAST_CAP + 1 {
-		if slices.Contains(keep, fmt.Sprint(c)) {
-			continue
-		}
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0); err != nil {
-			return fmt.Errorf("drop capability %d: %w", c, err)
+	var capabilities []int
+	for _, text := range keep {
+		if c, err := strconv.Atoi(text); err == nil {
+			capabilities = append(capabilities, c)
 		}
 	}
-	if err := os.Unsetenv(onlyCaps); err != nil {
-		return err
-	}
-	return unix.Exec("/proc/self/exe", os.Args, os.Environ())
+	return errors.Join(os.Unsetenv(onlyCaps), need.ExecWith(capabilities...))
 }
 
 const (
