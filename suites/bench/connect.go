@@ -36,9 +36,23 @@ func knock(from, to netip.AddrPort, patience time.Duration) (reached netip.Addr,
 // dial leaves the connection open. Opening it, and each read later, may take so
 // long.
 func dial(from, to netip.AddrPort, patience time.Duration) (fd int, took time.Duration, err error) {
+	fd, err = socket(from, patience)
+	if err != nil {
+		return -1, 0, err
+	}
+	if took, err = connect(fd, to); err != nil {
+		_ = unix.Close(fd)
+		return -1, took, fmt.Errorf("from %s: %w", from.Addr(), err)
+	}
+	return fd, took, nil
+}
+
+// socket is one of the namespace that the thread is in, which need not be that of who
+// uses it.
+func socket(from netip.AddrPort, patience time.Duration) (fd int, err error) {
 	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return -1, 0, fmt.Errorf("open socket: %w", err)
+		return -1, fmt.Errorf("open socket: %w", err)
 	}
 	limit := unix.NsecToTimeval(patience.Nanoseconds())
 	err = errors.Join(
@@ -48,19 +62,26 @@ func dial(from, to netip.AddrPort, patience time.Duration) (fd int, took time.Du
 		unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1),
 		unix.Bind(fd, sockaddr(from)),
 	)
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, fmt.Errorf("open socket of %s: %w", from.Addr(), err)
+	}
+	return fd, nil
+}
+
+// connect times a handshake.
+func connect(fd int, to netip.AddrPort) (took time.Duration, err error) {
+	at := sockaddr(to)
 	begin := time.Now()
-	if err == nil {
-		// After a signal the handshake goes on; asked again, the kernel waits for it.
-		for err = unix.Connect(fd, sockaddr(to)); errors.Is(err, unix.EINTR); {
-			err = unix.Connect(fd, sockaddr(to))
-		}
+	// After a signal the handshake goes on; asked again, the kernel waits for it.
+	for err = unix.Connect(fd, at); errors.Is(err, unix.EINTR); {
+		err = unix.Connect(fd, at)
 	}
 	took = time.Since(begin)
 	if err != nil {
-		_ = unix.Close(fd)
-		return -1, took, fmt.Errorf("connect from %s to %s: %w", from.Addr(), to, err)
+		return took, fmt.Errorf("connect to %s: %w", to, err)
 	}
-	return fd, took, nil
+	return took, nil
 }
 
 func sockaddr(a netip.AddrPort) *unix.SockaddrInet4 {

@@ -100,22 +100,24 @@ func (l *load) wait(cut bool) (Load, error) {
 	return l.finish(), errors.Join(l.errs[:]...)
 }
 
-// one opens a connection: one of eight is a control, some stay open.
+// one opens a connection: one of eight is a control, three go by a node port, four by a
+// ClusterIP. Some stay open, by both in turn.
 func (l *load) one(r *rand.Rand, services, k int) {
+	from := source(k / 8)       // or each would have its own kind of connection
 	i := 1 + r.IntN(services-1) // not the switched one
 	to := netip.AddrPortFrom(vip(i), servicePort)
-	if p := nodePort(i); p != 0 && k%2 == 0 {
-		to = netip.AddrPortFrom(nodeAddr, p)
-	}
-	control := k%8 == 0
-	if control {
+	control, long := k%8 == 0, k%longInterval == 1 && k < maxLong*longInterval
+	switch {
+	case control:
 		to = netip.AddrPortFrom(pod(i, 1+r.IntN(endpoints-1), 0), podPort)
+	case k%2 == 0 || long && k%(2*longInterval) == 1:
+		to = netip.AddrPortFrom(nodeAddr, nodePort(withNodePort(r, services)))
 	}
-	if !control && k%longInterval == 1 && k < maxLong*longInterval {
-		l.keep(dialAndAsk(source(k), to))
+	if long {
+		l.keep(dialAndAsk(from, to))
 		return
 	}
-	_, _, err := knock(source(k), to, patience)
+	_, _, err := knock(from, to, patience)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if control {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/agent"
+	"github.com/plumbline/plumbline/fixtures/host"
 )
 
 // subject is one row at one size, at work.
@@ -36,6 +37,9 @@ type subject struct {
 // that were, and says of how many.
 var errLimit = errors.New("not finished within the limit")
 
+// rowsEnd is what ends a row and not the run: its dataplane does not do its part.
+type rowsEnd struct{ error }
+
 // measure runs all steps of one row at one size. What the row cannot finish is in
 // the result; an error is the harness's own.
 func (w *world) measure(ctx context.Context, cfg Config, row Row, n int) (Result, error) {
@@ -53,8 +57,8 @@ func (w *world) measure(ctx context.Context, cfg Config, row Row, n int) (Result
 		name string
 		run  func(context.Context) error
 	}{
-		{"cold start", s.coldStart}, {"first packets", s.firstPackets}, {"changes", s.changes},
-		{"switches", s.switches}, {"warm restart", s.warmRestart},
+		{"cold start", s.coldStart}, {"changes", s.changes}, {"switches", s.switches},
+		{"warm restart", s.warmRestart},
 	} {
 		w.log.Info("measuring", "row", row.Name, "services", n, "step", step.name)
 		err = step.run(ctx)
@@ -63,12 +67,17 @@ func (w *world) measure(ctx context.Context, cfg Config, row Row, n int) (Result
 			err = nil
 			break
 		}
+		if end, ok := errors.AsType[rowsEnd](err); ok {
+			out.Ended, err = fmt.Sprintf("%s: %v", step.name, end), nil
+			break
+		}
 		if err != nil {
 			err = fmt.Errorf("%s: %w", step.name, err)
 			break
 		}
 	}
-	return out, errors.Join(err, s.end(ctx))
+	err = errors.Join(err, s.end(ctx)) // which may add to the result
+	return out, err
 }
 
 func (s *subject) start() error {
@@ -86,29 +95,65 @@ func (s *subject) start() error {
 
 func (s *subject) logDir() string { return cmp.Or(s.spec.LogDir, s.w.dir) }
 
-// end stops the process and removes its rules.
+// endPatience is how long what was killed may stay: a transaction of nft that the kernel
+// works on, as that of a first sync at 44 000 Services, cannot be interrupted.
+const endPatience = 15 * time.Minute
+
+// end stops the process and what it has started, and removes its rules: by its own
+// clean-up, which may fail, and then whatever is left in the node.
 func (s *subject) end(ctx context.Context) error {
 	if s.agent == nil {
 		return nil
 	}
-	return errors.Join(s.agent.Kill(), s.w.cleanUp(ctx, s.cfg, s.row))
+	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), endPatience)
+	defer cancel()
+	killed := s.agent.KillAll(patient)
+	own := s.w.ownCleanUp(patient, s.cfg, s.row) // of an interrupted run too
+	if end, ok := errors.AsType[rowsEnd](own); ok {
+		s.out.Ended, own = cmp.Or(s.out.Ended, end.Error()), nil
+	}
+	return errors.Join(killed, own, s.w.flush())
 }
 
 // pollEvery is how often a condition is looked at.
 const pollEvery = 2 * time.Millisecond
 
-// await polls until a condition holds, or the time or the process is over.
+// over says why the row cannot go on: its process has ended, or leaves the host too
+// little memory. Most of what a first sync of many Services takes is the kernel's, which
+// no process's size shows.
+func (s *subject) over() error {
+	select {
+	case <-s.agent.Done():
+		return rowsEnd{fmt.Errorf("%s ended by itself: %w; see %s", s.row.Name, s.agent.Err(), s.agent.Log())}
+	default:
+	}
+	if left := host.MemAvailable(); left < s.cfg.LeastMemory {
+		return rowsEnd{fmt.Errorf("the host had %d MiB of memory left, less than %d", left>>20, s.cfg.LeastMemory>>20)}
+	}
+	return nil
+}
+
+// looksAtRow is how many looks at a condition there are for one at the row itself.
+const looksAtRow = 50
+
+// await polls until a condition holds, or the time, the host's memory or the process is
+// over.
 func (s *subject) await(ctx context.Context, end time.Time, cond func() (bool, error)) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	for {
+	for looks := 0; ; looks++ {
 		ok, err := cond()
 		if ok || err != nil {
 			return err
 		}
+		if looks%looksAtRow == 0 {
+			if err := s.over(); err != nil {
+				return err
+			}
+		}
 		select {
 		case <-s.agent.Done():
-			return fmt.Errorf("%s ended by itself: %w; see %s", s.row.Name, s.agent.Err(), s.agent.Log())
+			return s.over()
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
@@ -157,31 +202,6 @@ func (s *subject) coldStart(ctx context.Context) error {
 	return err
 }
 
-// packets that firstPackets sends to Services, and as many past them.
-const packets = 2000
-
-func (s *subject) firstPackets(context.Context) error {
-	var through, direct []time.Duration
-	r := rand.New(rand.NewPCG(2, uint64(s.n)))
-	err := s.w.client.Do(func() error {
-		for k := range packets {
-			i := 1 + r.IntN(s.n-1)
-			_, took, err := knock(source(k), netip.AddrPortFrom(vip(i), servicePort), patience)
-			if err != nil {
-				return fmt.Errorf("service %d: %w", i, err)
-			}
-			through = append(through, took)
-			if _, took, err = knock(source(k), netip.AddrPortFrom(pod(i, 1, 0), podPort), patience); err != nil {
-				return fmt.Errorf("direct: %w", err)
-			}
-			direct = append(direct, took)
-		}
-		return nil
-	})
-	s.out.FirstPacket, s.out.Direct = spread(through, packets), spread(direct, packets)
-	return err
-}
-
 // holdGarbage collects this process's own garbage and no more until what it returns
 // is called: the API lives here too, with all its objects, and the proxy under
 // measurement should not wait while they are looked through.
@@ -191,11 +211,12 @@ func holdGarbage() (release func()) {
 	return func() { debug.SetGCPercent(before) }
 }
 
-// changes replaces one endpoint of one Service after another.
+// changes replaces one endpoint of one Service after another: of those with node ports,
+// so that a change is the same at every size.
 func (s *subject) changes(ctx context.Context) error {
 	var took []time.Duration
 	var ops, commits []int
-	r := rand.New(rand.NewPCG(3, uint64(s.n)))
+	r := rand.New(rand.NewPCG(3, 0))
 	before, err := s.agent.Usage()
 	if err != nil {
 		return err
@@ -203,7 +224,7 @@ func (s *subject) changes(ctx context.Context) error {
 	defer holdGarbage()()
 	begin := time.Now()
 	for k := 0; k < s.cfg.Changes && time.Since(begin) < s.cfg.Limit; k++ {
-		i := 1 + r.IntN(s.n-1)
+		i := withNodePort(r, s.n)
 		s.monitor.reset()
 		at := time.Now()
 		if err := s.w.api.Apply(s.w.next(i)); err != nil {
@@ -212,7 +233,10 @@ func (s *subject) changes(ctx context.Context) error {
 		if !s.row.Kernel {
 			continue // it changes no rule; switches measure it
 		}
-		got := s.monitor.settle(begin.Add(s.cfg.Limit))
+		got, err := s.monitor.settle(begin.Add(s.cfg.Limit), s.over)
+		if err != nil {
+			return err
+		}
 		if got.overrun {
 			return errors.New("the kernel's notifications overran the buffer")
 		}

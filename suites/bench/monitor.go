@@ -94,9 +94,12 @@ type seen struct {
 // quiet is how long the kernel must say nothing for a change to be over.
 const quiet = 150 * time.Millisecond
 
-// settle waits for the first commit, at most until a deadline, and then until
-// the kernel has said nothing for a while.
-func (m *monitor) settle(deadline time.Time) seen {
+// settleTick is how often it is asked whether there is anything to wait for.
+const settleTick = time.Second
+
+// settle waits for the first commit, at most until a deadline or until over says why it
+// will not come, and then until the kernel has said nothing for a while.
+func (m *monitor) settle(deadline time.Time, over func() error) (seen, error) {
 	for {
 		m.mu.Lock()
 		out := seen{m.ops, m.commits, m.last, m.overrun}
@@ -106,11 +109,14 @@ func (m *monitor) settle(deadline time.Time) seen {
 		}
 		m.mu.Unlock()
 		if rest <= 0 || out.overrun {
-			return out
+			return out, nil
+		}
+		if err := over(); err != nil && out.commits == 0 {
+			return out, err
 		}
 		select {
 		case <-m.tick:
-		case <-time.After(rest):
+		case <-time.After(min(rest, settleTick)):
 		}
 	}
 }

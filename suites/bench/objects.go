@@ -5,6 +5,7 @@ package bench
 import (
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +49,9 @@ func nodePort(i int) uint16 {
 	}
 	return 30000 + uint16(i)
 }
+
+// withNodePort is the number of some Service that has one.
+func withNodePort(r *rand.Rand, services int) int { return 1 + r.IntN(min(services-1, nodePorts)) }
 
 func service(i int) *corev1.Service {
 	out := &corev1.Service{

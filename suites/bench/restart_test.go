@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/fixtures/api"
 	"github.com/plumbline/plumbline/fixtures/need"
 )
 
@@ -47,7 +48,7 @@ func killed(t *testing.T, name string, times int) Load {
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", cfg.PlumbProxy, "github.com/plumbline/plumbline/tools/plumb-proxy").CombinedOutput(); err != nil {
 		t.Fatalf("build plumb-proxy: %v: %s", err, out)
 	}
-	w, err := newWorld(ctx, dir, cfg.Logger)
+	w, err := newWorld(ctx, dir, api.New(api.Config{Logger: cfg.Logger}), cfg.Logger)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,11 +100,12 @@ func TestValidate(t *testing.T) {
 		t.Error(err)
 	}
 	for name, mutate := range map[string]func(*Config){
-		"no rows":    func(c *Config) { c.Rows = nil },
-		"descending": func(c *Config) { c.Sizes = []int{20, 10} },
-		"one":        func(c *Config) { c.Sizes = []int{1} },
-		"negative":   func(c *Config) { c.Changes = -1 },
-		"no limit":   func(c *Config) { c.Limit = 0 },
+		"no rows":     func(c *Config) { c.Rows = nil },
+		"a row twice": func(c *Config) { c.Rows = append(c.Rows, c.Rows[0]) },
+		"descending":  func(c *Config) { c.Sizes = []int{20, 10} },
+		"one":         func(c *Config) { c.Sizes = []int{1} },
+		"negative":    func(c *Config) { c.Changes = -1 },
+		"no limit":    func(c *Config) { c.Limit = 0 },
 	} {
 		c := ok
 		mutate(&c)

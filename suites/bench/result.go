@@ -14,7 +14,7 @@ import (
 type Result struct {
 	Row      string
 	Services int
-	Ended    string // how the cold start did not finish; what follows is empty
+	Ended    string // what did not finish: a cold start, then what follows is empty, or the clean-up
 
 	Cold      time.Duration
 	ColdCPU   time.Duration
@@ -64,7 +64,7 @@ func Markdown(results []Result) string {
 			number(r.Ops), short(r.ChangeCPU), r.Switch.String(), r.Warm.cell(short(r.Warm.P50)), short(r.WarmApply), r.Load.String(), memory(r),
 		}
 		if r.Ended != "" {
-			cells[2] = "ended: " + r.Ended
+			cells[2] = strings.TrimSpace(cells[2] + " ended: " + r.Ended)
 		}
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
 	}

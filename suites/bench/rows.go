@@ -3,12 +3,10 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,7 +14,9 @@ import (
 
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
+	"github.com/plumbline/plumbline/dataplane/iptables"
 	"github.com/plumbline/plumbline/fixtures/agent"
 )
 
@@ -26,6 +26,7 @@ type Row struct {
 	Backend string // of plumb-proxy
 	Mode    string // of kube-proxy
 	Kernel  bool   // a changed endpoint changes nftables
+	Bound   int    // more Services have taken machines down (memory, minutes in the kernel); 0: none
 }
 
 // Rows are all there are, by the names the command line uses.
@@ -34,8 +35,8 @@ func Rows() []Row {
 		{Name: "plumb-nftables", Backend: "nftables", Kernel: true},
 		{Name: "plumb-iptables", Backend: "iptables", Kernel: true},
 		{Name: "plumb-userspace", Backend: "userspace"},
-		{Name: "kube-proxy:nftables", Mode: "nftables", Kernel: true},
-		{Name: "kube-proxy:iptables", Mode: "iptables", Kernel: true},
+		{Name: "kube-proxy:nftables", Mode: "nftables", Kernel: true, Bound: 10_000},
+		{Name: "kube-proxy:iptables", Mode: "iptables", Kernel: true, Bound: 2000},
 	}
 }
 
@@ -59,23 +60,31 @@ next:
 	return out, nil
 }
 
+// leftOut says why a row is not measured with that many Services, "" if it is.
+func (c Config) leftOut(r Row, services int) string {
+	if r.Bound == 0 || services <= r.Bound || c.Beyond {
+		return ""
+	}
+	return fmt.Sprintf("not run beyond %d Services without --beyond-bounds", r.Bound)
+}
+
 func (r Row) own() bool { return r.Backend != "" }
 
 // flavoured makes rows true for this host: what a legacy iptables writes shows no
-// nftables events. Versions before 1.8 do not say which they are, and are legacy.
+// nftables events.
 func flavoured(ctx context.Context, rows []Row) ([]Row, error) {
 	out := slices.Clone(rows)
 	uses := func(r Row) bool { return r.Backend == "iptables" || r.Mode == "iptables" }
 	if !slices.ContainsFunc(out, uses) {
 		return out, nil
 	}
-	said, err := exec.CommandContext(ctx, "iptables", "--version").Output()
+	flavour, err := iptables.Auto.Resolve(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("find the flavour of iptables: %w", err)
+		return nil, err
 	}
 	for i := range out {
 		if uses(out[i]) {
-			out[i].Kernel = bytes.Contains(said, []byte("(nf_tables)"))
+			out[i].Kernel = flavour == iptables.NFT
 		}
 	}
 	return out, nil
@@ -84,7 +93,11 @@ func flavoured(ctx context.Context, rows []Row) ([]Row, error) {
 // spec is the row's process. Kube-proxy runs without a minimum time between two
 // syncs, so that its work is measured and not its waiting.
 func (r Row) spec(cfg Config, at agent.Place) (agent.Spec, error) {
-	out := agent.PlumbProxy(cfg.PlumbProxy, r.Backend, at, "--log-level=debug")
+	flags := []string{"--log-level=debug"}
+	if r.Backend == "userspace" {
+		flags = append(flags, "--userspace-state-dir="+at.Dir) // where nothing outlives the run
+	}
+	out := agent.PlumbProxy(cfg.PlumbProxy, r.Backend, at, flags...)
 	var err error
 	if !r.own() {
 		out, err = agent.KubeProxy(cfg.KubeProxy, r.Mode, true, at)
@@ -131,29 +144,54 @@ func (s *subject) firstApply(ctx context.Context) (took time.Duration, err error
 	return took, err
 }
 
-// cleanUp removes what a row left in the node: by its own clean-up if it is ours,
-// and then all rules of the namespace, which holds nothing else.
-func (w *world) cleanUp(ctx context.Context, cfg Config, r Row) error {
-	if r.own() {
-		a, err := agent.Start(w.node, w.dir, agent.Spec{Name: "cleanup", Program: cfg.PlumbProxy, Args: []string{"--cleanup", "--backend=" + r.Backend}, LogDir: cfg.Dir})
-		if err != nil {
-			return err
-		}
-		select {
-		case <-a.Done():
-		case <-ctx.Done():
-		case <-time.After(cfg.Limit):
-		}
-		if err := errors.Join(a.Kill(), a.Err()); err != nil {
-			return fmt.Errorf("clean up after %s: %w; see %s", r.Name, err, a.Log())
-		}
+// ownCleanUp has a row of ours remove what it left in the node.
+func (w *world) ownCleanUp(ctx context.Context, cfg Config, r Row) error {
+	if !r.own() {
+		return nil
 	}
+	a, err := agent.Start(w.node, w.dir, agent.Spec{Name: "cleanup", Program: cfg.PlumbProxy, Args: []string{"--cleanup", "--backend=" + r.Backend}, LogDir: cfg.Dir})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-a.Done():
+		err = a.Err()
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), a.Kill())
+	case <-time.After(cfg.Limit):
+		err = errLimit
+	}
+	if err != nil {
+		err = rowsEnd{fmt.Errorf("clean up after %s: %w; see %s", r.Name, err, a.Log())}
+	}
+	return errors.Join(err, a.Kill())
+}
+
+// flush removes all that a row can leave in the node, which has nothing else of the kind.
+func (w *world) flush() error {
 	return w.node.Do(func() error {
 		conn, err := nftables.New()
 		if err != nil {
 			return fmt.Errorf("flush nftables: %w", err)
 		}
 		conn.FlushRuleset()
-		return errors.Join(conn.Flush(), netlink.ConntrackTableFlush(netlink.ConntrackTable))
+		return errors.Join(conn.Flush(), netlink.ConntrackTableFlush(netlink.ConntrackTable), flushRouting())
 	})
+}
+
+// flushRouting removes the routing rules that lead to tables of somebody's own.
+func flushRouting() error {
+	rules, err := netlink.RuleList(netlink.FAMILY_ALL)
+	if err != nil {
+		return fmt.Errorf("list routing rules: %w", err)
+	}
+	for _, r := range rules {
+		if r.Table == unix.RT_TABLE_LOCAL || r.Table == unix.RT_TABLE_MAIN || r.Table == unix.RT_TABLE_DEFAULT {
+			continue
+		}
+		if err := netlink.RuleDel(&r); err != nil {
+			return fmt.Errorf("remove routing rule %s: %w", r, err)
+		}
+	}
+	return nil
 }

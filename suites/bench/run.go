@@ -9,7 +9,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
+
+	"github.com/plumbline/plumbline/fixtures/api"
 )
 
 // Config is what to measure, and with what.
@@ -21,6 +24,8 @@ type Config struct {
 	Restarts    int
 	Connections int           // opened around all restarts of a size, at least
 	Limit       time.Duration // of each step
+	LeastMemory uint64        // a row that leaves the host less is ended; 0: whatever it leaves
+	Beyond      bool          // also rows beyond their Bound
 	PlumbProxy  string        // paths of the programs
 	KubeProxy   string        // may be empty if no row needs it
 	Dir         string        // results and the processes' logs go here
@@ -32,6 +37,11 @@ type Config struct {
 func (c Config) Validate() error {
 	if len(c.Rows) == 0 || len(c.Sizes) == 0 {
 		return errors.New("nothing to measure: give rows and sizes")
+	}
+	for i, r := range c.Rows {
+		if slices.ContainsFunc(c.Rows[:i], func(o Row) bool { return o.Name == r.Name }) {
+			return fmt.Errorf("row %s twice: give each once", r.Name)
+		}
 	}
 	for i, n := range c.Sizes {
 		if n < 2 || n > 100_000 {
@@ -65,7 +75,7 @@ func Run(ctx context.Context, cfg Config) ([]Result, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make the results folder: %w", err)
 	}
-	w, err := newWorld(ctx, cfg.Work, cfg.Logger)
+	w, err := newWorld(ctx, cfg.Work, api.New(api.Config{Logger: cfg.Logger}), cfg.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +89,12 @@ func (w *world) run(ctx context.Context, cfg Config) ([]Result, error) {
 		if err := w.grow(n); err != nil {
 			return out, err
 		}
+		begin := len(out)
 		for _, row := range cfg.Rows {
+			if why := cfg.leftOut(row, n); why != "" {
+				out = append(out, Result{Row: row.Name, Services: n, Ended: why})
+				continue
+			}
 			r, err := w.measure(ctx, cfg, row, n)
 			if err != nil {
 				return out, fmt.Errorf("measure %s at %d Services: %w", row.Name, n, err)
@@ -88,6 +103,10 @@ func (w *world) run(ctx context.Context, cfg Config) ([]Result, error) {
 			if err := write(cfg.Dir, out); err != nil {
 				return out, err
 			}
+		}
+		err := firstPackets(ctx, cfg, w.api, out[begin:])
+		if err := errors.Join(err, write(cfg.Dir, out)); err != nil {
+			return out, fmt.Errorf("measure first packets at %d Services: %w", n, err)
 		}
 	}
 	return out, nil

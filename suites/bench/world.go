@@ -37,7 +37,8 @@ var (
 	longInterval = 100 // every so many connections one stays open
 )
 
-// world is a node, its client and its pods, and the API that tells the node.
+// world is a node, its client and its pods, and the API that tells the node. Several
+// may have one API.
 type world struct {
 	dir    string
 	node   *netns.NS
@@ -53,8 +54,8 @@ type world struct {
 	generation map[int]int // by Service: of its first endpoint
 }
 
-func newWorld(ctx context.Context, dir string, log *slog.Logger) (*world, error) {
-	w := &world{dir: dir, log: log, ended: make(chan error, 1), generation: map[int]int{}}
+func newWorld(ctx context.Context, dir string, server *api.Server, log *slog.Logger) (*world, error) {
+	w := &world{dir: dir, api: server, log: log, ended: make(chan error, 1), generation: map[int]int{}}
 	if err := w.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("build the benchmark's network: %w", err), w.Close())
 	}
@@ -77,7 +78,7 @@ func (w *world) open(ctx context.Context) error {
 	if err := w.servePods(ctx); err != nil {
 		return err
 	}
-	return w.serveAPI(ctx)
+	return w.serveAPI(ctx, id)
 }
 
 func (w *world) connect() error {
@@ -154,8 +155,7 @@ func answer(c net.Conn) {
 }
 
 // serveAPI serves the API on the node's loopback.
-func (w *world) serveAPI(ctx context.Context) error {
-	w.api = api.New(api.Config{Logger: w.log})
+func (w *world) serveAPI(ctx context.Context, id string) error {
 	var l net.Listener
 	err := w.node.Do(func() (err error) {
 		var lc net.ListenConfig
@@ -167,7 +167,7 @@ func (w *world) serveAPI(ctx context.Context) error {
 	}
 	ctx, w.stop = context.WithCancel(ctx)
 	go func() { w.ended <- w.api.Serve(ctx, l) }()
-	w.kube = filepath.Join(w.dir, "kubeconfig")
+	w.kube = filepath.Join(w.dir, "kubeconfig-"+id)
 	return os.WriteFile(w.kube, api.Kubeconfig(api.URL(l)), 0o600)
 }
 

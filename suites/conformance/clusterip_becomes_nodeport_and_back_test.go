@@ -20,6 +20,6 @@ var _ = behaviour(kit.Behaviour{
 		at := svc.NodePort(s.Nodes[0])
 		s.Expect(s.Outside(), kit.TCP(at), kit.Pods(pod))
 		svc.Update(func(o *corev1.Service) { o.Spec.Type = corev1.ServiceTypeClusterIP })
-		s.Expect(s.Outside(), kit.TCP(at), kit.PortRefused())
+		s.Expect(s.Outside(), kit.TCP(at), kit.Rejected())
 	}, pod.Client)
 })

@@ -9,10 +9,10 @@ import (
 var _ = behaviour(kit.Behaviour{
 	ID: "clusterip-no-endpoints-udp-rejected", Level: kit.Must, Profile: kit.ProfileCore,
 	Says:   "A datagram to a ClusterIP whose Service has no endpoint is refused by ICMP.",
-	Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "https://github.com/kubernetes/kubernetes/blob/master/test/e2e/network/service.go"},
+	Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/test/e2e/network/service.go"},
 }, func(s *kit.Spec) {
 	svc := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
 	svc.Endpoints()
-	s.Expect(s.Nodes[0].A.Client, kit.UDP(svc.ClusterIP("dns")), kit.PortRefused())
-	s.Expect(s.Nodes[0].Client, kit.UDP(svc.ClusterIP("dns")), kit.PortRefused())
+	s.Expect(s.Nodes[0].A.Client, kit.UDP(svc.ClusterIP("dns")), kit.Rejected())
+	s.Expect(s.Nodes[0].Client, kit.UDP(svc.ClusterIP("dns")), kit.Rejected())
 })

@@ -15,6 +15,6 @@ var _ = behaviour(kit.Behaviour{
 	svc.Endpoints(s.Nodes[1].A.Ready())
 	s.Expect(pod.Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[1].A))
 	other := netip.AddrPortFrom(svc.ClusterIP().Addr(), 81)
-	s.Expect(pod.Client, kit.TCP(other), kit.PortRefused())
-	s.Expect(s.Nodes[0].Client, kit.TCP(other), kit.PortRefused())
+	s.Expect(pod.Client, kit.TCP(other), kit.Rejected())
+	s.Expect(s.Nodes[0].Client, kit.TCP(other), kit.Rejected())
 })

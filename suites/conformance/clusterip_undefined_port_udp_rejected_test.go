@@ -14,6 +14,6 @@ var _ = behaviour(kit.Behaviour{
 	svc, pod := s.Service(), s.Nodes[0].A
 	svc.Endpoints(s.Nodes[1].A.Ready())
 	s.Expect(pod.Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[1].A))
-	s.Expect(pod.Client, kit.UDP(svc.ClusterIP()), kit.PortRefused())
-	s.Expect(pod.Client, kit.UDP(netip.AddrPortFrom(svc.ClusterIP().Addr(), 81)), kit.PortRefused())
+	s.Expect(pod.Client, kit.UDP(svc.ClusterIP()), kit.Rejected())
+	s.Expect(pod.Client, kit.UDP(netip.AddrPortFrom(svc.ClusterIP().Addr(), 81)), kit.Rejected())
 })

@@ -56,6 +56,7 @@ func judge(ctx context.Context, chosen map[string]bool, seed int64) (err error) 
 	if err := opts.place("conformance"); err != nil {
 		return err
 	}
+	phases.next("cluster up")
 	st, err := stage.Open(ctx, opts.stage, log)
 	if err != nil {
 		return errors.Join(err, cutOff(ctx))
@@ -89,6 +90,7 @@ func cutOff(ctx context.Context) error {
 // whatever came between. With an error the report is as far as it came.
 func onStage(ctx context.Context, st stage.Stage, known declared, list []kit.Behaviour, seed int64, log *slog.Logger) (rep conformance.Report, err error) {
 	rep = newReport(known, len(list), seed)
+	phases.next("dataplane installed")
 	version, remove, err := st.Install(ctx, opts.stage.Rows[0])
 	if err != nil {
 		return rep, errors.Join(err, cutOff(ctx))
@@ -96,6 +98,7 @@ func onStage(ctx context.Context, st stage.Stage, known declared, list []kit.Beh
 	rep.Implementation.Version = cmp.Or(version, rep.Implementation.Version)
 	err = observe(ctx, st, known, list, &rep, log)
 	cut := cutOff(ctx)
+	phases.next("dataplane removed")
 	removed := remove(context.WithoutCancel(ctx))
 	if cut == nil { // what a behaviour that was cut off leaves is not the dataplane's
 		rep.Tests = append(rep.Tests, residue(removed))
@@ -107,14 +110,16 @@ func onStage(ctx context.Context, st stage.Stage, known declared, list []kit.Beh
 }
 
 // observe adds to the report where the run takes place and what it sees.
-func observe(ctx context.Context, st stage.Stage, known declared, list []kit.Behaviour, rep *conformance.Report, log *slog.Logger) (err error) {
-	if rep.Environment, err = environment(ctx, st); err != nil {
+func observe(ctx context.Context, st stage.Stage, known declared, list []kit.Behaviour, rep *conformance.Report, log *slog.Logger) error {
+	if err := describe(ctx, st, rep); err != nil {
 		return err
 	}
+	phases.next("probes connected")
 	env, err := openEnv(ctx, st, known, filepath.Join(opts.stage.Dir, "evidence"), rep.Seed, kit.Limit, log)
 	if err != nil {
 		return err
 	}
+	phases.next("behaviours")
 	env.Run(ctx, list, func(r kit.Result) {
 		results[r.Behaviour.ID] = append(results[r.Behaviour.ID], r)
 		rep.Tests = append(rep.Tests, test(r))
@@ -124,6 +129,7 @@ func observe(ctx context.Context, st stage.Stage, known declared, list []kit.Beh
 	noise := env.Noise()
 	rep.Environment.Zones = env.Zones()
 	rep.Environment.Noise = &conformance.Noise{Attempts: noise.Attempts, Failures: noise.Failed, P99: conformance.Duration(noise.P99)}
+	phases.next("probes removed")
 	return env.Close(context.WithoutCancel(ctx))
 }
 

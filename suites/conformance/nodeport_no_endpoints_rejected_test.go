@@ -9,14 +9,14 @@ import (
 var _ = behaviour(kit.Behaviour{
 	ID: "nodeport-no-endpoints-rejected", Level: kit.Must, Profile: kit.ProfileCore,
 	Says:   "A connection or datagram from outside to a node port of a Service without endpoints is refused.",
-	Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "https://github.com/kubernetes/kubernetes/blob/master/test/e2e/network/service.go"},
+	Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/test/e2e/network/service.go"},
 }, func(s *kit.Spec) {
 	svc := s.Service(kit.NodePorts, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("dns", corev1.ProtocolUDP, 53)))
 	svc.Endpoints(s.Nodes[0].A.Ready())
 	s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[1])), kit.Pods(s.Nodes[0].A))
 	svc.Endpoints()
 	for _, n := range s.Nodes[:2] {
-		s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), kit.PortRefused())
-		s.Expect(s.Outside(), kit.UDP(svc.NodePort(n, "dns")), kit.PortRefused())
+		s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), kit.Rejected())
+		s.Expect(s.Outside(), kit.UDP(svc.NodePort(n, "dns")), kit.Rejected())
 	}
 })

@@ -15,6 +15,6 @@ var _ = behaviour(kit.Behaviour{
 	svc.Endpoints(s.Nodes[0].A.Ready())
 	s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.NodePort(pod.Node)), kit.Pods(s.Nodes[0].A))
 	own := netip.AddrPortFrom(pod.Addr(s.Family), svc.NodePort(pod.Node).Port())
-	s.Expect(s.Nodes[0].B.Client, kit.TCP(own), kit.PortRefused())
-	s.Expect(pod.Node.Client, kit.TCP(own), kit.PortRefused())
+	s.Expect(s.Nodes[0].B.Client, kit.TCP(own), kit.Rejected())
+	s.Expect(pod.Node.Client, kit.TCP(own), kit.Rejected())
 })

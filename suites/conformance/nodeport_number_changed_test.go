@@ -22,5 +22,5 @@ var _ = behaviour(kit.Behaviour{
 		s.Inconclusive("the API gave the port %d again", old.Port())
 	}
 	s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0], "other")), kit.Pods(pod))
-	s.Expect(s.Outside(), kit.TCP(old), kit.PortRefused())
+	s.Expect(s.Outside(), kit.TCP(old), kit.Rejected())
 })

@@ -4,16 +4,24 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/ginkgo/v2/types"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/plumbline/plumbline/fixtures/api"
 	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/lbprovider/lbplan"
+	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/report/conformance"
 	"github.com/plumbline/plumbline/suites/scenario"
@@ -45,6 +53,16 @@ func (brokenCluster) Nodes(context.Context) ([]cluster.Node, error) {
 	return nil, errors.New("the API does not answer")
 }
 
+// openCluster answers, with no node.
+type openCluster struct {
+	cluster.Cluster
+	config *rest.Config
+}
+
+func (c openCluster) RESTConfig() *rest.Config { return c.config }
+
+func (openCluster) Nodes(context.Context) ([]cluster.Node, error) { return nil, nil }
+
 type noLB struct{ scenario.LB }
 
 func (noLB) Profile() report.LB { return report.LB{} }
@@ -52,8 +70,8 @@ func (noLB) Profile() report.LB { return report.LB{} }
 // TestRemovedOnEveryPath: what was installed is removed whatever failed or ended after
 // it, and the report says all of it.
 func TestRemovedOnEveryPath(t *testing.T) {
-	before := opts.stage.Rows
-	t.Cleanup(func() { opts.stage.Rows = before })
+	rows, noted := opts.stage.Rows, phases
+	t.Cleanup(func() { opts.stage.Rows, phases = rows, noted })
 	opts.stage.Rows = []scenario.Row{{Dataplane: scenario.Existing}}
 	for name, tc := range map[string]struct {
 		limit time.Duration
@@ -63,6 +81,7 @@ func TestRemovedOnEveryPath(t *testing.T) {
 		"the environment fails": {time.Hour, []string{"the API does not answer", "it clings"}, 1},
 		"the time is over":      {-1, []string{"the suite did not end within -1ns", "it clings"}, 0},
 	} {
+		phases = timeline{}
 		ctx, cancel := limited(t.Context(), tc.limit)
 		st := &brokenStage{}
 		rep, err := onStage(ctx, st, declared{}, nil, 7, slog.Default())
@@ -75,9 +94,151 @@ func TestRemovedOnEveryPath(t *testing.T) {
 				t.Errorf("%s: error %v, want %q in it", name, err, want)
 			}
 		}
+		if got := phases.until(time.Now()); len(got) != 2 || got[0].Name != "dataplane installed" || got[1].Name != "dataplane removed" {
+			t.Errorf("%s: phases %v", name, got)
+		}
 		if rep.Implementation.Version != "v1" || rep.Seed != 7 || len(rep.Tests) != tc.tests || rep.Chosen != 1 || rep.Of != len(registry.All())+1 {
 			t.Errorf("%s: report of version %q, seed %d, %d tests, %d of %d", name, rep.Implementation.Version, rep.Seed, len(rep.Tests), rep.Chosen, rep.Of)
 		}
+	}
+}
+
+// TestDescribe: what was installed, and where, is in the report.
+func TestDescribe(t *testing.T) {
+	config, err := clientcmd.RESTConfigFromKubeConfig(api.ForTest(t, api.Config{}).Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := openStage{config: config}
+	rep := conformance.Report{Implementation: conformance.Implementation{Project: "x"}}
+	if err := describe(t.Context(), digestStage{st}, &rep); err == nil || err.Error() != "no digests" {
+		t.Errorf("without digests: %v", err)
+	}
+	if err := describe(t.Context(), st, &rep); err != nil {
+		t.Fatal(err)
+	}
+	want := conformance.Implementation{Project: "x", ConfigDigest: "sha256:c", Images: []string{"i@sha256:1"}}
+	if d := cmp.Diff(want, rep.Implementation); d != "" || rep.Environment.NodeImage != "node@sha256:2" {
+		t.Errorf("node image %q; (-want +got)\n%s", rep.Environment.NodeImage, d)
+	}
+}
+
+// openStage is a stage whose API answers and has nothing; digestStage knows no digest.
+type (
+	openStage struct {
+		stage.Stage
+		config *rest.Config
+	}
+	digestStage struct{ openStage }
+)
+
+func (openStage) Kind() string { return "lab" }
+
+func (openStage) LB() scenario.LB { return noLB{} }
+
+func (s openStage) Cluster() cluster.Cluster { return openCluster{config: s.config} }
+
+func (openStage) Digests(context.Context) (stage.Digests, error) {
+	return stage.Digests{Config: "sha256:c", Images: []string{"i@sha256:1"}, Node: "node@sha256:2"}, nil
+}
+
+func (digestStage) Digests(context.Context) (stage.Digests, error) {
+	return stage.Digests{}, errors.New("no digests")
+}
+
+// TestTimeline: one phase ends where the next begins, and the last one now.
+func TestTimeline(t *testing.T) {
+	var l timeline
+	at := time.Now()
+	if got := l.until(at); len(got) != 0 {
+		t.Errorf("before any phase: %v", got)
+	}
+	l.nextAt(at, "a")
+	l.nextAt(at.Add(2*time.Second), "b")
+	second := conformance.Duration(time.Second)
+	want := []conformance.Phase{{Name: "a", Start: 0, Duration: 2 * second}, {Name: "b", Start: 2 * second, Duration: 3 * second}}
+	for range 2 { // asking changes nothing
+		if d := cmp.Diff(want, l.until(at.Add(5*time.Second))); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	}
+}
+
+// TestRunLog: what was said before there was a report's folder is in the log too.
+func TestRunLog(t *testing.T) {
+	stderr := os.Stderr // of the run itself, in which this is no news
+	t.Cleanup(func() { os.Stderr = stderr })
+	silent, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	os.Stderr = silent
+	o := options{results: t.TempDir()}
+	o.logger().Info("first")
+	if err := o.place("x"); err != nil {
+		t.Fatal(err)
+	}
+	defer o.said.file.Close()
+	o.logger().Info("second")
+	o.complain(errors.New("third"))
+	b, err := os.ReadFile(filepath.Join(o.stage.Dir, "e2e.log"))
+	if lines := strings.Split(string(b), "\n"); err != nil || len(lines) != 4 || !strings.Contains(lines[0], "first") || !strings.Contains(lines[1], "second") || lines[2] != "conformance: third" {
+		t.Errorf("%v, %q", err, b)
+	}
+	o.results = filepath.Join(o.stage.Dir, "e2e.log") // a file
+	if err := o.place("x"); err == nil || !strings.Contains(err.Error(), "write the log of the run") {
+		t.Errorf("below a file: %v", err)
+	}
+}
+
+// TestKeepResidue: all that was left is in a file that the result names.
+func TestKeepResidue(t *testing.T) {
+	dir := t.TempDir()
+	removed := fmt.Errorf("remove x: %w", &cluster.Residue{Left: map[string][]string{"w": {"one", "two"}}})
+	r := kit.Result{Behaviour: leavesNothing}
+	keepResidue(dir, errors.New("agents do not stop"), &r)
+	keepResidue("", removed, &r)
+	if len(r.Evidence) != 0 {
+		t.Errorf("kept: %q", r.Evidence)
+	}
+	keepResidue(dir, removed, &r)
+	evidence := test(r).Evidence
+	if len(evidence) != 1 || len(r.Said) != 0 {
+		t.Fatalf("evidence %q, said %q", evidence, r.Said)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, evidence[0])); err != nil || string(b) != "node w\n\tone\n\ttwo\n" {
+		t.Errorf("%v, %q", err, b)
+	}
+	r = kit.Result{Behaviour: leavesNothing}
+	keepResidue(filepath.Join(dir, evidence[0]), removed, &r) // a file
+	if len(r.Evidence) != 0 || len(r.Said) != 1 {
+		t.Errorf("not kept: evidence %q, said %q", r.Evidence, r.Said)
+	}
+}
+
+// TestStreams: they are in the report as they were measured.
+func TestStreams(t *testing.T) {
+	got := test(kit.Result{Streams: []kit.Stream{{
+		Client: "c", Target: "t", Rate: 50, Sent: 500, Failed: 3, Outages: []kit.Outage{{Start: time.Second, Length: 60 * time.Millisecond, Failed: 3}},
+		P50: time.Millisecond + 3, P99: 4 * time.Millisecond, Max: 9 * time.Millisecond,
+	}}}).Streams
+	ms := conformance.Duration(time.Millisecond)
+	want := []conformance.Stream{{
+		Client: "c", Target: "t", Rate: 50, Sent: 500, Failed: 3, Outages: []conformance.Outage{{Start: 1000 * ms, Length: 60 * ms, Failed: 3}},
+		P50: ms, P99: 4 * ms, Max: 9 * ms,
+	}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestCheckPath: the report names the path that our load balancers really ask.
+func TestCheckPath(t *testing.T) {
+	svc := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080, Protocol: corev1.ProtocolTCP}}}}
+	lb, err := lbplan.Build(svc, nil)
+	if err != nil || lb.Check.Path != balancer(report.LB{Interval: time.Second}).Path {
+		t.Errorf("%v: the path is %q", err, lb.Check.Path)
 	}
 }
 

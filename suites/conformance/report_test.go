@@ -3,8 +3,10 @@ package conformance
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
@@ -32,13 +35,56 @@ func newReport(known declared, chosen int, seed int64) conformance.Report {
 	r := known.report()
 	r.Implementation.Project = cmp.Or(r.Implementation.Project, opts.dataplane)
 	r.Implementation.Mode = opts.stage.Rows[0].Mode
-	r.Harness = conformance.Harness{Version: stage.Version()}
+	r.Harness = harness()
 	r.Date, r.Seed = time.Now().UTC().Truncate(time.Second), seed
 	r.Chosen, r.Of = chosen+1, len(registry.All())+1
 	suite, _ := ginkgo.GinkgoConfiguration()
 	r.Command = command(flag.CommandLine, suite, seed)
 	r.Environment.Cluster = opts.stage.Cluster
 	return r
+}
+
+func harness() conformance.Harness {
+	return conformance.Harness{Version: stage.Version(), Commit: stage.Commit()}
+}
+
+// timeline is what the run spent its time on: one phase after another, without gaps.
+// It is not for concurrent use.
+type timeline struct {
+	began  time.Time // of the first phase
+	phases []conformance.Phase
+}
+
+// next begins a phase, and ends the one before.
+func (l *timeline) next(name string) { l.nextAt(time.Now(), name) }
+
+func (l *timeline) nextAt(now time.Time, name string) {
+	if len(l.phases) == 0 {
+		l.began = now
+	}
+	l.phases = append(l.until(now), conformance.Phase{Name: name, Start: conformance.Duration(now.Sub(l.began).Round(time.Millisecond))})
+}
+
+// until are the phases so far, of which the last goes on.
+func (l *timeline) until(now time.Time) []conformance.Phase {
+	out := slices.Clone(l.phases)
+	if n := len(out); n > 0 {
+		out[n-1].Duration = conformance.Duration(now.Sub(l.began).Round(time.Millisecond)) - out[n-1].Start
+	}
+	return out
+}
+
+// describe adds to the report where it is tested and what exactly was installed.
+func describe(ctx context.Context, st stage.Stage, rep *conformance.Report) (err error) {
+	if rep.Environment, err = environment(ctx, st); err != nil {
+		return err
+	}
+	digests, err := st.Digests(ctx)
+	if err != nil {
+		return err
+	}
+	rep.Implementation.ConfigDigest, rep.Implementation.Images, rep.Environment.NodeImage = digests.Config, digests.Images, digests.Node
+	return nil
 }
 
 // environment says where it is tested. An existing cluster has its own kernels; all
@@ -137,6 +183,9 @@ func quoted(word string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$$`, `'`, `'\''`).Replace(word) + `"`
 }
 
+// checkPath is what our load balancers ask every node for (lbplan).
+const checkPath = "/healthz"
+
 // balancer is ours as its profile configures it; of another nothing is known.
 func balancer(lb report.LB) *conformance.LB {
 	if lb.Interval == 0 {
@@ -145,6 +194,7 @@ func balancer(lb report.LB) *conformance.LB {
 	return &conformance.LB{
 		Kind: "haproxy", Profile: lb.Profile, IPMode: "Proxy", Interval: conformance.Duration(lb.Interval),
 		Timeout: conformance.Duration(haproxy.Profiles()[lb.Profile].CheckTimeout), Fall: lb.Fall, Rise: lb.Rise,
+		Path: checkPath,
 	}
 }
 
@@ -157,6 +207,9 @@ func test(r kit.Result) conformance.Test {
 		Delay: conformance.Duration(r.Delay.Round(time.Microsecond)), Duration: conformance.Duration(r.Took.Round(time.Millisecond)),
 	}
 	t.Said = r.Said
+	for _, s := range r.Streams {
+		t.Streams = append(t.Streams, stream(s))
+	}
 	for _, f := range b.Features {
 		t.Features = append(t.Features, string(f))
 	}
@@ -166,13 +219,44 @@ func test(r kit.Result) conformance.Test {
 	return t
 }
 
-// write completes the report, writes it and prints its table.
+func stream(s kit.Stream) conformance.Stream {
+	micro := func(d time.Duration) conformance.Duration { return conformance.Duration(d.Round(time.Microsecond)) }
+	out := conformance.Stream{
+		Client: s.Client, Target: s.Target, Rate: s.Rate, Sent: s.Sent, Failed: s.Failed, P50: micro(s.P50), P99: micro(s.P99), Max: micro(s.Max),
+	}
+	for _, o := range s.Outages {
+		out.Outages = append(out.Outages, conformance.Outage{Start: micro(o.Start), Length: micro(o.Length), Failed: o.Failed})
+	}
+	return out
+}
+
+// keepResidue keeps what a removal has left, whole, as the evidence of its result.
+func keepResidue(dir string, removed error, r *kit.Result) {
+	left, ok := errors.AsType[*cluster.Residue](removed)
+	if !ok || dir == "" {
+		return
+	}
+	file := filepath.Join(r.Behaviour.ID, "left.txt")
+	err := os.MkdirAll(filepath.Join(dir, "evidence", r.Behaviour.ID), 0o755)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "evidence", file), []byte(left.Listing()), 0o644)
+	}
+	if err != nil {
+		r.Said = append(r.Said, fmt.Sprintf("evidence was not kept: %v", err))
+		return
+	}
+	r.Evidence = append(r.Evidence, file)
+}
+
+// write completes the report, writes it and prints its table, which is in the log too.
 func write(dir string, r conformance.Report) (int, error) {
+	r.Phases = phases.until(time.Now())
 	if err := conformance.Write(dir, r); err != nil {
 		return conformance.ExitUnjudged, err
 	}
-	fmt.Println()
-	if err := conformance.Table(os.Stdout, r); err != nil {
+	out := io.MultiWriter(os.Stdout, &opts.said)
+	fmt.Fprintln(out)
+	if err := conformance.Table(out, r); err != nil {
 		return conformance.ExitUnjudged, err
 	}
 	fmt.Printf("\nreport: %s\n", filepath.Join(dir, conformance.HTMLFile))

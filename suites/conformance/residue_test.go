@@ -26,6 +26,7 @@ func residue(removed error) conformance.Test {
 		r.Result, r.Reason = kit.ResultSkip, "the cluster lacks a way into the nodes, or the dataplane is not ours to remove"
 	case errors.Is(removed, cluster.ErrResidue):
 		r.Result, r.Reason = kit.ResultFail, removed.Error()
+		keepResidue(opts.stage.Dir, removed, &r)
 	case removed != nil:
 		r.Result, r.Reason = kit.ResultInconclusive, removed.Error()
 	}

@@ -3,8 +3,6 @@ package conformance
 import (
 	"net/netip"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 )
 
@@ -15,16 +13,9 @@ var _ = behaviour(kit.Behaviour{
 	Needs:  []kit.Need{kit.NeedNodes, kit.NeedServices},
 	Serial: true,
 }, func(s *kit.Spec) {
-	// A node gets an address of the range, and others a route: without the range it
-	// answers.
-	further := s.FurtherRange()
-	at, via, bits := further.Addr().Next(), s.Nodes[1], "/32"
-	if s.Family == corev1.IPv6Protocol {
-		bits = "/128"
-	}
-	s.ExecUntilEnd(via, []string{"ip", "addr", "add", at.String() + bits, "dev", "lo"}, []string{"ip", "addr", "del", at.String() + bits, "dev", "lo"})
-	route := []string{at.String() + bits, "via", via.Addr(s.Family).String()}
-	s.ExecUntilEnd(s.Nodes[0], append([]string{"ip", "route", "add"}, route...), append([]string{"ip", "route", "del"}, route...))
+	further, via := s.FurtherRange(), s.Nodes[1]
+	at := kit.Within(further, 1)
+	s.Lead(s.Nodes[0], via, at) // without the range it answers
 	pod, target := s.Nodes[0].A, kit.TCP(netip.AddrPortFrom(at, kit.HostPort))
 	s.Expect(pod.Client, target, kit.Only(via.Client))
 	added := s.AddServiceCIDR(further)

@@ -17,5 +17,5 @@ var _ = behaviour(kit.Behaviour{
 	svc.Endpoints(s.Nodes[1].A.Ready())
 	s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[1].A))
 	svc.Endpoints()
-	s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP()), kit.PortRefused())
+	s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP()), kit.Rejected())
 })

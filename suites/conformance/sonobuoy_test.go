@@ -23,7 +23,6 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/need"
 	"github.com/plumbline/plumbline/suites/report/conformance"
-	"github.com/plumbline/plumbline/suites/stage"
 )
 
 // amend has the report say why the run ended early, or was not over with it, and
@@ -32,7 +31,7 @@ func (o *options) amend(ended error) (int, error) {
 	r, err := conformance.Read(o.stage.Dir)
 	if err != nil {
 		r = conformance.Report{
-			Implementation: conformance.Implementation{Project: o.dataplane}, Harness: conformance.Harness{Version: stage.Version()},
+			Implementation: conformance.Implementation{Project: o.dataplane}, Harness: harness(),
 			Date: time.Now().UTC().Truncate(time.Second), Environment: conformance.Environment{Cluster: o.stage.Cluster},
 		}
 	}
@@ -64,6 +63,7 @@ func (o *options) deliver(ended error) error {
 // everything else.
 func TestSonobuoyInPod(t *testing.T) {
 	need.Root(t)
+	need.Static(t)
 	var asked, token string
 	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/version" {
@@ -131,7 +131,9 @@ func TestSonobuoyEndsEarly(t *testing.T) {
 			if said, code := outcome(t, cmd); code != 2 || !strings.Contains(said, tc.want) {
 				t.Errorf("exit status %d, want 2 and %q:\n%s", code, tc.want, said)
 			}
-			delivered(t, "/", results, tc.want)
+			if log := delivered(t, "/", results, tc.want)[conformance.LogFile]; !strings.Contains(log, tc.want) {
+				t.Errorf("%s does not say %q:\n%s", conformance.LogFile, tc.want, log)
+			}
 		})
 	}
 }

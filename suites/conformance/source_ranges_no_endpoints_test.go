@@ -7,9 +7,9 @@ import (
 )
 
 var _ = behaviour(kit.Behaviour{
-	ID: "source-ranges-no-endpoints", Level: kit.May, Profile: kit.ProfileVIP,
-	Says:   "A Service without endpoints rejects also those clients that its source ranges would drop: nothing is there to keep from them.",
-	Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go"},
+	ID: "source-ranges-no-endpoints", Level: kit.Must, Profile: kit.ProfileVIP,
+	Says:   "While a Service has no endpoint, its load balancer address rejects the clients in its loadBalancerSourceRanges, and answers no others: those may be dropped or rejected.",
+	Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go"},
 }, func(s *kit.Spec) {
 	inside, outside := s.Nodes[0].B.Client, s.Nodes[0].A.Client
 	svc, vip := s.Service(kit.LoadBalanced, kit.SourceRanges(kit.Alone(inside.Addr(s.Family)))), s.FreeAddr()

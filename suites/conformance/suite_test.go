@@ -8,6 +8,7 @@
 package conformance
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -17,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -26,6 +28,7 @@ import (
 	"github.com/onsi/gomega"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/report/conformance"
 	"github.com/plumbline/plumbline/suites/scenario"
 	"github.com/plumbline/plumbline/suites/stage"
 )
@@ -39,6 +42,7 @@ type options struct {
 	parallel    int
 	verbose     bool
 	stage       stage.Options
+	said        runLog
 }
 
 var (
@@ -47,6 +51,7 @@ var (
 	results  = map[string][]kit.Result{} // by behaviour; filled before its spec runs
 	status   = 2                         // until a report says otherwise
 	ended    error                       // why the harness could not judge
+	phases   timeline
 )
 
 // behaviour adds one behaviour to the suite. Each file has one.
@@ -74,19 +79,22 @@ func run(m *testing.M) int {
 		err = opts.check()
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "conformance:", err)
+		opts.complain(err)
 		ended = err
 	} else {
 		m.Run()
+		if err := opts.stage.Leave(context.Background()); err != nil {
+			opts.complain(err)
+		}
 	}
 	if ended != nil && opts.stage.Dir != "" {
 		if status, err = opts.amend(ended); err != nil {
-			fmt.Fprintln(os.Stderr, "conformance:", err)
+			opts.complain(err)
 		}
 	}
 	if opts.sonobuoy {
 		if err := opts.deliver(ended); err != nil {
-			fmt.Fprintln(os.Stderr, "conformance:", err)
+			opts.complain(err)
 			return 2
 		}
 	}
@@ -120,16 +128,56 @@ func (o *options) check() (err error) {
 	if _, err = declaration(o.dataplane, o.declaration); err != nil {
 		return err
 	}
-	return stage.Enter(context.Background(), &o.stage, slog.Default())
+	return stage.Enter(context.Background(), &o.stage, o.logger())
 }
 
-// place names a directory of this run's own below the results.
+// place makes a directory of this run's own below the results, where its log goes from
+// now on.
 func (o *options) place(kind string) (err error) {
-	o.stage.Dir, err = filepath.Abs(filepath.Join(o.results, time.Now().UTC().Format("20060102-150405")+"-"+kind))
+	if o.stage.Dir, err = o.stage.ResultsDir(o.results, kind); err != nil {
+		return err
+	}
+	return o.said.open(o.stage.Dir)
+}
+
+// runLog is the log of the run beside its report. What it is given before there is
+// such a place it keeps until then.
+type runLog struct {
+	mu     sync.Mutex // guards the rest
+	before bytes.Buffer
+	file   *os.File
+}
+
+func (l *runLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		return l.before.Write(b)
+	}
+	return l.file.Write(b)
+}
+
+// open makes the directory and the log in it, which stays open as long as the program
+// runs.
+func (l *runLog) open(dir string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		l.file, err = os.Create(filepath.Join(dir, conformance.LogFile))
+	}
+	if err == nil {
+		_, err = l.before.WriteTo(l.file)
+	}
 	if err != nil {
-		return fmt.Errorf("find the results directory: %w", err)
+		return fmt.Errorf("write the log of the run: %w", err)
 	}
 	return nil
+}
+
+// complain says why the harness could not judge.
+func (o *options) complain(err error) {
+	fmt.Fprintln(io.MultiWriter(os.Stderr, &o.said), "conformance:", err)
 }
 
 func (o *options) logger() *slog.Logger {
@@ -137,7 +185,7 @@ func (o *options) logger() *slog.Logger {
 	if o.verbose {
 		level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewTextHandler(io.MultiWriter(os.Stderr, &o.said), &slog.HandlerOptions{Level: level}))
 }
 
 // suiteLimit bounds a run of all behaviours, which takes minutes, and what comes
@@ -157,7 +205,7 @@ func TestConformance(t *testing.T) {
 		ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		if err := judge(ctx, chosen, suite.RandomSeed); err != nil {
-			fmt.Fprintln(os.Stderr, "conformance:", err)
+			opts.complain(err)
 			status, ended = 2, err
 			t.FailNow()
 		}

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -35,7 +36,7 @@ import (
 //	make teeth TEETH='affinity|hints'
 var (
 	teeth      = flag.String("teeth", "", "judge the suite, with the mutations of teeth.yaml that match this regular `expression`; take --cluster=lab and --test.run=TestTeeth")
-	teethTable = flag.String("teeth-table", "", "`file` with the table of mutations and what caught them; rows of those judged are written anew, if exact")
+	teethTable = flag.String("teeth-table", "", "`file` with the table of mutations and what caught them; rows of those judged are written anew")
 )
 
 //go:embed teeth.yaml
@@ -43,8 +44,15 @@ var teethFile []byte
 
 // mutation is one way to break a dataplane, and the behaviours that must fail.
 type mutation struct {
-	Breaks string   `json:"breaks"`
-	Caught []string `json:"caught"`
+	Breaks   string   `json:"breaks"`
+	IPFamily string   `json:"ipFamily"` // of the lab that shows it: dual, or empty, any
+	Caught   []string `json:"caught"`
+}
+
+// shownIn tells whether the mutation is judged in a lab of a family: in one of both those
+// that no other can show.
+func (m mutation) shownIn(family string) bool {
+	return m.IPFamily == family || m.IPFamily == "" && family != "dual"
 }
 
 // sound is the mutation that breaks nothing: with it nothing may fail.
@@ -93,9 +101,16 @@ func judgeTeeth(ctx context.Context) (exact bool, err error) {
 	}
 	names := []string{sound}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if name != sound && wanted.MatchString(name) {
+		switch {
+		case name == sound || !wanted.MatchString(name):
+		case !all[name].shownIn(opts.stage.IPFamily):
+			fmt.Printf("        %-45s not judged: it takes --ip-family=%s\n", name, cmp.Or(all[name].IPFamily, "ipv4"))
+		default:
 			names = append(names, name)
 		}
+	}
+	if len(names) == 1 && !wanted.MatchString(sound) {
+		return true, nil
 	}
 	log := opts.logger()
 	if err := opts.place("teeth"); err != nil {
@@ -126,7 +141,7 @@ func judgeTeeth(ctx context.Context) (exact bool, err error) {
 		word := map[bool]string{true: "exact", false: "NOT EXACT"}[wrong == ""]
 		fmt.Printf("%3d/%d %-45s %-9s caught by %d in %s\n%s", i+1, len(names), name, word, len(caught), time.Since(began).Round(time.Second), wrong)
 		if name != sound && *teethTable != "" {
-			if err := writeRow(*teethTable, all, name, wrong == "", caught); err != nil {
+			if err := note(*teethTable, all, name, wrong == "", caught); err != nil {
 				return false, err
 			}
 		}

@@ -2,6 +2,7 @@ package disruption
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -60,6 +62,35 @@ var _ = ginkgo.Describe("stopping a run", ginkgo.Ordered, ginkgo.Label("interrup
 		})
 	}
 
+	ginkgo.It("two labs of one name, one killed: clean takes its things and leaves the other's", ginkgo.Label("lab"), func(ctx ginkgo.SpecContext) {
+		if opts.stage.Cluster != "lab" {
+			ginkgo.Skip("a moment of lab")
+		}
+		killed, err := begin(ctx, runArgs()...)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		goesOn, err := begin(ctx, runArgs()...)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		gomega.Expect(killed.await("msg=recording")).To(gomega.Succeed())
+		gomega.Expect(goesOn.await("msg=recording")).To(gomega.Succeed())
+		pods := regexp.MustCompile(`-node-[0-9]+-p[0-9a-f]+$|/plumbline-test_`) // come and go with a rollout
+		of := func(r *begun) []string {
+			return slices.DeleteFunc(snapshot(ctx), func(l string) bool {
+				return !strings.Contains(l, r.id) || r.cmd.ProcessState == nil && pods.MatchString(l)
+			})
+		}
+		both := [][]string{of(killed), of(goesOn)}
+		gomega.Expect(both).To(gomega.HaveEach(gomega.HaveLen(len(both[0]))), "things that carry the id of each")
+		gomega.Expect(plumbline(ctx, "clean")).To(gomega.Succeed())
+		gomega.Expect([][]string{of(killed), of(goesOn)}).To(gomega.Equal(both), "clean beside two live labs")
+		gomega.Expect(killed.cmd.Process.Kill()).To(gomega.Succeed())
+		_ = killed.end()
+		gomega.Expect(plumbline(ctx, "clean")).To(gomega.Succeed())
+		gomega.Expect([][]string{of(killed), of(goesOn)}).To(gomega.Equal([][]string{{}, both[1]}), "clean beside a dead and a live lab")
+		gomega.Expect(goesOn.end()).To(gomega.Succeed(), "the other has its verdict")
+		gomega.Expect(plumbline(ctx, "clean")).To(gomega.Succeed())
+		gomega.Expect(snapshot(ctx)).To(gomega.Equal(before))
+	})
+
 	ginkgo.It("a run after a killed one works without clean", func(ctx ginkgo.SpecContext) {
 		gomega.Expect(stopAt(ctx, "msg=recording", syscall.SIGKILL)).To(gomega.Succeed())
 		gomega.Expect(plumbline(ctx, runArgs()...)).To(gomega.Succeed())
@@ -94,7 +125,7 @@ func moments() []moment {
 
 func runArgs() []string {
 	name := map[string]string{"kind": "plumbline-stop", "lab": "stop"}[opts.stage.Cluster]
-	return []string{"run", "-v", "--cluster=" + opts.stage.Cluster, "--name=" + name, "--rows=plumb-nftables:fallback", "--rollouts=1", "--delay=8s",
+	return []string{"run", "-v", "--cluster=" + opts.stage.Cluster, "--name=" + name, "--rows=plumb-nftables:fallback", "--rollouts=1", "--delay=8s", "--await-quiet=0",
 		"--results=" + filepath.Join(opts.results, "stopped")}
 }
 
@@ -127,28 +158,59 @@ func stopAt(ctx context.Context, said string, sig syscall.Signal) error {
 
 // endAt sends the CLI a signal when it says something, and returns its exit status.
 func endAt(ctx context.Context, said string, sig syscall.Signal, args ...string) (code int, err error) {
+	b, err := begin(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	if err = b.await(said); err == nil {
+		err = b.cmd.Process.Signal(sig)
+	}
+	if _, exited := errors.AsType[*exec.ExitError](b.end()); !exited || err != nil {
+		return 0, fmt.Errorf("the run did not end by a signal at %q: %w", said, cmp.Or(err, errors.New("it ended well")))
+	}
+	return b.cmd.ProcessState.ExitCode(), nil
+}
+
+// begun is a run that goes on.
+type begun struct {
+	id    string
+	cmd   *exec.Cmd
+	lines *bufio.Scanner
+}
+
+func begin(ctx context.Context, args ...string) (*begun, error) {
 	bin, err := program()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, bin, args...)
-	stderr, err := cmd.StderrPipe()
+	b := &begun{cmd: exec.CommandContext(ctx, bin, args...)}
+	stderr, err := b.cmd.StderrPipe()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		return 0, err
-	}
-	seen, last := false, ""
-	for lines := bufio.NewScanner(stderr); lines.Scan(); {
-		if last = lines.Text(); !seen && strings.Contains(last, said) {
-			seen, err = true, cmd.Process.Signal(sig)
+	b.lines = bufio.NewScanner(stderr)
+	return b, b.cmd.Start()
+}
+
+// await waits until the run says something.
+func (b *begun) await(said string) error {
+	last := ""
+	for b.lines.Scan() {
+		last = b.lines.Text()
+		if _, id, ok := strings.Cut(last, `msg="run begins" run=`); ok {
+			b.id = id
+		}
+		if strings.Contains(last, said) {
+			return nil
 		}
 	}
-	if _, exited := errors.AsType[*exec.ExitError](cmd.Wait()); !exited || !seen || err != nil {
-		return 0, fmt.Errorf("the run did not end by a signal at %q; its last line: %s (%v)", said, last, err)
+	return fmt.Errorf("the run never said %q; its last line: %s", said, last)
+}
+
+func (b *begun) end() error {
+	for b.lines.Scan() {
 	}
-	return cmd.ProcessState.ExitCode(), nil
+	return b.cmd.Wait()
 }
 
 // snapshot lists what a run might leave on this host, or might wrongly take
@@ -206,5 +268,5 @@ func files(dir string) []string {
 
 // withoutLock leaves out the lock file, which only clean removes.
 func withoutLock(lines []string) []string {
-	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return strings.HasSuffix(l, "/run.lock") })
+	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return strings.HasSuffix(l, "/run.lock") || strings.HasSuffix(l, "/runs.lock") })
 }

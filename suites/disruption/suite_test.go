@@ -71,6 +71,10 @@ func run(m *testing.M) int {
 		return 2
 	}
 	passed := m.Run() == 0
+	if err := opts.stage.Leave(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "disruption:", err)
+		passed = false
+	}
 	switch {
 	case passed && status == unjudged:
 		return 0 // specs that measure nothing
@@ -84,6 +88,7 @@ func (o *options) define(fs *flag.FlagSet) {
 	fs.StringVar(&o.rows, "rows", scenario.DefaultRows, "dataplanes to run, in order")
 	fs.StringVar(&o.results, "results", "results", "directory for reports and records")
 	o.stage.Flags(fs)
+	o.stage.MeasureFlags(fs)
 	fs.BoolVar(&o.verbose, "verbose", false, "log why, not only what")
 	o.Scenario.Flags(fs)
 }

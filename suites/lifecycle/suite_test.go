@@ -48,8 +48,7 @@ func run(m *testing.M) int {
 	flag.StringVar(&opts.lives, "lives", "", "play only lives that match this")
 	flag.StringVar(&opts.out, "out", "", "write what happened to this file too")
 	flag.BoolVar(&opts.verbose, "verbose", false, "log why, not only what")
-	// In `make test` other packages use labs too.
-	if err := errors.Join(setDefault("cluster", "lab"), setDefault("wait", "8m")); err != nil {
+	if err := setDefault("cluster", "lab"); err != nil {
 		fmt.Fprintln(os.Stderr, "lifecycle:", err)
 		return 2
 	}
@@ -57,7 +56,12 @@ func run(m *testing.M) int {
 	if os.Geteuid() == 0 && flag.Lookup("test.list").Value.String() == "" && asked("TestLivesAreThoseOfAKubelet") {
 		opts.entered = opts.enter()
 	}
-	return m.Run()
+	status := m.Run()
+	if err := opts.stage.Leave(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "lifecycle:", err)
+		return 2
+	}
+	return status
 }
 
 // asked tells whether --test.run picks a test: the others need no lab.

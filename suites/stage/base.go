@@ -3,6 +3,7 @@ package stage
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -34,6 +36,10 @@ type Options struct {
 	Keep     bool           // leave the cluster when done
 	Wait     time.Duration  // for another run on this host to end
 	Foreign  Foreign        // of an existing cluster
+
+	run *host.Run // set by Enter, of a lab
+
+	AwaitQuiet time.Duration // for a busy host to become quiet before the first row
 }
 
 // Flags lets a command line say what is brought up.
@@ -49,6 +55,11 @@ func (o *Options) Flags(fs *flag.FlagSet) {
 	fs.StringVar(&o.Foreign.ProxyImage, "proxy-image", "", "existing: image of plumb-proxy, for rows that install it")
 	fs.DurationVar(&o.Wait, "wait", lockPatience, "how long to wait for another run on this host to end")
 	fs.BoolVar(&o.Keep, "keep-cluster", false, "leave the cluster when done (kind)")
+}
+
+// MeasureFlags are those of Measure alone.
+func (o *Options) MeasureFlags(fs *flag.FlagSet) {
+	fs.DurationVar(&o.AwaitQuiet, "await-quiet", 2*time.Minute, "how long to wait for a busy host to become quiet, once, before the first row")
 }
 
 // Enter puts this process where the clients of the cluster are. It comes before
@@ -69,9 +80,31 @@ func Enter(ctx context.Context, o *Options, log *slog.Logger) error {
 		if o.Keep {
 			return errors.New("--keep-cluster: a lab is part of the run and ends with it")
 		}
-		return EnterLab(ctx, *o, log)
+		return EnterLab(ctx, o, log)
 	}
 	return fmt.Errorf("unknown --cluster %q; known: kind, lab, existing", o.Cluster)
+}
+
+// Leave ends what Enter began, when all is closed.
+func (o *Options) Leave(ctx context.Context) error {
+	if o.run == nil {
+		return nil
+	}
+	return o.run.End(ctx)
+}
+
+// ResultsDir is a folder for what a run of this name and time leaves; two runs that begin
+// at once have two. It is not made.
+func (o *Options) ResultsDir(results, what string) (string, error) {
+	random := strings.ToLower(rand.Text()[:5])
+	if o.run != nil {
+		random = o.run.ID[strings.LastIndexByte(o.run.ID, '-')+1:]
+	}
+	dir, err := filepath.Abs(filepath.Join(results, time.Now().UTC().Format("20060102-150405")+"-"+what+"-"+random))
+	if err != nil {
+		return "", fmt.Errorf("find the results directory: %w", err)
+	}
+	return dir, nil
 }
 
 // base is what all stages have: what was opened, and how it is closed.
@@ -83,6 +116,7 @@ type base struct {
 	installed cluster.Dataplane             // the last one
 	before    uint64                        // bytes of memory available when nothing was open
 	closers   []func(context.Context) error // in order of opening
+	state     string                        // folder of what lives as long as the run
 	log       *slog.Logger
 }
 
@@ -91,7 +125,7 @@ func newBase(o Options, log *slog.Logger) (base, error) {
 	if !ok {
 		return base{}, fmt.Errorf("unknown load balancer profile %q; known: %s", o.Profile, haproxy.ProfileNames())
 	}
-	return base{opts: o, profile: profile, before: host.MemAvailable(), log: log}, nil
+	return base{opts: o, profile: profile, before: host.MemAvailable(), state: StateDir, log: log}, nil
 }
 
 // UsedMiB is how much less memory is available now than when nothing was open.
@@ -158,8 +192,8 @@ func (b *base) startProvider(program string, args ...string) error {
 	}
 	var err error
 	b.provider, err = StartProvider(ProviderConfig{
-		Program: program, Cluster: b.opts.Name, Dir: dir,
-		Args: append(args, "--cluster-name="+b.opts.Name, "--profile="+b.opts.Profile, "--state-dir="+lbDir),
+		Program: program, PIDFile: filepath.Join(b.state, "plumb-lb-"+b.opts.Name+".pid"), Dir: dir,
+		Args: append(args, "--cluster-name="+b.opts.Name, "--profile="+b.opts.Profile, "--state-dir="+b.lbDir()),
 	})
 	if err != nil {
 		return err
@@ -180,18 +214,27 @@ func (b *base) install(ctx context.Context, d cluster.Dataplane) (string, func(c
 	return d.Version, func(ctx context.Context) error { return b.installer.Remove(ctx, d) }, nil
 }
 
+// lbDir is where the provider keeps its load balancers' files. The paths of sockets in it
+// must be short, so that a run's folder does not hold its name twice.
+func (b *base) lbDir() string {
+	if b.opts.run != nil {
+		return filepath.Join(b.opts.run.Dir, "lb")
+	}
+	return filepath.Join(b.state, "lb", b.opts.Name)
+}
+
 // LB is the load balancer in front.
-func (b *base) LB() scenario.LB { return balancer{b.provider, b.profile, b.opts.Name} }
+func (b *base) LB() scenario.LB { return balancer{b.provider, b.profile, b.opts.Name, b.lbDir()} }
 
 type balancer struct {
 	*Provider
-	profile haproxy.Profile
-	cluster string
+	profile      haproxy.Profile
+	cluster, dir string
 }
 
 // Dir holds the configuration and the sockets of a Service's HAProxy.
 func (b balancer) Dir(service types.UID) string {
-	return filepath.Join(lbDir, b.cluster, instance.Name(b.cluster, string(service)))
+	return filepath.Join(b.dir, instance.Name(b.cluster, string(service)))
 }
 
 // Front is ours.

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -202,7 +201,7 @@ func (e *Existing) openProvider(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.onClose(func(context.Context) error { return os.RemoveAll(filepath.Join(lbDir, e.opts.Name)) })
+	e.onClose(func(context.Context) error { return os.RemoveAll(e.lbDir()) })
 	err = e.startProvider(p.own("plumb-lb"), "--instances=host", "--kubeconfig="+e.opts.Foreign.Kubeconfig, "--lb-range-v4="+loopbackLBs, "--namespace="+scenario.Namespace)
 	if err == nil {
 		e.onClose(e.removeNamespaces) // while the provider runs: it takes its finalizer off
@@ -245,6 +244,7 @@ func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(co
 			return "", nil, err
 		}
 	}
+	e.installed = d
 	err = e.installer.Install(ctx, d)
 	if err != nil && !errors.Is(err, cluster.ErrNotRemoved) {
 		return "", nil, err

@@ -154,7 +154,7 @@ func TestExistingAwaitsTheAgents(t *testing.T) {
 	before := f.holds()
 	check(t, f.install(t.Context(), t)(t.Context()))
 	f.stop()
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	_, _, err := f.Install(ctx, scenario.Row{Dataplane: scenario.Manifest, Mode: f.manifest})
 	if err == nil || !strings.Contains(err.Error(), "wait for DaemonSet kube-system/agent") {

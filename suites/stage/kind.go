@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/network"
-	"github.com/docker/docker/errdefs"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/image"
@@ -196,19 +196,16 @@ func (k *Kind) openProvider(ctx context.Context) error {
 		"--lb-range-v4="+net.V4.LB.String(), "--lb-range-v6="+net.V6.LB.String(), "--image="+haproxyImage)
 }
 
-// lbDir is where the provider of all clusters keeps its load balancers' files.
-var lbDir = filepath.Join(StateDir, "lb")
-
 // removeBalancers removes the containers beside the cluster (load balancers,
 // control server) and the load balancers' files.
 func (k *Kind) removeBalancers(ctx context.Context) error {
 	if err := k.removeContainers(ctx, "io.plumbline.cluster="+k.opts.Name); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(filepath.Join(lbDir, k.opts.Name)); err != nil {
+	if err := os.RemoveAll(k.lbDir()); err != nil {
 		return fmt.Errorf("remove the load balancers' files: %w", err)
 	}
-	_ = os.Remove(lbDir) // unless another cluster's are in it
+	_ = os.Remove(filepath.Dir(k.lbDir())) // unless another cluster's are in it
 	return nil
 }
 

@@ -24,44 +24,49 @@ type Lab struct {
 	base
 	lab      *lab.Lab
 	programs programs
+	mutant   string // plumb-proxy, broken on purpose (make teeth)
 	agents   *lab.Agents
 	version  string // of kube-proxy
 }
 
 var _ scenario.Stage = (*Lab)(nil)
 
-// programs are the project's own, and upstream's kube-proxy.
-type programs struct {
-	bin       string
-	kubeProxy string // empty until a row wants it
-}
+// runMark is the environment variable that tells this program, started anew, its run.
+const runMark = "PLUMBLINE_RUN"
 
-func (p programs) own(name string) string { return filepath.Join(p.bin, name) }
-
-// EnterLab makes this process the client of a lab: it takes away what a run of
-// the same name has left, makes ready what needs the host's network, and starts
-// this program anew inside the lab's client namespace. There it returns at once.
-func EnterLab(ctx context.Context, o Options, log *slog.Logger) error {
+// EnterLab makes this process the client of a lab: it takes away what runs of the same
+// name have left that live no more, makes ready what needs the host's network, and starts
+// this program anew inside the lab's client namespace. There it returns at once. From
+// then on the lab is called by the run's id.
+func EnterLab(ctx context.Context, o *Options, log *slog.Logger) error {
 	if os.Geteuid() != 0 {
 		return errors.New("a lab needs root, for network namespaces: run this with sudo")
 	}
-	if err := labConfig(o).Validate(); err != nil {
+	if err := labConfig(*o).Validate(); err != nil {
 		return err
 	}
-	if os.Getenv(network.Mark) != "" {
-		return network.Enter(o.Name) // started anew: it only looks whether that is true
+	if mark, ok := os.LookupEnv(runMark); ok {
+		r, err := host.ContinueRun(StateDir, mark)
+		if err != nil {
+			return fmt.Errorf("%w; unset %s", err, runMark)
+		}
+		o.run, o.Name = r, r.ID
+		return errors.Join(os.Unsetenv(runMark), network.Enter(r.ID)) // it only looks whether that is true
 	}
 	if _, err := findPrograms(ctx, o.Rows, log); err != nil {
 		return err
 	}
-	l, err := host.TakeLock(ctx, StateDir, max(o.Wait, lockPatience))
+	if err := removeDeadLabs(ctx, o.Name, log); err != nil {
+		return err
+	}
+	r, err := host.BeginRun(ctx, StateDir, o.Name)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(l.Private(), removeLab(ctx, o.Name, log), l.Release()); err != nil {
-		return err
+	if err = os.Setenv(runMark, r.Mark()); err == nil {
+		err = network.Enter(r.ID)
 	}
-	return network.Enter(o.Name)
+	return errors.Join(err, r.End(ctx))
 }
 
 func labConfig(o Options) network.Config {
@@ -71,40 +76,32 @@ func labConfig(o Options) network.Config {
 // zones are what the nodes are spread over, in turn.
 func zones() []string { return []string{"zone-a", "zone-b", "zone-c"} }
 
-// removeLab removes what a lab has left on this host.
-func removeLab(ctx context.Context, name string, log *slog.Logger) error {
-	left, err := clean.FindLab(clean.Ours(), netns.Prefix+name+"-", labDir(name))
+// removeDeadLabs removes what labs of a name have left whose runs live no more.
+func removeDeadLabs(ctx context.Context, name string, log *slog.Logger) error {
+	runs, err := host.OpenRegistry(ctx, StateDir)
 	if err != nil {
 		return err
 	}
-	err = clean.Remove(ctx, left, func(o clean.Object) { log.Debug("removed", "what", o.String()) })
-	return errors.Join(err, os.RemoveAll(filepath.Join(lbDir, name)))
+	for _, r := range runs.Dead {
+		if r.Name() == name {
+			log.Info("removing what an earlier run left", "run", r.ID)
+			failed := removeLab(ctx, r.Run, log)
+			if failed == nil {
+				failed = r.End() // otherwise the next one finds it again
+			}
+			err = errors.Join(err, failed)
+		}
+	}
+	return errors.Join(err, runs.Close())
 }
 
-func labDir(name string) string { return filepath.Join(StateDir, "lab-"+name) }
-
-// findPrograms finds the project's programs, and builds kube-proxy if a row asks
-// for it and it is not in the cache.
-func findPrograms(ctx context.Context, rows []scenario.Row, log *slog.Logger) (programs, error) {
-	root, err := SourceRoot()
+// removeLab removes what a lab has on this host.
+func removeLab(ctx context.Context, r *host.Run, log *slog.Logger) error {
+	left, err := clean.FindLab(clean.Ours(), netns.Prefix+r.ID+"-", r.Dir)
 	if err != nil {
-		return programs{}, err
+		return err
 	}
-	p := programs{bin: filepath.Join(root, "bin")}
-	for _, name := range []string{"plumb-proxy", "plumb-lb", echo, probe} {
-		if _, err := os.Stat(p.own(name)); err != nil {
-			return p, fmt.Errorf("find the project's programs: %w; run make build", err)
-		}
-	}
-	for _, r := range rows {
-		if r.Dataplane != "kube-proxy" || p.kubeProxy != "" {
-			continue
-		}
-		if p.kubeProxy, err = KubernetesBinary(ctx, "kube-proxy", log); err != nil {
-			return p, err
-		}
-	}
-	return p, nil
+	return clean.Remove(ctx, left, func(o clean.Object) { log.Debug("removed", "what", o.String()) })
 }
 
 // OpenLab brings a lab up. It must be called inside (EnterLab). If it fails,
@@ -122,8 +119,9 @@ func OpenLab(ctx context.Context, o Options, log *slog.Logger) (*Lab, error) {
 	if l.programs, err = findPrograms(ctx, o.Rows, log); err != nil {
 		return nil, err
 	}
+	l.mutant = l.programs.own("mutant/plumb-proxy")
 	return l, l.open(ctx, []step{
-		{"lock", l.privateLock},
+		{"run", l.openRun},
 		{"results", l.makeDir},
 		{"lab", l.openLab},
 		{"witness", l.openInstaller},
@@ -131,34 +129,35 @@ func OpenLab(ctx context.Context, o Options, log *slog.Logger) (*Lab, error) {
 	})
 }
 
-// echo is the workload's image in a lab: the name of a program.
-const echo = "plumb-echo"
-
-// probe is the program of the conformance suite's clients and servers.
-const probe = "plumb-probe"
-
-// privateLock takes the run lock for this process alone: the lab's programs outlive
-// one that is killed, and must not keep the next run from ending them.
-func (l *Lab) privateLock(ctx context.Context) error {
-	held, err := host.TakeLock(ctx, StateDir, max(l.opts.Wait, lockPatience))
-	if err != nil {
+// openRun holds the run for this process alone: the lab's programs outlive one that is
+// killed, and must not keep the next run from ending them.
+func (l *Lab) openRun(context.Context) error {
+	if l.opts.run == nil {
+		return errors.New("this process is not in a lab; call Enter first")
+	}
+	l.state = l.opts.run.Dir
+	l.log.Info("run begins", "run", l.opts.run.ID)
+	if err := l.opts.run.Private(); err != nil {
 		return err
 	}
-	l.onClose(func(context.Context) error { return held.Release() })
-	return held.Private()
+	bin := filepath.Join(l.state, "bin")
+	l.onClose(func(context.Context) error { return os.RemoveAll(bin) })
+	var err error
+	l.programs, err = l.programs.keep(bin)
+	return err
 }
 
 func (l *Lab) openLab(ctx context.Context) (err error) {
 	l.lab, err = lab.Open(ctx, lab.Config{
 		Network: labConfig(l.opts), Version: l.version, Echo: echo, Programs: map[string]string{echo: l.programs.own(echo), probe: l.programs.own(probe)},
-		Dir: labDir(l.opts.Name), Logs: filepath.Join(l.opts.Dir, "lab"),
+		Dir: filepath.Join(l.state, "lab"), Logs: filepath.Join(l.opts.Dir, "lab"),
 	}, l.log)
 	if err != nil {
 		return err
 	}
 	// Load balancers go on without their provider, and end with the lab.
 	l.onClose(func(ctx context.Context) error {
-		return errors.Join(l.lab.Close(), removeLab(ctx, l.opts.Name, l.log))
+		return errors.Join(l.lab.Close(), removeLab(ctx, l.opts.run, l.log))
 	})
 	return nil
 }
@@ -213,7 +212,7 @@ func (l *Lab) InstallMutant(ctx context.Context, r scenario.Row, mutation string
 	if !d.Own {
 		return nil, fmt.Errorf("break %s on purpose: it is not our own", r)
 	}
-	d.Program, d.Args = l.programs.own("mutant/plumb-proxy"), []string{"--mutation=" + mutation}
+	d.Program, d.Args = l.mutant, []string{"--mutation=" + mutation}
 	_, remove, err := l.install(ctx, d)
 	return remove, err
 }

@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/verdict"
 )
 
 // Stage is what a scenario runs on, until it is closed.
@@ -18,6 +20,8 @@ type Stage interface {
 	scenario.Stage
 	// Probe is the image of plumb-probe.
 	Probe(ctx context.Context) (string, error)
+	// Digests say what exactly was installed last, and in what nodes.
+	Digests(ctx context.Context) (Digests, error)
 	Close(context.Context) error
 }
 
@@ -38,9 +42,8 @@ func Open(ctx context.Context, o Options, log *slog.Logger) (Stage, error) {
 // below results. It returns the report and the directory it lies in. An error
 // is the harness's; what was measured before it is written all the same.
 func Measure(ctx context.Context, s scenario.Scenario, o Options, results string, log *slog.Logger) (sum report.Summary, dir string, err error) {
-	dir, err = filepath.Abs(filepath.Join(results, time.Now().UTC().Format("20060102-150405")+"-"+s.Name))
-	if err != nil {
-		return sum, "", fmt.Errorf("find the results directory: %w", err)
+	if dir, err = o.ResultsDir(results, s.Name); err != nil {
+		return sum, "", err
 	}
 	o.Profile, o.Rows, o.Dir = s.Profile, s.Rows, dir
 	st, err := Open(ctx, o, log)
@@ -48,19 +51,39 @@ func Measure(ctx context.Context, s scenario.Scenario, o Options, results string
 		return sum, dir, err
 	}
 	defer func() { err = errors.Join(err, st.Close(context.WithoutCancel(ctx))) }()
+	if err := awaitQuiet(ctx, o.AwaitQuiet, log); err != nil {
+		return sum, dir, err
+	}
 	sum, err = scenario.Run(ctx, s, st, dir, log)
 	sum.Environment.Plumbline = Version()
 	sum = report.Complete(sum)
 	return sum, dir, errors.Join(err, report.Write(dir, sum), latest(results, dir))
 }
 
-// latest points results/latest at the newest report.
+// awaitQuiet looks whether timers are as punctual as a rollout that counts asks for, and
+// gives a busy host time to become quiet. If it does not the run goes on: rollouts are
+// judged by what they measured.
+func awaitQuiet(ctx context.Context, patience time.Duration, log *slog.Logger) error {
+	limit := verdict.DefaultLimits().LateP99
+	noise, err := host.AwaitQuiet(ctx, limit, patience, func(n host.Noise) {
+		log.Info("the host is busy; waiting for quiet", "noise", n, "atMost", patience)
+	})
+	if err == nil && !noise.Quiet(limit) {
+		log.Warn("the host is busy: rollouts may be invalid; end what else runs on it", "noise", noise)
+	}
+	return err
+}
+
+// latest points results/latest at the newest report. Two runs that end at once leave the
+// report of one of them there.
 func latest(results, dir string) error {
 	link := filepath.Join(results, "latest")
-	if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("point at the newest report: %w", err)
+	temporary := fmt.Sprintf("%s.%d", link, os.Getpid())
+	err := os.Symlink(filepath.Base(dir), temporary)
+	if err == nil {
+		err = os.Rename(temporary, link)
 	}
-	if err := os.Symlink(filepath.Base(dir), link); err != nil {
+	if err != nil {
 		return fmt.Errorf("point at the newest report: %w", err)
 	}
 	return nil

@@ -29,7 +29,7 @@ type Provider struct {
 type ProviderConfig struct {
 	Program string
 	Args    []string
-	Cluster string
+	PIDFile string // where clean finds it
 	Dir     string // records and its log go here
 }
 
@@ -46,7 +46,7 @@ func StartProvider(c ProviderConfig) (*Provider, error) {
 	// A group of its own: an interrupt from the terminal must not end it while
 	// the scenario still needs its records.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	p := &Provider{records: c.Dir, done: make(chan struct{}), pidFile: filepath.Join(StateDir, "plumb-lb-"+c.Cluster+".pid")}
+	p := &Provider{records: c.Dir, done: make(chan struct{}), pidFile: c.PIDFile}
 	started := make(chan error)
 	go func() {
 		// Pdeathsig is sent when the thread that started the process ends, so

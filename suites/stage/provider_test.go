@@ -9,23 +9,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/fixtures/need"
 	"github.com/plumbline/plumbline/fixtures/record"
 )
 
 // start runs a shell script in the provider's place.
 func start(t *testing.T, script string) *Provider {
 	t.Helper()
-	need.Root(t)
 	dir := t.TempDir()
 	program := filepath.Join(dir, "provider")
 	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(StateDir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	p, err := StartProvider(ProviderConfig{Program: program, Cluster: "test-" + filepath.Base(filepath.Dir(dir)), Dir: dir})
+	p, err := StartProvider(ProviderConfig{Program: program, PIDFile: filepath.Join(dir, "provider.pid"), Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

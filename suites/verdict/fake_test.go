@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
-	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -17,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/plumbline/plumbline/fixtures/netns"
 	"github.com/plumbline/plumbline/fixtures/probe"
 	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/fixtures/workload/server"
@@ -94,7 +93,7 @@ func newFake(t *testing.T, limit time.Duration, script func(int) act) *fake {
 	l := listenTCP(t)
 	f.refused = l.Addr().String()
 	l.Close()
-	f.silent, _ = silentPeer(t)
+	f.silent = netns.ListenSilently(t).Addr.String()
 	return f
 }
 
@@ -306,49 +305,26 @@ func (f *fake) delivered(c *net.TCPConn) {
 	}
 }
 
-// silentPeer is a listener with a full queue, for which Linux drops SYNs; wake
-// empties the queue, and answers what comes as a healthy pod.
-func silentPeer(t *testing.T) (addr string, wake func()) {
-	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+// wake makes a listener answer that was silent, as a healthy pod. The SYNs that it
+// dropped come again.
+func wake(t *testing.T, s *netns.Silent) {
+	l, err := net.FileListener(s.File) // of a copy
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return
 	}
-	file := os.NewFile(uintptr(fd), "silent peer")
-	t.Cleanup(func() { file.Close() })
-	if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(fd, 0)); err != nil {
-		t.Fatal(err)
-	}
-	sa, err := unix.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(sa.(*unix.SockaddrInet4).Port)).String()
-	blocker, err := net.DialTimeout("tcp", addr, patience) // a backlog of 0 holds one connection
-	if err != nil {
-		t.Fatal(err)
-	}
-	closeBlocker := sync.OnceFunc(func() { blocker.Close() })
-	t.Cleanup(closeBlocker)
-	return addr, func() {
-		l, err := net.FileListener(file) // of a copy
+	t.Cleanup(func() { l.Close() })
+	s.Wake()
+	for {
+		c, err := l.Accept()
 		if err != nil {
-			t.Error(err)
 			return
 		}
-		t.Cleanup(func() { l.Close() })
-		closeBlocker()
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			c.SetDeadline(time.Now().Add(patience))
-			if seq, ok := readSeq(c); ok { // the blocker sends nothing
-				answer(t, c, "200 OK", server.Answer{Seq: seq, Node: "n1"})
-			}
-			c.Close()
+		c.SetDeadline(time.Now().Add(patience))
+		if seq, ok := readSeq(c); ok { // who filled the queue sends nothing
+			answer(t, c, "200 OK", server.Answer{Seq: seq, Node: "n1"})
 		}
+		c.Close()
 	}
 }
 

@@ -6,10 +6,13 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/fixtures/netns"
 	"github.com/plumbline/plumbline/fixtures/probe"
 	"github.com/plumbline/plumbline/fixtures/record"
 )
@@ -165,12 +168,15 @@ func TestFakesEnd(t *testing.T) {
 			t.Fatalf("%s hangs", what)
 		}
 	}
-	for name, text := range map[string]string{"silent": "", "stalled": fmt.Sprintf(request, 0)} {
+	for name, c := range map[string]struct {
+		text string
+		held int // connections: the client's, and two more to a pod for a request
+	}{"silent": {"", 1}, "stalled": {fmt.Sprintf(request, 0), 3}} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t, 200*time.Millisecond, func(int) act { return stall })
-			dial(t, f, text)
+			dial(t, f, c.text)
 			within(t, "finish", func() {
-				for !f.busy() {
+				for !f.holds(c.held) {
 					time.Sleep(time.Millisecond)
 				}
 				if _, err := f.finish(); err == nil {
@@ -178,9 +184,9 @@ func TestFakesEnd(t *testing.T) {
 				}
 			})
 			f = newFake(t, time.Hour, func(int) act { return stall })
-			dial(t, f, text)
+			dial(t, f, c.text)
 			within(t, "end", func() {
-				for !f.busy() {
+				for !f.holds(c.held) {
 					time.Sleep(time.Millisecond)
 				}
 				f.end()
@@ -189,11 +195,11 @@ func TestFakesEnd(t *testing.T) {
 	}
 }
 
-// busy reports whether a connection was accepted.
-func (f *fake) busy() bool {
+// holds reports whether so many connections are held, or have been for too long.
+func (f *fake) holds(n int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.open)+len(f.conns) > 0
+	return len(f.open) >= n || f.overdue > 0
 }
 
 // TestEveryActIsPlayed: the script leaves nothing out.
@@ -222,19 +228,42 @@ func TestDirect(t *testing.T) {
 	if c := Classify(one(closed, time.Second), 500*time.Millisecond); c != DialRefused {
 		t.Errorf("nothing listens: %s", c)
 	}
-	silent, _ := silentPeer(t)
-	if c := Classify(one(silent, 300*time.Millisecond), 200*time.Millisecond); c != DialTimeout {
+	silent := netns.ListenSilently(t)
+	if c := Classify(one(silent.Addr.String(), 300*time.Millisecond), 200*time.Millisecond); c != DialTimeout {
 		t.Errorf("SYN dropped: %s", c)
 	}
-	// The first SYN is dropped, the one a second later is not.
-	silent, wake := silentPeer(t)
-	timer := time.AfterFunc(300*time.Millisecond, wake)
-	defer timer.Stop()
-	a := one(silent, 5*time.Second)
-	if c := Classify(a, 2500*time.Millisecond); c != OKSlowConnect || a.Retrans == 0 {
+	// The first two SYNs are dropped, the one two seconds later is not.
+	silent = netns.ListenSilently(t)
+	go func() {
+		if awaitResent(t, silent.Addr) {
+			wake(t, silent)
+		}
+	}()
+	a := one(silent.Addr.String(), time.Minute)
+	if c := Classify(a, time.Minute); c != OKSlowConnect || a.Retrans == 0 {
 		t.Errorf("SYN resent: %s, %d retransmits, %+v", c, a.Retrans, a)
 	}
 	if c := Classify(a, 500*time.Millisecond); c != DialTimeout {
 		t.Errorf("SYN resent, hasty client: %s", c)
 	}
+}
+
+// awaitResent awaits that a SYN to an address was sent once more.
+func awaitResent(t *testing.T, to netip.AddrPort) bool {
+	a := to.Addr().As4()
+	remote := fmt.Sprintf("%02X%02X%02X%02X:%04X", a[3], a[2], a[1], a[0], to.Port())
+	for t.Context().Err() == nil {
+		table, err := os.ReadFile("/proc/thread-self/net/tcp")
+		if err != nil {
+			t.Error(err)
+			return false
+		}
+		for line := range strings.Lines(string(table)) { // sl local remote state queues timer resent ...
+			if f := strings.Fields(line); len(f) > 6 && f[2] == remote && f[3] == "02" && strings.Trim(f[6], "0") != "" {
+				return true
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return false
 }

@@ -8,20 +8,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/probeagent"
-	"github.com/plumbline/plumbline/fixtures/record"
 )
-
-// PortRefused wants what a host says of a port where nobody listens: a TCP reset or
-// ICMP port unreachable, and no other ICMP, such as that of a router without route.
-// Like Rejected it knows that ICMP is limited.
-func PortRefused() Want {
-	w := Rejected()
-	w.text = "a refusal of the port"
-	w.class = func(r probeagent.Result) bool {
-		return r.Class == probeagent.Refused || r.Class == probeagent.ICMPPort
-	}
-	return w
-}
 
 // ServedAt wants the answers of these servers (all, if none is named) to come from a
 // port of theirs.
@@ -47,12 +34,14 @@ func (s *Spec) Attempts(c Client, t Target, b probeagent.Batch) *probeagent.Resu
 	s.must(err, "attempts of %s to %s", c.Name, t)
 	s.attempts += len(res.Attempts)
 	s.tried(trial{client: c, to: t, n: len(res.Attempts), res: res})
+	s.sound(c, t, res)
 	return res
 }
 
 // All demands that each attempt was answered by one of the servers.
 func (s *Spec) All(c Client, t Target, res *probeagent.Results, servers ...Client) {
 	s.tried(trial{client: c, to: t, n: len(res.Attempts), servers: servers, res: res})
+	s.sound(c, t, res)
 	w := Only(servers...)
 	if wrong := w.wrong(res, c.addrs); wrong != "" {
 		s.Fail("%s to %s: want %s, but %s", c.Name, t, w.text, wrong)
@@ -84,71 +73,6 @@ func (s *Spec) ServeSCTP(pods ...*Pod) {
 	}
 }
 
-// throughoutLimit bounds what Throughout watches; atLeast it watches that long.
-const (
-	throughoutLimit = time.Minute
-	atLeast         = 300 * time.Millisecond
-)
-
-// Throughout makes attempts at a steady rate (per second) while f runs, and demands
-// that each was answered by one of the servers. An Expect of the same must have held
-// before: here no delay is allowed. It returns what became of them.
-func (s *Spec) Throughout(c Client, t Target, rate float64, f func(), servers ...Client) *probeagent.Results {
-	stream, err := c.probe.Stream(s.ctx, probeagent.Batch{Network: t.network, Target: t.to, Rate: rate}, throughoutLimit)
-	s.must(err, "a stream of %s to %s", c.Name, t)
-	fetched := false
-	s.onEnd(func() error {
-		if fetched {
-			return nil
-		}
-		_, err := stream.Stop(context.WithoutCancel(s.ctx))
-		return err
-	})
-	began := time.Now()
-	f()
-	s.Pause(atLeast - time.Since(began)) // or a quick f is over before the first attempt
-	fetched = true
-	res, err := stream.Stop(s.ctx)
-	s.must(err, "the stream of %s to %s", c.Name, t)
-	s.attempts += len(res.Attempts)
-	s.All(c, t, res, servers...)
-	return res
-}
-
-// Load is a client that goes on making attempts, one after the other.
-type Load struct {
-	From Client
-	To   Target
-}
-
-// loadRate is of each Load, per second. Gaps of 20 ms are noticed.
-const loadRate = 50
-
-// UnderLoad is Throughout for several clients at once, of the same servers.
-func (s *Spec) UnderLoad(loads []Load, f func(), servers ...Client) {
-	for _, l := range loads {
-		s.Expect(l.From, l.To, Only(servers...))
-	}
-	for _, l := range loads {
-		inner := f
-		f = func() { s.Throughout(l.From, l.To, loadRate, inner, servers...) }
-	}
-	f()
-}
-
-// LastAnswer is how long after a moment the last attempt of the client outside began
-// that a server answered; 0: it answered none later.
-func LastAnswer(res *probeagent.Results, server Client, since time.Time) time.Duration {
-	moment := record.Now() - int64(time.Since(since))
-	last := moment
-	for _, r := range res.Attempts {
-		if r.Name == server.Name {
-			last = max(last, r.At)
-		}
-	}
-	return time.Duration(last - moment)
-}
-
 // Open makes connections that stay until the behaviour ends; each must stand.
 func (s *Spec) Open(c Client, t Target, b probeagent.Batch) *probeagent.Conns {
 	b.Network, b.Target = t.network, t.to
@@ -157,6 +81,7 @@ func (s *Spec) Open(c Client, t Target, b probeagent.Batch) *probeagent.Conns {
 	s.onEnd(func() error { return conns.Close(context.WithoutCancel(s.ctx)) })
 	s.attempts += len(conns.First.Attempts)
 	s.tried(trial{client: c, to: t, n: len(conns.First.Attempts), res: conns.First})
+	s.sound(c, t, conns.First)
 	if sum := conns.First.Summary(); !sum.All(probeagent.OK) {
 		s.Fail("connections of %s to %s: %s", c.Name, t, sum)
 	}
@@ -170,6 +95,7 @@ func (s *Spec) Ask(c Client, t Target, conns *probeagent.Conns, timeout time.Dur
 	s.must(err, "ask on connections of %s to %s", c.Name, t)
 	s.attempts += len(res.Attempts)
 	s.tried(trial{client: c, to: t, n: len(res.Attempts), res: res})
+	s.sound(c, t, res)
 	return res
 }
 

@@ -15,10 +15,11 @@
 //
 // An expectation is a number of attempts by one client, all of which must be as
 // wanted. It may be asked again only while the dataplane is allowed to be late:
-// for Limit after the last change of an object, and not after it held once. How
-// long it took is reported. Each behaviour has control attempts before and after it
-// that go to the nodes without a Service, and each failure has some that go its way,
-// in its protocol and as many; if they fail, the result is inconclusive.
+// for Limit after the last change of an object, and not after it held once; what
+// held late is asked a few times more at once. How long it took is reported. Each
+// behaviour has control attempts before and after it that go to the nodes without a
+// Service, a steady stream has another beside it, and each failure has some that go
+// its way, in its protocol and as many; if they fail, the result is inconclusive.
 package kit
 
 import (

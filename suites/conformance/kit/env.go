@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
@@ -71,9 +70,6 @@ type Noise struct {
 
 // controlPort is where probes are told what to do. It is none that tests use.
 const controlPort = 39797
-
-// probesPatience is how long a cluster may take to run the probes.
-const probesPatience = 90 * time.Second
 
 // Open puts probes on every node that takes pods, and connects to them.
 func Open(ctx context.Context, st Stage, cfg Config) (*Env, error) {
@@ -144,18 +140,15 @@ func (e *Env) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	workers := len(slices.DeleteFunc(slices.Clone(nodes), func(n cluster.Node) bool { return n.ControlPlane }))
-	if workers < enough {
-		return fmt.Errorf("the suite needs %d nodes that take pods; the cluster has %d", enough, workers)
+	nodes = slices.DeleteFunc(nodes, func(n cluster.Node) bool { return n.ControlPlane })
+	if len(nodes) < enough {
+		return fmt.Errorf("the suite needs %d nodes that take pods; the cluster has %d", enough, len(nodes))
 	}
-	pods, err := e.awaitProbes(ctx, workers)
+	pods, err := e.awaitProbes(ctx, nodes)
 	if err != nil {
 		return err
 	}
 	for _, n := range nodes {
-		if n.ControlPlane {
-			continue
-		}
 		node := &Node{Name: n.Name, NetNS: n.NetNS}
 		control := netip.AddrPortFrom(n.Addrs[0], controlPort)
 		probe, err := probeagent.Dial(ctx, control, nil)
@@ -210,45 +203,6 @@ func families(addrs []netip.Addr) map[corev1.IPFamily]netip.Addr {
 		}
 	}
 	return out
-}
-
-// awaitProbes waits until all probes are ready on so many nodes, and returns them
-// by what they are and their node.
-func (e *Env) awaitProbes(ctx context.Context, nodes int) (map[string]map[string]corev1.Pod, error) {
-	last := "none seen"
-	out := map[string]map[string]corev1.Pod{}
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, probesPatience, true, func(ctx context.Context) (bool, error) {
-		list, err := e.client.CoreV1().Pods(Namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			last = err.Error()
-			return false, nil
-		}
-		ready := 0
-		clear(out)
-		for _, p := range list.Items {
-			if p.DeletionTimestamp != nil || !podReady(p) {
-				continue
-			}
-			ready++
-			kind := p.Labels["probe"]
-			if out[kind] == nil {
-				out[kind] = map[string]corev1.Pod{}
-			}
-			out[kind][p.Spec.NodeName] = p
-		}
-		last = fmt.Sprintf("%d of %d ready", ready, 3*nodes)
-		return ready == 3*nodes, nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("wait for the probes (%s): %w", last, err)
-	}
-	return out, nil
-}
-
-func podReady(p corev1.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // Close ends the connections to the probes. Their pods go with the namespace.

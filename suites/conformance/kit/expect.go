@@ -88,18 +88,15 @@ func Pods(pods ...*Pod) Want {
 	return Only(clients...)
 }
 
-// refusals are a TCP reset and what ICMP says.
-var refusals = []probeagent.Class{
-	probeagent.Refused, probeagent.ICMPPort, probeagent.ICMPHost, probeagent.ICMPNet, probeagent.ICMPAdmin, probeagent.ICMPProto,
-}
+// refused is what a host says of a port where nobody listens, and a Service without
+// endpoints alike: a TCP reset or ICMP port unreachable. Any other ICMP is a router's.
+func refused(r probeagent.Result) bool { return r.Class == probeagent.Refused || byICMP(r) }
 
-func refused(r probeagent.Result) bool { return slices.Contains(refusals, r.Class) }
+func byICMP(r probeagent.Result) bool { return r.Class == probeagent.ICMPPort }
 
-func byICMP(r probeagent.Result) bool { return refused(r) && r.Class != probeagent.Refused }
-
-// Rejected wants a refusal of each attempt: a TCP reset or ICMP. Kernels limit the
-// rate of ICMP errors (six at once to a destination, then one a second:
-// icmp_ratelimit), so where one says so others may go without an answer.
+// Rejected wants a refusal of each attempt: a TCP reset or ICMP port unreachable.
+// Kernels limit the rate of ICMP errors (six at once to a destination, then one a
+// second: icmp_ratelimit), so where one says so others may go without an answer.
 func Rejected() Want {
 	return Want{text: "a refusal", n: silentTry, timeout: silence, class: refused, refusal: true}
 }
@@ -141,17 +138,21 @@ func (w Want) Times(n int) Want { w.n = n; return w }
 
 // Expect makes attempts and demands that every one comes to what is wanted. While
 // the dataplane may be late (Limit after the last change) and as long as the same
-// has not held since, it is asked again; the time it took is reported.
+// has not held since, it is asked again; the time it took is reported. What held late
+// must go on to hold.
 func (s *Spec) Expect(c Client, t Target, w Want) {
 	key := c.Name + " " + t.String() + " " + w.text + w.sources
-	for {
+	for first := true; ; first = false {
 		began := time.Now()
-		_, wrong := s.attempt(c, t, w)
+		res, wrong := s.attempt(c, t, w)
 		if wrong == "" {
 			if !s.held[key] {
 				s.delay = max(s.delay, began.Sub(s.at))
 			}
 			s.held[key] = true
+			if !first {
+				s.goesOn(c, t, w.after(res), began.Sub(s.at))
+			}
 			return
 		}
 		if s.held[key] || time.Since(s.at) > s.limit() {
@@ -165,6 +166,29 @@ func (s *Spec) Expect(c Client, t Target, w Want) {
 	}
 }
 
+// confirmations are how often what held late is asked again, at once: a dataplane that
+// wavers would otherwise pass as soon as it is right by chance.
+const confirmations = flowTries - 1
+
+// goesOn demands that what held late holds again, each time.
+func (s *Spec) goesOn(c Client, t Target, w Want, late time.Duration) {
+	for range confirmations {
+		if _, wrong := s.attempt(c, t, w); wrong != "" {
+			s.Fail("%s to %s: want %s, which held after %s, then did not: %s", c.Name, t, w.text, late.Round(time.Millisecond), wrong)
+		}
+	}
+}
+
+// after is what is wanted once these were right. Where ICMP has said a refusal, none may
+// be left for a while: silence then is no contradiction, an answer is.
+func (w Want) after(res *probeagent.Results) Want {
+	refusal := w.class
+	if w.refusal && slices.ContainsFunc(res.Attempts, byICMP) {
+		w.class = func(r probeagent.Result) bool { return refusal(r) || r.Class == probeagent.Timeout }
+	}
+	return w
+}
+
 // attempt makes the attempts once, and says what is wrong with the results.
 func (s *Spec) attempt(c Client, t Target, w Want) (*probeagent.Results, string) {
 	if w.refusal && t.network == probeagent.UDP {
@@ -176,15 +200,25 @@ func (s *Spec) attempt(c Client, t Target, w Want) (*probeagent.Results, string)
 	s.must(err, "attempts of %s to %s", c.Name, t)
 	s.attempts += len(res.Attempts)
 	s.tried(trial{client: c, to: t, n: w.n, servers: w.servers, res: res})
+	s.sound(c, t, res)
+	return res, w.after(res).wrong(res, c.addrs)
+}
+
+// starved is how far behind a probe may be with an attempt before that says more of the
+// probe than of what it met.
+const starved = time.Second
+
+// sound makes sure that attempts can be judged: the client itself could make each, and
+// in time.
+func (s *Spec) sound(c Client, t Target, res *probeagent.Results) {
 	for _, r := range res.Attempts {
-		if r.Class == probeagent.LocalErr {
+		switch {
+		case r.Class == probeagent.LocalErr:
 			s.Inconclusive("%s to %s: the client itself failed: %s", c.Name, t, r)
+		case r.Late > starved:
+			s.Inconclusive("%s to %s: the client itself was %s late with an attempt: %s", c.Name, t, r.Late.Round(time.Millisecond), r)
 		}
 	}
-	if refusal := w.class; w.refusal && slices.ContainsFunc(res.Attempts, byICMP) {
-		w.class = func(r probeagent.Result) bool { return refusal(r) || r.Class == probeagent.Timeout }
-	}
-	return res, w.wrong(res, c.addrs)
 }
 
 // wrong says in what results differ from what is wanted; empty: in nothing.

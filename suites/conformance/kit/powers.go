@@ -172,23 +172,41 @@ func (s *Spec) Cordon(n *Node) {
 }
 
 // ExpectHTTP asks a path and demands that the answer is right: wrong says in what
-// it is not. Like Expect it is asked again only while the dataplane may be late.
-// It returns the last answer.
+// it is not. Like Expect it is asked again only while the dataplane may be late, and
+// what was right late must stay so. It returns the last answer.
 func (s *Spec) ExpectHTTP(c Client, at netip.AddrPort, path string, wrong func(*probeagent.Response) string) *probeagent.Response {
-	for {
-		began := time.Now()
+	r, late := s.awaitHTTP(s.limit(), c, at, path, wrong)
+	for n := 0; late > 0 && n < confirmations; n++ {
+		again, why := s.askHTTP(c, at, path, wrong)
+		if why != "" {
+			s.failHTTP(c, at, path, again, wavered(late, why))
+		}
+		r = again
+	}
+	return r
+}
+
+// awaitHTTP asks until the answer is right, for so long after the last change. It says
+// how long that took, 0: it was right at the first try.
+func (s *Spec) awaitHTTP(d time.Duration, c Client, at netip.AddrPort, path string, wrong func(*probeagent.Response) string) (r *probeagent.Response, late time.Duration) {
+	for first := true; ; first = false {
+		took := time.Since(s.at)
 		r, why := s.askHTTP(c, at, path, wrong)
 		if why == "" {
-			s.delay = max(s.delay, began.Sub(s.at))
-			return r
+			if s.delay = max(s.delay, took); first {
+				took = 0
+			}
+			return r, took
 		}
-		if time.Since(s.at) > s.limit() {
+		if time.Since(s.at) > d {
 			s.failHTTP(c, at, path, r, why)
 		}
-		if err := pause(s.ctx, 20*time.Millisecond); err != nil {
-			s.Inconclusive("interrupted: %v", err)
-		}
+		s.Pause(20 * time.Millisecond)
 	}
+}
+
+func wavered(late time.Duration, why string) string {
+	return fmt.Sprintf("right after %s, then not: %s", late.Round(time.Millisecond), why)
 }
 
 // StillHTTP demands the right answer at once: nothing has changed that might make it
@@ -204,6 +222,9 @@ func (s *Spec) askHTTP(c Client, at netip.AddrPort, path string, wrong func(*pro
 	s.must(err, "ask http://%s%s", at, path)
 	s.attempts++
 	s.tried(trial{client: c, to: TCP(at), path: path, n: 1})
+	if r.Class == probeagent.LocalErr {
+		s.Inconclusive("%s asks http://%s%s: the client itself failed: %s", c.Name, at, path, r.Err)
+	}
 	return r, wrong(r)
 }
 

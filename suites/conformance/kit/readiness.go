@@ -24,17 +24,11 @@ const WhileSaid = 5 * time.Second
 // ExpectHTTPWithin is ExpectHTTP for an answer that proves something only for so long
 // after the last change.
 func (s *Spec) ExpectHTTPWithin(d time.Duration, c Client, at netip.AddrPort, path string, wrong func(*probeagent.Response) string) {
-	for {
-		began := time.Now()
-		r, why := s.askHTTP(c, at, path, wrong)
-		if why == "" {
-			s.delay = max(s.delay, began.Sub(s.at))
-			return
+	_, late := s.awaitHTTP(d, c, at, path, wrong)
+	for n := 0; late > 0 && n < confirmations; n++ {
+		if r, why := s.askHTTP(c, at, path, wrong); why != "" && time.Since(s.at) <= d {
+			s.failHTTP(c, at, path, r, wavered(late, why))
 		}
-		if time.Since(s.at) > d {
-			s.failHTTP(c, at, path, r, why)
-		}
-		s.Pause(20 * time.Millisecond)
 	}
 }
 

@@ -31,6 +31,7 @@ type Result struct {
 	Delay     time.Duration // longest from a change until the dataplane had followed it
 	Took      time.Duration
 	Said      []string
+	Streams   []Stream // in the order they ended
 	Evidence  []string // paths below Config.Dir
 }
 
@@ -108,7 +109,7 @@ func (e *Env) run(ctx context.Context, b Behaviour, f corev1.IPFamily) (r Result
 	if err := s.end(); err != nil && r.Result == ResultPass {
 		r.Result, r.Reason = ResultInconclusive, fmt.Sprintf("clean up: %v", err)
 	}
-	r.Attempts, r.Delay, r.Said, r.Evidence, r.Took = s.attempts, s.delay, s.said, s.files, time.Since(began)
+	r.Attempts, r.Delay, r.Said, r.Streams, r.Evidence, r.Took = s.attempts, s.delay, s.said, s.streams, s.files, time.Since(began)
 	return r
 }
 

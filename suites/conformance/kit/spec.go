@@ -49,6 +49,7 @@ type Spec struct {
 	attempts  int
 	delay     time.Duration // longest from a change until an expectation held
 	said      []string      // what was seen, for the report
+	streams   []Stream      // of Throughout
 	files     []string      // evidence
 	last      trial
 	datagrams bool // some were sent

@@ -11,15 +11,18 @@ import (
 // ExpectOne makes n attempts and demands that one of the servers answers them
 // all; it returns which. The first attempt is made alone: of packets that are
 // looked up at once, each finds no record yet and makes its own. From here on an
-// Expect of Only(that server) must hold at once.
+// Expect of Only(that server) must hold at once; it must already if this held late.
 func (s *Spec) ExpectOne(c Client, t Target, n int, servers ...Client) Client {
-	for {
+	for first := true; ; first = false {
 		began := time.Now()
 		res, server, wrong := s.one(c, t, n, servers)
 		if wrong == "" {
 			only := Only(server)
 			s.delay = max(s.delay, began.Sub(s.at))
 			s.held[c.Name+" "+t.String()+" "+only.text+only.sources] = true
+			if !first {
+				s.goesOn(c, t, only.Times(n), began.Sub(s.at))
+			}
 			return server
 		}
 		if time.Since(s.at) > s.limit() {

@@ -29,11 +29,11 @@ func markdown(r Report) []byte {
 	b.WriteString("\n## Failed and inconclusive\n")
 	mdProblems(&b, r)
 	b.WriteString("\n## All tests\n")
-	for _, family := range families(r.Tests) {
-		fmt.Fprintf(&b, "\n### %s\n\n", md(family))
+	for _, p := range r.Profiles {
+		fmt.Fprintf(&b, "\n### %s\n\n", md(p.Name))
 		rows := [][]string{{"TEST", "PROMISE", "LEVEL", "RESULT", "MEASURED", "REASON", "SOURCE", "UPSTREAM"}}
 		for _, t := range r.Tests {
-			if familyOf(t) == family {
+			if t.Profile == p.Name {
 				rows = append(rows, []string{t.Key(), t.Title, string(t.Level), word(t), measured(t), explained(t), strings.Join(t.Source, ", "), t.Upstream})
 			}
 		}
@@ -67,25 +67,6 @@ func mdProblems(b *bytes.Buffer, r Report) {
 	if len(problems(r.Tests)) == 0 {
 		b.WriteString("\nNone.\n")
 	}
-}
-
-// familyOf is the family a test is listed under: its profile's, if it has none.
-func familyOf(t Test) string {
-	if t.Family != "" {
-		return t.Family
-	}
-	return t.Profile
-}
-
-// families are those of the tests, in their order.
-func families(tests []Test) []string {
-	var out []string
-	for _, t := range tests {
-		if f := familyOf(t); !slices.Contains(out, f) {
-			out = append(out, f)
-		}
-	}
-	return out
 }
 
 // mdTable writes rows, of which the first is the heading.

@@ -106,7 +106,7 @@ func (m *matrix) columns(b *bytes.Buffer) {
 		}
 		rows = append(rows, append([]string{
 			m.labels[i], r.Implementation.Version, conclusion, r.Date.UTC().Format(time.DateOnly), joined(", ", e.Cluster, some(e.Nodes, "node"), some(e.Zones, "zone")),
-			e.Kubernetes, e.Kernel, e.CNI, e.IPFamily, joined(" ", r.Harness.Version, r.Harness.Commit), fmt.Sprint(r.Seed),
+			e.Kubernetes, e.Kernel, e.CNI, e.IPFamily, harness(r.Harness), fmt.Sprint(r.Seed),
 		}, countCells(count(r.Tests, func(Test) bool { return true }))...))
 	}
 	mdTable(b, rows)

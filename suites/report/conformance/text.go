@@ -19,8 +19,9 @@ func facts(r Report) []fact {
 		{"configuration", i.ConfigDigest},
 		{"images", strings.Join(i.Images, ", ")},
 		{"contact", strings.Join(i.Contact, ", ")},
-		{"harness", joined(" ", r.Harness.Version, r.Harness.Commit)},
+		{"harness", harness(r.Harness)},
 		{"run", joined(", ", r.Date.UTC().Format(time.RFC3339), "took "+short(r.Duration), fmt.Sprintf("seed %d", r.Seed))},
+		{"phases", phasesText(r.Phases)},
 		{"behaviours", extent(r)},
 		{"command", r.Command},
 		{"cluster", joined(", ", e.Cluster, prefixed("Kubernetes ", e.Kubernetes), some(e.Nodes, "node"), some(e.Zones, "zone"), prefixed("IP family ", e.IPFamily), prefixed("CNI ", e.CNI))},
@@ -50,6 +51,14 @@ func extent(r Report) string {
 	return chosen(r)
 }
 
+// harness names the commit where the version does not.
+func harness(h Harness) string {
+	if strings.Contains(h.Version, h.Commit) {
+		return h.Version
+	}
+	return joined(" ", h.Version, h.Commit)
+}
+
 func implementation(i Implementation) string {
 	return joined(" ", i.Project, parens(i.Mode), i.Version)
 }
@@ -73,7 +82,7 @@ func noiseText(n *Noise) string {
 	if n == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d of %s without the dataplane failed, p99 %s", n.Failures, plural(n.Attempts, "attempt"), n.P99)
+	return fmt.Sprintf("%d of %s without the dataplane failed, p99 %s", n.Failures, plural(n.Attempts, "attempt"), time.Duration(n.P99).Round(time.Microsecond))
 }
 
 // countColumns are the headings of a line of statistics.
@@ -120,7 +129,11 @@ func measured(t Test) string {
 	if t.Delay > 0 {
 		delay = "propagation up to " + short(t.Delay)
 	}
-	return joined(", ", some(t.Attempts, "attempt"), delay, plain.Line(strings.Join(t.Said, "; ")))
+	parts := []string{joined(", ", some(t.Attempts, "attempt"), delay, plain.Line(strings.Join(t.Said, "; ")))}
+	for _, s := range t.Streams {
+		parts = append(parts, streamText(s))
+	}
+	return joined("; ", parts...)
 }
 
 func short(d Duration) string { return time.Duration(d).Round(time.Millisecond).String() }

@@ -43,6 +43,7 @@ type Report struct {
 	Error          string         `json:"error,omitempty"`
 	Chosen         int            `json:"chosen"` // behaviours that this run was to judge
 	Of             int            `json:"of"`     // behaviours of the catalogue; 0: nobody has said
+	Phases         []Phase        `json:"phases,omitempty"`
 	Features       []Feature      `json:"features,omitempty"`
 	Documented     []Documented   `json:"documented,omitempty"`
 	Profiles       []Profile      `json:"profiles"` // set by Complete
@@ -58,7 +59,7 @@ type Implementation struct {
 	Contact      []string `json:"contact,omitempty"`
 	Mode         string   `json:"mode,omitempty"`         // its own word for how it was set up, e.g. "iptables"
 	ConfigDigest string   `json:"configDigest,omitempty"` // of its configuration as installed
-	Images       []string `json:"images,omitempty"`       // name@digest
+	Images       []string `json:"images,omitempty"`       // name@digest; of a program, name@digest of the file
 }
 
 // Harness is what tested it.
@@ -100,6 +101,13 @@ type Noise struct {
 	Attempts int      `json:"attempts"`
 	Failures int      `json:"failures"`
 	P99      Duration `json:"p99"`
+}
+
+// Phase is one part of the run, in the order of the parts.
+type Phase struct {
+	Name     string   `json:"name"`
+	Start    Duration `json:"start"` // since the run began
+	Duration Duration `json:"duration"`
 }
 
 // State is what a dataplane declares of a feature.
@@ -176,7 +184,6 @@ const (
 type Test struct {
 	ID       string   `json:"id"`
 	Title    string   `json:"title,omitempty"`
-	Family   string   `json:"family,omitempty"`   // of behaviours: "affinity", "endpoint choice"
 	IPFamily string   `json:"ipFamily,omitempty"` // IPv4, IPv6, or empty where it makes no difference
 	Profile  string   `json:"profile"`
 	Level    Level    `json:"level"`
@@ -187,10 +194,31 @@ type Test struct {
 	Reason   string   `json:"reason,omitempty"` // required unless it passed
 	Known    string   `json:"known,omitempty"`  // set by Complete: what is documented of this failure
 	Attempts int      `json:"attempts,omitempty"`
-	Said     []string `json:"said,omitempty"`  // what was measured besides, in words
+	Said     []string `json:"said,omitempty"` // what was measured besides, in words
+	Streams  []Stream `json:"streams,omitempty"`
 	Delay    Duration `json:"delay,omitempty"` // the longest measured propagation
 	Duration Duration `json:"duration,omitempty"`
 	Evidence []string `json:"evidence,omitempty"` // paths relative to the report, with slashes
+}
+
+// Stream is a steady stream of attempts that a test has watched.
+type Stream struct {
+	Client  string   `json:"client"`
+	Target  string   `json:"target"`
+	Rate    float64  `json:"rate"` // attempts per second
+	Sent    int      `json:"sent"`
+	Failed  int      `json:"failed"`
+	Outages []Outage `json:"outages,omitempty"`
+	P50     Duration `json:"p50,omitempty"` // latencies of the attempts that were answered
+	P99     Duration `json:"p99,omitempty"`
+	Max     Duration `json:"max,omitempty"`
+}
+
+// Outage is a time without any answer within a stream.
+type Outage struct {
+	Start  Duration `json:"start"` // since the stream began
+	Length Duration `json:"length"`
+	Failed int      `json:"failed"`
 }
 
 // Key tells a test from every other of its report.

@@ -26,6 +26,10 @@ const (
 	HTMLFile     = "report.html"
 )
 
+// LogFile is the run's own log beside them, written by whoever runs it, under the
+// name that Sonobuoy's and Kubernetes' own results have.
+const LogFile = "e2e.log"
+
 // Write completes the report and renders it into dir, which it makes if need be
 // and where the evidence is. report.json comes first; everything else can be made
 // again from it and the evidence.

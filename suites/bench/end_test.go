@@ -1,0 +1,83 @@
+//go:build linux
+
+package bench
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
+
+	"github.com/plumbline/plumbline/fixtures/agent"
+	"github.com/plumbline/plumbline/fixtures/api"
+	"github.com/plumbline/plumbline/fixtures/need"
+)
+
+// A clean-up that hangs is the row's own end: the run goes on, on a node without rules.
+func TestHangingCleanUp(t *testing.T) {
+	need.Root(t)
+	dir := t.TempDir()
+	hangs := filepath.Join(dir, "hangs")
+	if err := os.WriteFile(hangs, []byte("#!/bin/sh\nexec sleep 300\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w, err := newWorld(t.Context(), dir, api.New(api.Config{Logger: slog.New(slog.DiscardHandler)}), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	rules := func(f func(*nftables.Conn) error) {
+		t.Helper()
+		err := w.node.Do(func() error {
+			c, err := nftables.New()
+			if err != nil {
+				return err
+			}
+			return f(c)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	rules(func(c *nftables.Conn) error {
+		c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "left"})
+		return c.Flush()
+	})
+	rules(func(*nftables.Conn) error {
+		r := netlink.NewRule()
+		r.Priority, r.Table = 90, 28780
+		return netlink.RuleAdd(r)
+	})
+	s := &subject{w: w, cfg: Config{PlumbProxy: hangs, Limit: time.Second}, row: Rows()[0], out: &Result{Cold: time.Second}}
+	s.spec = agent.Spec{Name: "row", Program: hangs}
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.end(t.Context()); err != nil {
+		t.Errorf("the run ends: %v", err)
+	}
+	rules(func(c *nftables.Conn) error {
+		left, err := c.ListTables()
+		if len(left) > 0 {
+			t.Errorf("tables are left: %v", left)
+		}
+		routing, failed := netlink.RuleList(netlink.FAMILY_V4)
+		if len(routing) != 3 {
+			t.Errorf("routing rules are left: %v", routing)
+		}
+		return errors.Join(err, failed)
+	})
+	if got := Markdown([]Result{*s.out}); !strings.Contains(got, "1 s ended: clean up after plumb-nftables: not finished within the limit") {
+		t.Errorf("the table does not tell:\n%s", got)
+	}
+}

@@ -1,0 +1,182 @@
+package kit
+
+import (
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/fixtures/netns"
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+)
+
+// What held late must go on to hold; what held at once is not asked again.
+func TestHeldLate(t *testing.T) {
+	at := netip.MustParseAddrPort("192.0.2.2:38081")
+	for name, c := range map[string]struct {
+		right  string // + or - of each answer that is looked at; the last goes on
+		result string
+		looked int // at least, and not more than once if that is enough
+		reason string
+	}{
+		"at once":            {"+-", ResultPass, 1, ""},
+		"late":               {"--+", ResultPass, 6, ""},
+		"late, not for long": {"--++-+", ResultFail, 5, "after "},
+		"never":              {"-", ResultFail, 0, ""},
+	} {
+		ways := map[string]func(*Spec, Client, func() bool){
+			"Expect": func(s *Spec, b Client, right func() bool) {
+				w := Only(b).Times(1)
+				w.class = func(probeagent.Result) bool { return right() }
+				s.Expect(s.Outside(), TCP(at), w)
+			},
+			"ExpectHTTP": func(s *Spec, b Client, right func() bool) {
+				s.ExpectHTTP(s.Outside(), at, "/", func(*probeagent.Response) string { return map[bool]string{false: "not yet"}[right()] })
+			},
+			"ExpectHTTPWithin": func(s *Spec, b Client, right func() bool) {
+				s.ExpectHTTPWithin(s.limit(), s.Outside(), at, "/", func(*probeagent.Response) string { return map[bool]string{false: "not yet"}[right()] })
+			},
+		}
+		for kind, expect := range ways {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				e, b := served(t)
+				e.cfg.Dir, e.cfg.Limit = "", time.Minute
+				if c.right == "-" {
+					e.cfg.Limit = 300 * time.Millisecond // which is to run out
+				}
+				looked := 0
+				r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
+					expect(s, b, func() bool {
+						i := min(looked, len(c.right)-1)
+						looked++
+						return c.right[i] == '+'
+					})
+				}}, corev1.IPv4Protocol)
+				if r.Result != c.result || !strings.Contains(r.Reason, c.reason) || looked < c.looked || c.looked == 1 && looked > 1 {
+					t.Errorf("looked %d times, %s: %s", looked, r.Result, r.Reason)
+				}
+			})
+		}
+	}
+}
+
+// What one server answered late must be its own from then on.
+func TestOneHeldLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		modes  map[int]probeagent.Mode // of the Service, from so many attempts on
+		result string
+		reason string
+	}{
+		"at once": {map[int]probeagent.Mode{2: probeagent.Closed}, ResultPass, ""},
+		"late":    {map[int]probeagent.Mode{1: probeagent.Closed, 2: probeagent.Serving}, ResultPass, ""},
+		"late, not for long": {map[int]probeagent.Mode{1: probeagent.Closed, 2: probeagent.Serving, 4: probeagent.Closed},
+			ResultFail, "answers of b alone, which held after "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, b := served(t)
+			e.cfg.Dir = ""
+			place, err := probeagent.NewPlace(netns.At(e.nodes[0].NetNS).Do)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = place.Close() })
+			r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
+				made := 0
+				probe := probeagent.Local(t.Context(), "c", func(domain, typ, proto int) (int, error) {
+					made++
+					if m, ok := c.modes[made]; ok {
+						mode(t, b, servicePort, m)
+					}
+					return place.Socket(domain, typ, proto)
+				})
+				t.Cleanup(probe.Close)
+				s.ExpectOne(Client{Name: "c", probe: probe}, TCP(netip.MustParseAddrPort("192.0.2.2:9")), 1, b)
+			}}, corev1.IPv4Protocol)
+			if r.Result != c.result || !strings.Contains(r.Reason, c.reason) {
+				t.Errorf("%s: %s", r.Result, r.Reason)
+			}
+		})
+	}
+}
+
+// A refusal is what a host says of a port, not what a router says. Where ICMP said it,
+// others may be silent for a while, but nobody may answer.
+func TestRejected(t *testing.T) {
+	results := func(classes ...probeagent.Class) *probeagent.Results {
+		res := &probeagent.Results{}
+		for _, c := range classes {
+			res.Attempts = append(res.Attempts, probeagent.Result{Class: c})
+		}
+		return res
+	}
+	for _, c := range []probeagent.Class{
+		probeagent.OK, probeagent.Reset, probeagent.EOF, probeagent.Timeout, probeagent.ICMPHost, probeagent.ICMPNet,
+		probeagent.ICMPAdmin, probeagent.ICMPProto, probeagent.ICMPOther, probeagent.Denied, probeagent.NoRoute,
+	} {
+		if Rejected().wrong(results(c), nil) == "" {
+			t.Errorf("%s is taken for a refusal", c)
+		}
+	}
+	for _, c := range []probeagent.Class{probeagent.Refused, probeagent.ICMPPort} {
+		if wrong := Rejected().wrong(results(c, c), nil); wrong != "" {
+			t.Errorf("%s: %s", c, wrong)
+		}
+	}
+	said := Rejected().after(results(probeagent.ICMPPort, probeagent.Timeout))
+	if wrong := said.wrong(results(probeagent.Timeout), nil); wrong != "" {
+		t.Errorf("silence after ICMP: %s", wrong)
+	}
+	if said.wrong(results(probeagent.OK), nil) == "" {
+		t.Error("an answer after ICMP is taken for a refusal")
+	}
+	if Rejected().after(results(probeagent.Refused)).wrong(results(probeagent.Timeout), nil) == "" {
+		t.Error("silence after a reset is taken for a refusal")
+	}
+}
+
+// Nothing can be said of attempts that the client itself could not make, or not in time.
+func TestSound(t *testing.T) {
+	at := netip.MustParseAddrPort("192.0.2.2:9")
+	full := probeagent.Local(t.Context(), "full", func(int, int, int) (int, error) { return -1, syscall.EMFILE })
+	t.Cleanup(full.Close)
+	c := Client{Name: "full", probe: full}
+	server := Client{Name: "b"}
+	for name, judge := range map[string]func(*Spec){
+		"Expect":     func(s *Spec) { s.Expect(c, TCP(at), Rejected()) },
+		"ExpectOne":  func(s *Spec) { s.ExpectOne(c, TCP(at), 2, server) },
+		"Attempts":   func(s *Spec) { s.Attempts(c, TCP(at), probeagent.Batch{}) },
+		"Spread":     func(s *Spec) { s.Spread(c, TCP(at), 2, server) },
+		"Open":       func(s *Spec) { s.Open(c, TCP(at), probeagent.Batch{}) },
+		"Flows":      func(s *Spec) { s.Flows(c, UDP(at), 2) },
+		"StillHTTP":  func(s *Spec) { s.StillHTTP(c, at, "/", Status(200)) },
+		"ExpectHTTP": func(s *Spec) { s.ExpectHTTP(c, at, "/", NotStatus(200)) },
+		"Throughout": func(s *Spec) { s.Throughout(c, TCP(at), 100, func() {}, server) },
+		"All": func(s *Spec) {
+			s.All(c, TCP(at), &probeagent.Results{Attempts: []probeagent.Result{{Class: probeagent.Timeout}, {Class: probeagent.LocalErr}}}, server)
+		},
+		"All, late": func(s *Spec) {
+			s.All(c, TCP(at), &probeagent.Results{Attempts: []probeagent.Result{{Class: probeagent.Timeout, Late: 2 * time.Second}}}, server)
+		},
+		"All, late but answered": func(s *Spec) {
+			s.All(c, TCP(at), &probeagent.Results{Attempts: []probeagent.Result{{Class: probeagent.OK, Name: "b", Late: 2 * time.Second}}}, server)
+		},
+	} {
+		s := &Spec{env: &Env{}, ctx: t.Context(), at: time.Now(), held: map[string]bool{}}
+		out, ok := s.protected(judge)
+		if ok || out.result != ResultInconclusive || !strings.Contains(out.reason, "the client itself") {
+			t.Errorf("%s: %+v", name, out)
+		}
+		if err := s.end(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s := &Spec{env: &Env{}, ctx: t.Context()}
+	if out, ok := s.protected(func(s *Spec) {
+		s.All(c, TCP(at), &probeagent.Results{Attempts: []probeagent.Result{{Class: probeagent.OK, Name: "b", Late: time.Second / 2}}}, server)
+	}); !ok {
+		t.Errorf("half a second late: %+v", out)
+	}
+}

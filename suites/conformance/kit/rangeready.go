@@ -1,0 +1,37 @@
+package kit
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// rangePatience is how long a control plane may take to make a new range of ClusterIPs
+// usable.
+const rangePatience = 30 * time.Second
+
+// ExpectReady waits until the control plane gives addresses of the range: that it does
+// is no matter of the dataplane.
+func (c *ServiceCIDR) ExpectReady() {
+	s := c.spec
+	err := wait.PollUntilContextTimeout(s.ctx, 50*time.Millisecond, rangePatience, true, func(ctx context.Context) (bool, error) {
+		o, err := s.env.client.NetworkingV1().ServiceCIDRs().Get(ctx, c.name, metav1.GetOptions{})
+		return err == nil && meta.IsStatusConditionTrue(o.Status.Conditions, networkingv1.ServiceCIDRConditionReady), err
+	})
+	s.must(err, "wait until ServiceCIDR %s is ready", c.name)
+	s.changed()
+}
+
+// Within is the address so many after the first of a range.
+func Within(p netip.Prefix, n int) netip.Addr {
+	a := p.Masked().Addr()
+	for range n {
+		a = a.Next()
+	}
+	return a
+}
