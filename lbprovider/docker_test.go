@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/network"
@@ -59,10 +60,10 @@ func dockerWorld(t *testing.T) *client.Client {
 			}
 			d.Close()
 		}
-		if err := cli.NetworkRemove(ctx, testNetwork); err != nil && !client.IsErrNotFound(err) {
+		if err := cli.NetworkRemove(ctx, testNetwork); err != nil && !errdefs.IsNotFound(err) {
 			t.Error(err)
 		}
-		if _, err := cli.ImageRemove(ctx, testImage, image.RemoveOptions{}); err != nil && !client.IsErrNotFound(err) {
+		if _, err := cli.ImageRemove(ctx, testImage, image.RemoveOptions{}); err != nil && !errdefs.IsNotFound(err) {
 			t.Error(err)
 		}
 	}

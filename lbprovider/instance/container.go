@@ -9,11 +9,11 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/mount"
 	"github.com/docker/docker/api/types/network"
-	"github.com/docker/docker/client"
 )
 
 // Matches says whether the container still is what Start would make of s.
@@ -125,7 +125,7 @@ func (d *Docker) networking(s Spec) *network.NetworkingConfig {
 // not there is fine.
 func (d *Docker) Stop(ctx context.Context, name string) error {
 	err := d.cli.ContainerRemove(ctx, name, container.RemoveOptions{Force: true, RemoveVolumes: true})
-	if err != nil && !client.IsErrNotFound(err) {
+	if err != nil && !errdefs.IsNotFound(err) {
 		return fmt.Errorf("remove container %s: %w", name, err)
 	}
 	return nil

@@ -113,6 +113,13 @@ func whose(pid int, stateDir string) string {
 	return filepath.Base(dir)
 }
 
+// ending says whether a process has given up its memory, and with it its command line. Its
+// files go after that. (A thread of the kernel has no command line either, nor a session.)
+func ending(pid int) bool {
+	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return err == nil && len(cmdline) == 0 && sessionOf(pid) != 0
+}
+
 // masterOf is the one that spawn started, which leads a session; 0 if there is no
 // such: workers outlive their master for a moment.
 func masterOf(pids []int) int {

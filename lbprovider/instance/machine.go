@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/docker/docker/client"
+	"github.com/containerd/errdefs"
 )
 
 // kindCluster is the label kind puts on the containers of its nodes.
@@ -15,7 +15,7 @@ const kindCluster = "io.x-k8s.kind.cluster"
 // no such container.
 func (d *Docker) Machine(ctx context.Context, node string) (Machine, bool, error) {
 	c, err := d.cli.ContainerInspect(ctx, node)
-	if client.IsErrNotFound(err) {
+	if errdefs.IsNotFound(err) {
 		return Machine{}, false, nil
 	}
 	if err != nil {

@@ -187,40 +187,61 @@ func (r *run) close() error {
 	return r.fd.Close()
 }
 
-// endAll kills every process of a load balancer, and waits for their ends.
+// endAll kills every process of a load balancer, and waits for their ends. All that are
+// found are held before the first is killed: a worker whose master ends begins to end too,
+// and then has no command line to be found by, but its sockets still.
 func endAll(ctx context.Context, stateDir, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	for {
-		found, err := findAll(stateDir)
-		if err != nil || len(found[name]) == 0 {
-			return err
+	for { // a master may have forked since: look again
+		held, err := holdAll(stateDir, name)
+		if err == nil {
+			err = killAll(ctx, held)
 		}
-		for _, pid := range found[name] { // a master may have forked since: look again
-			if err := kill(ctx, pid, stateDir, name); err != nil {
-				return err
-			}
+		for _, r := range held {
+			err = errors.Join(err, r.close())
+		}
+		if err != nil || len(held) == 0 {
+			return err
 		}
 	}
 }
 
-func kill(ctx context.Context, pid int, stateDir, name string) error {
-	r, err := openRun(pid)
-	if errors.Is(err, unix.ESRCH) {
-		return nil
-	}
+// holdAll opens every process of a load balancer.
+func holdAll(stateDir, name string) (held []*run, err error) {
+	found, err := findAll(stateDir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer r.close()
-	if whose(pid, stateDir) != name {
-		return nil // it ended, and the pid is another's
+	for _, pid := range found[name] {
+		r, err := openRun(pid)
+		if errors.Is(err, unix.ESRCH) {
+			continue
+		}
+		if err != nil {
+			return held, err
+		}
+		held = append(held, r)
+		if whose(pid, stateDir) != name && !ending(pid) { // the pid is another's by now
+			held = held[:len(held)-1]
+			if err := r.close(); err != nil {
+				return held, err
+			}
+		}
 	}
-	if err := r.signal(unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("kill process %d: %w", pid, err)
+	return held, nil
+}
+
+func killAll(ctx context.Context, held []*run) error {
+	for _, r := range held {
+		if err := r.signal(unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("kill process %d: %w", r.pid, err)
+		}
 	}
-	if !r.await(ctx) {
-		return fmt.Errorf("wait for the end of process %d: %w", pid, ctx.Err())
+	for _, r := range held {
+		if !r.await(ctx) {
+			return fmt.Errorf("wait for the end of process %d: %w", r.pid, ctx.Err())
+		}
 	}
 	return nil
 }

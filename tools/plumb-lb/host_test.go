@@ -188,7 +188,7 @@ func (f *foreign) answers(ip string) bool {
 // master is the pid of the only load balancer's HAProxy; 0 while it starts.
 func (f *foreign) master() int {
 	f.t.Helper()
-	files, err := filepath.Glob(filepath.Join(f.stateDir, "c", "plumbline-lb-*", "haproxy.pid"))
+	files, err := filepath.Glob(filepath.Join(f.stateDir, "plumbline-lb-*", "haproxy.pid"))
 	f.check(err)
 	if len(files) != 1 {
 		return 0
@@ -242,7 +242,7 @@ func TestHost(t *testing.T) {
 	if cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", master)); err == nil && len(cmdline) > 0 || f.answers(ip) {
 		t.Errorf("HAProxy runs on (%v)", err)
 	}
-	left, err := filepath.Glob(filepath.Join(f.stateDir, "c", "plumbline-lb-*"))
+	left, err := filepath.Glob(filepath.Join(f.stateDir, "plumbline-lb-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v", left, err)
 	}
@@ -262,7 +262,7 @@ func (f *foreign) outlives(master int, ip string) {
 // end ends the load balancers that a test left that failed.
 func (f *foreign) end() {
 	ctx := context.Background() // t's is over
-	h, err := instance.NewHost(instance.ProcessOptions{StateDir: filepath.Join(f.stateDir, "c"), Program: "haproxy"})
+	h, err := instance.NewHost(instance.ProcessOptions{StateDir: f.stateDir, Program: "haproxy"})
 	f.check(err)
 	f.check(h.Adopt())
 	left, err := h.List(ctx)
@@ -275,7 +275,7 @@ func (f *foreign) end() {
 
 // watchedBy says that a plumb-lb serves again: its log socket is bound by then.
 func (f *foreign) watchedBy() bool {
-	files, err := filepath.Glob(filepath.Join(f.stateDir, "c", "plumbline-lb-*", "log.sock"))
+	files, err := filepath.Glob(filepath.Join(f.stateDir, "plumbline-lb-*", "log.sock"))
 	f.check(err)
 	for _, file := range files {
 		if c, err := net.Dial("unix", file); err == nil {

@@ -55,7 +55,7 @@ func TestBadInput(t *testing.T) {
 		{"no network of the wire", []string{"--instances", "netns", "--wire", "w"}, "--wire-v4 is missing"},
 		{"network of the wire that is none", []string{"--instances", "netns", "--wire", "w", "--wire-v4", "x"}, `--wire-v4 "x" is not a CIDR`},
 		{"wire that is not there", []string{"--instances", "netns", "--wire", "plumb-none", "--wire-v4", "10.0.0.0/16"}, noWire()},
-		{"state dir too long for HAProxy", []string{"--instances", "host", "--lb-range-v4", "127.77.4.0/24", "--state-dir", "/" + strings.Repeat("d", 50)}, "too long"},
+		{"state dir too long for HAProxy", []string{"--instances", "host", "--lb-range-v4", "127.77.4.0/24", "--state-dir", "/" + strings.Repeat("d", 60)}, "too long"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer

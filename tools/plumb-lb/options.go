@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
@@ -74,7 +75,7 @@ func (f *flags) set() *flag.FlagSet {
 	fs.StringVar(&f.wireV6, "wire-v6", "", "netns: IPv6 network on that bridge, likewise")
 	fs.StringVar(&f.program, "haproxy", "haproxy", "netns, host: program of the load balancer")
 	fs.StringVar(&f.profile, "profile", "l4-strict", "behaviour of the load balancer: "+haproxy.ProfileNames())
-	fs.StringVar(&f.stateDir, "state-dir", "/run/plumbline/lb", "configurations and sockets of the load balancers")
+	fs.StringVar(&f.stateDir, "state-dir", "", "configurations and sockets of the load balancers, of this cluster alone (default: a folder of the cluster's name in "+lbDir+")")
 	fs.StringVar(&f.records, "records", "", "directory for conns.jsonl and lb-events.jsonl (default: not kept)")
 	fs.IntVar(&f.verbosity, "v", 0, "verbosity of the log, as in Kubernetes")
 	return fs
@@ -181,18 +182,19 @@ func prefixes(flag, v4, v6 string) (map[lbplan.Family]netip.Prefix, error) {
 	return out, nil
 }
 
-func (f *flags) checkStateDir(o options) (options, error) {
-	dir, err := filepath.Abs(f.stateDir)
-	if err != nil {
+// lbDir has a folder of each cluster, unless a flag says otherwise.
+const lbDir = "/run/plumbline/lb"
+
+func (f *flags) checkStateDir(o options) (_ options, err error) {
+	if o.stateDir, err = filepath.Abs(cmp.Or(f.stateDir, filepath.Join(lbDir, o.cluster))); err != nil {
 		return o, fmt.Errorf("--state-dir %q: %w", f.stateDir, err)
 	}
-	o.stateDir = filepath.Join(dir, o.cluster)
 	longest := filepath.Join(o.stateDir, instance.NamePrefix+"0123456789ab", haproxy.MasterSocket)
 	if o.instances != kindDocker {
 		longest += ".1234567.tmp" // HAProxy binds PATH.PID.tmp and renames it (src/sock_unix.c); in a container the path is short
 	}
 	if len(longest) > maxSocketPath {
-		return o, fmt.Errorf("--state-dir %q is too long: sockets in it would have %d bytes, %d are possible", f.stateDir, len(longest), maxSocketPath)
+		return o, fmt.Errorf("--state-dir %q is too long: sockets in it would have %d bytes, %d are possible", o.stateDir, len(longest), maxSocketPath)
 	}
 	return o, nil
 }

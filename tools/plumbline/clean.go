@@ -64,23 +64,43 @@ func runClean(ctx context.Context, out io.Writer, f cleanFlags) error {
 		o.CacheDir = filepath.Join(dir, "plumbline")
 	}
 	if f.list {
+		live, err := host.LiveRuns(f.stateDir)
+		if err != nil {
+			return err
+		}
+		o.Live = leave(out, live)
 		objects, err := clean.Find(ctx, o)
 		for _, object := range objects {
 			fmt.Fprintln(out, object)
 		}
 		return err
 	}
-	release, err := lockForClean(ctx, f.stateDir)
+	unlock, err := lockForClean(ctx, f.stateDir)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer unlock()
+	runs, err := host.OpenRegistry(ctx, f.stateDir) // until it is closed no run begins
+	if err != nil {
+		return err
+	}
+	defer runs.Close()
+	o.Live = leave(out, runs.Live)
 	objects, findErr := clean.Find(ctx, o)
 	removeErr := clean.Remove(ctx, objects, func(object clean.Object) { fmt.Fprintf(out, "removed %s\n", object) })
 	if len(objects) == 0 && findErr == nil {
 		fmt.Fprintln(out, "nothing of ours is here")
 	}
 	return errors.Join(findErr, removeErr)
+}
+
+// leave says which runs go on; what is theirs stays.
+func leave(out io.Writer, live []host.Found) (ids []string) {
+	for _, r := range live {
+		fmt.Fprintf(out, "run %s goes on (process %s): left alone\n", r.ID, r.PID)
+		ids = append(ids, r.ID)
+	}
+	return ids
 }
 
 // lockForClean waits for a run to end, and refuses while one lives. What a run

@@ -46,7 +46,12 @@ func doctor(ctx context.Context, out io.Writer, stateDir string) error {
 		defer cli.Close()
 	}
 	// What cannot be looked at without root or Docker has rows of its own.
-	objects, _ := clean.Find(ctx, cleanOptions(cli, stateDir))
+	look := cleanOptions(cli, stateDir)
+	live, _ := host.LiveRuns(stateDir)
+	for _, r := range live {
+		look.Live = append(look.Live, r.ID)
+	}
+	objects, _ := clean.Find(ctx, look)
 	for _, o := range objects {
 		options.Leftovers = append(options.Leftovers, o.String())
 	}

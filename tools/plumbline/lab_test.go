@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -20,13 +21,14 @@ import (
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
-// lab is a run of its own name, so that only what it left is looked at.
-const lab = "labkill"
+// lab is a run of a name of this process's own, so that only what it left is looked at.
+// It is as long as a name may be: paths of sockets hold it.
+var lab = fmt.Sprintf("labkill-%018d", os.Getpid()) // const
 
 // labRun is a short run in a lab; it needs the programs that `make build` makes.
 func labRun(t *testing.T) *exec.Cmd {
 	return exec.Command(plumbline(t), "run", "-v", "--cluster=lab", "--name="+lab, "--rows=plumb-nftables:fallback",
-		"--rollouts=1", "--delay=5s", "--profile=l4-fast", "--wait=8m", "--results="+t.TempDir())
+		"--rollouts=1", "--delay=5s", "--profile=l4-fast", "--await-quiet=0", "--results="+t.TempDir())
 }
 
 func plumbline(t *testing.T) string {
@@ -59,8 +61,7 @@ func TestLabKilled(t *testing.T) {
 			if left := leftovers(t); len(left) == 0 && said == "msg=recording" {
 				t.Error("a run that was killed while recording left nothing: this test does not see")
 			}
-			// The next run of the name begins by taking away what is there.
-			killAt(t, labRun(t), "msg=step name=lock")
+			sweep(t)
 			if diff := cmp.Diff([]string(nil), leftovers(t)); diff != "" {
 				t.Errorf("the next run does not take away (-want +got):\n%s", diff)
 			}
@@ -98,6 +99,24 @@ func TestLabNeedsRoot(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if want := "plumbline: a lab needs root, for network namespaces: run this with sudo\n"; err == nil || string(out) != want || cmd.ProcessState.ExitCode() != 2 {
 		t.Errorf("%v: %q, want %q and status 2", err, out, want)
+	}
+}
+
+// sweep is the beginning of the next run of the name, which takes away what is there.
+// It ends by itself after that and before it makes anything: a file is where its
+// results have to go.
+func sweep(t *testing.T) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := labRun(t)
+	cmd.Args = append(cmd.Args, "--results="+filepath.Join(file, "results"))
+	out, err := cmd.CombinedOutput()
+	if code, said := cmd.ProcessState.ExitCode(), string(out); code != 2 ||
+		!strings.Contains(said, "msg=step name=results") || strings.Contains(said, "msg=step name=lab") {
+		t.Fatalf("it did not end where its results are made (%v):\n%s", err, said)
 	}
 }
 
@@ -143,7 +162,7 @@ func signalAt(t *testing.T, cmd *exec.Cmd, said string, sig syscall.Signal) {
 func leftovers(t *testing.T) []string {
 	t.Helper()
 	var out []string
-	for _, pattern := range []string{"/run/netns/plumb-" + lab + "-*", "/sys/class/net/plumb-" + lab + "*", stage.StateDir + "/lab-" + lab, stage.StateDir + "/lb/" + lab} {
+	for _, pattern := range []string{"/run/netns/plumb-" + lab + "-*", "/sys/class/net/plumb-" + lab + "*", stage.StateDir + "/runs/" + lab + "-*"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -159,7 +178,7 @@ func leftovers(t *testing.T) []string {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 			continue
 		}
-		if line := strings.ReplaceAll(string(text), "\x00", " "); strings.Contains(line, "/lab-"+lab+"/") || strings.Contains(line, "--cluster-name="+lab) {
+		if line := strings.ReplaceAll(string(text), "\x00", " "); strings.Contains(line, "/runs/"+lab+"-") || strings.Contains(line, "--cluster-name="+lab+"-") {
 			out = append(out, "process "+line)
 		}
 	}

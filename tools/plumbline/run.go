@@ -41,7 +41,7 @@ func runCommand() *cobra.Command {
 		Use:   "run",
 		Short: "Run a scenario on a cluster made for it",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			s, err := scenario.Find(o.scenario)
 			if err != nil {
 				return err
@@ -69,6 +69,7 @@ func runCommand() *cobra.Command {
 			if err := stage.Enter(cmd.Context(), &o.Options, slog.Default()); err != nil {
 				return err
 			}
+			defer func() { err = errors.Join(err, o.Leave(context.WithoutCancel(cmd.Context()))) }()
 			return measure(cmd.Context(), s, o)
 		},
 	}
@@ -76,6 +77,7 @@ func runCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.rows, "rows", "", "dataplanes to run, in order (default: the scenario's)")
 	cmd.Flags().StringVar(&o.results, "results", "results", "directory for reports and records")
 	o.Options.Flags(fs)
+	o.MeasureFlags(fs)
 	cmd.Flags().AddGoFlagSet(fs)
 	return cmd
 }
