@@ -1,6 +1,8 @@
 # Verbs only; each does all it needs.
 SHELL := /bin/bash
 export CGO_ENABLED ?= 0
+# What one clone has compiled serves another.
+export GOFLAGS ?= -trimpath
 # sudo's PATH lacks the usual place of Go.
 export PATH := $(PATH):/usr/local/go/bin
 
@@ -16,39 +18,52 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 30s
 
-.PHONY: build host test peer e2e lab agree conformance teeth bench microbench fuzz lint clean
+.PHONY: build programs host test peer e2e lab agree conformance teeth bench microbench fuzz soak nightly lint clean
 
-build:
+build: programs
+	go test -ldflags '$(LDFLAGS)' -c -o bin/ ./suites/disruption ./suites/conformance ./suites/lifecycle
+
+programs:
 	@mkdir -p bin
 	go build -ldflags '$(LDFLAGS)' -o bin/ ./tools/...
-	go test -ldflags '$(LDFLAGS)' -c -o bin/ ./suites/disruption ./suites/conformance ./suites/lifecycle
+
+# A suite is a test binary.
+bin/%.test: programs FORCE
+	go test -ldflags '$(LDFLAGS)' -c -o bin/ ./suites/$*
+FORCE:
 
 host:
 	ci/host/prepare.sh
 
-# As root all of it, on a prepared host; otherwise what needs root skips by name.
-test: build
-	if [ $$(id -u) = 0 ]; then ci/host/prepare.sh; fi
+# The packages with tests that depend on real time (ci/realtime.txt), and those without.
+REALTIME = $(addprefix ./,$(shell cut -d' ' -f1 ci/realtime.txt | sort -u))
+PURE = $(filter-out $(addprefix github.com/plumbline/plumbline/,$(REALTIME:./%=%)),$(shell go list ./...))
+
+# As root all of it, on a prepared host; otherwise what needs root skips by name. What
+# depends on real time has the host for itself: no compiler and no other package beside it.
+test: programs
 	go vet ./...
-	go test ./...
+	go test $(PURE)
+	if [ $$(id -u) = 0 ]; then ci/host/prepare.sh; fi
+	go test -p 1 $(REALTIME)
 
 # The contract's cases against upstream kube-proxy, in both modes.
 peer: host
 	PLUMBLINE_PEER=1 go test -count=1 -parallel 4 -timeout 20m ./suites/peer
 
-e2e: host build
+e2e: host bin/disruption.test
 	PLUMBLINE_E2E=1 bin/disruption.test --ginkgo.v=false $(E2E)
 
 # The main job without Docker, such as `make lab ROWS=all` or LAB='--workers=5'.
 ROWS ?= plumb-nftables:fallback,plumb-nftables:ignore+drop,plumb-nftables:ignore+reject
 LAB ?=
-lab: build
+lab: programs
 	ci/host/prepare.sh --lab
 	bin/plumbline run --cluster=lab --profile=l4-fast --delay=6s --rollouts=1 --rows='$(ROWS)' $(LAB)
 
 # The same scenario on kind and in a lab, side by side, such as AGREE='--rows=all'.
 AGREE ?=
-agree: host build
+agree: host programs
 	bin/plumbline run --cluster=kind --results=results/kind $(AGREE)
 	bin/plumbline run --cluster=lab --results=results/lab $(AGREE)
 	bin/plumbline compare results/kind/latest results/lab/latest
@@ -58,21 +73,22 @@ agree: host build
 DATAPLANE ?= plumb-nftables
 CLUSTER ?= kind
 CONFORMANCE ?=
-conformance: build
+conformance: bin/conformance.test
 	ci/host/prepare.sh $(if $(filter lab existing,$(CLUSTER)),--lab)
 	PLUMBLINE_CONFORMANCE=1 bin/conformance.test --ginkgo.v=false --cluster=$(CLUSTER) --dataplane=$(DATAPLANE) $(CONFORMANCE)
 
 # Whether the conformance suite notices dataplanes that are broken on purpose, such
 # as make teeth TEETH='affinity.*|hcnp.*'.
 TEETH ?= .*
-teeth: build
+teeth: bin/conformance.test
 	ci/host/prepare.sh --lab
 	go vet -tags mutations ./tools/plumb-proxy
 	go test -tags mutations -run 'TestMutationsDeclared|TestSlotLines' ./tools/plumb-proxy
 	go build -tags mutations -o bin/mutant/ ./tools/plumb-proxy
 	PLUMBLINE_CONFORMANCE=1 bin/conformance.test --test.run='^TestTeeth$$' --cluster=lab --ip-family=ipv4 --teeth='$(TEETH)' --teeth-table=suites/conformance/TEETH.md
+	PLUMBLINE_CONFORMANCE=1 bin/conformance.test --test.run='^TestTeeth$$' --cluster=lab --ip-family=dual --teeth='$(TEETH)' --teeth-table=suites/conformance/TEETH.md
 
-bench: host build
+bench: host programs
 	bin/plumbline bench $(BENCH)
 
 microbench:
@@ -81,10 +97,29 @@ microbench:
 fuzz:
 	for f in $$(go test -list '^Fuzz' ./dataplane/dptest | grep ^Fuzz); do go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x ./dataplane/dptest || exit 1; done
 
+# Every test over and over beside busy loops, on from where ci/soak.tsv stands, such as
+# make soak SOAK='--time=1h --packages=^tools/'.
+SOAK ?=
+soak: host programs
+	go run ./ci/soak $(SOAK)
+
+# What takes too long for .ci/run.
+nightly: host build
+	$(MAKE) agree
+	$(MAKE) e2e E2E='--ginkgo.label-filter=interrupt'
+	$(MAKE) e2e E2E='--cluster=lab --ginkgo.label-filter=interrupt'
+	$(MAKE) e2e E2E='--ginkgo.label-filter=existing'
+	$(MAKE) conformance CLUSTER=kind
+	$(MAKE) fuzz
+	$(MAKE) soak SOAK='--time=2h'
+
 lint:
 	gofmt -l . | (! grep .)
 	go vet ./...
 	go test ./ci/presubmit
+	go tool actionlint
+	go tool staticcheck ./...
+	ci/vulnerabilities
 
-clean: build
+clean: programs
 	bin/plumbline clean

@@ -91,7 +91,9 @@ func Tree(root fs.FS) ([]string, error) {
 			}
 			return nil
 		}
-		out = append(out, name)
+		if name != ".git" { // of a worktree, a file
+			out = append(out, name)
+		}
 		return nil
 	})
 	if err != nil {
