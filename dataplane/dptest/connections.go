@@ -194,7 +194,7 @@ func (n *Net) Hold(ctx context.Context, rows []Row) (open []conversation, err er
 		}
 		at := r.Dests[0].At
 		if servers[at] == nil {
-			if servers[at], err = n.listenAt(at); err != nil {
+			if servers[at], err = n.listenAt(ctx, at); err != nil {
 				return open, fmt.Errorf("%s: serve %s: %w", r.Line, at, err)
 			}
 		}
@@ -207,8 +207,8 @@ func (n *Net) Hold(ctx context.Context, rows []Row) (open []conversation, err er
 	return open, nil
 }
 
-func (n *Net) listenAt(at netip.AddrPort) (ln *net.TCPListener, err error) {
-	err = n.Home(at.Addr()).Do(func() (err error) {
+func (n *Net) listenAt(ctx context.Context, at netip.AddrPort) (ln *net.TCPListener, err error) {
+	err = n.bind(ctx, at.Addr(), func() (err error) {
 		ln, err = net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
 		return err
 	})

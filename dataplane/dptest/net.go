@@ -131,7 +131,7 @@ func (n *Net) serveControls(t netns.TB) error {
 			rows = append(rows, Row{Proto: p, To: n.control(a)})
 		}
 	}
-	servers, err := n.Serve(rows)
+	servers, err := n.Serve(t.Context(), rows)
 	if err != nil {
 		return err
 	}

@@ -182,7 +182,7 @@ const together = 8
 // difference. Rows of frontends with affinity go one after the other, in their
 // order: the memory is part of what is observed. All others go at once.
 func (n *Net) Check(ctx context.Context, p *plan.Plan, rows []Row, m *Memory) error {
-	servers, err := n.Serve(rows)
+	servers, err := n.Serve(ctx, rows)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (n *Net) compare(ctx context.Context, r Row) (Row, error) {
 
 // Spread counts where n connections of a row go.
 func (n *Net) Spread(ctx context.Context, r Row, count int) (map[netip.AddrPort]int, error) {
-	servers, err := n.Serve([]Row{r})
+	servers, err := n.Serve(ctx, []Row{r})
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func (n *Net) Spread(ctx context.Context, r Row, count int) (map[netip.AddrPort]
 // Visits serves some rows while f runs, which is given what makes one connection of
 // a row and tells where it led.
 func (n *Net) Visits(ctx context.Context, rows []Row, f func(visit func(Row) (netip.AddrPort, error)) error) error {
-	servers, err := n.Serve(rows)
+	servers, err := n.Serve(ctx, rows)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package dptest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -35,7 +36,7 @@ func (s *Servers) Close() {
 
 // Serve starts the servers of some rows: at their destinations and, for rows
 // that pass, at the very address they go to.
-func (n *Net) Serve(rows []Row) (*Servers, error) {
+func (n *Net) Serve(ctx context.Context, rows []Row) (*Servers, error) {
 	s := &Servers{}
 	done := map[string]bool{}
 	for _, r := range rows {
@@ -52,13 +53,26 @@ func (n *Net) Serve(rows []Row) (*Servers, error) {
 				continue
 			}
 			done[key] = true
-			if err := n.Home(a.Addr()).Do(func() error { return s.listen(n, r.Proto, a) }); err != nil {
+			if err := n.bind(ctx, a.Addr(), func() error { return s.listen(n, r.Proto, a) }); err != nil {
 				s.Close()
 				return nil, fmt.Errorf("serve %s %s: %w", r.Proto, a, err)
 			}
 		}
 	}
 	return s, nil
+}
+
+// bind listens at an address where that lives, as soon as it is free: a child of ours that
+// is being started, as for iptables, has a copy of every socket, also of one that is closed
+// meanwhile, until its execve closes them, which is after the parent goes on.
+func (n *Net) bind(ctx context.Context, a netip.Addr, listen func() error) error {
+	return n.Home(a).Do(func() (err error) {
+		late := await(ctx, "still in use", func() bool {
+			err = listen()
+			return !errors.Is(err, unix.EADDRINUSE)
+		})
+		return errors.Join(err, late)
+	})
 }
 
 // network is the name that package net has for a protocol.

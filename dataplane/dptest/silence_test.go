@@ -40,7 +40,7 @@ func TestStarvedIsNotSilent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			servers, err := n.Serve([]Row{row})
+			servers, err := n.Serve(t.Context(), []Row{row})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,7 +111,7 @@ func (rawFD) Write(func(uintptr) bool) error   { return net.ErrClosed }
 func TestJudgeAsksTheKernel(t *testing.T) {
 	n := netByHand(t)
 	at := netip.MustParseAddrPort
-	servers, err := n.Serve([]Row{{Proto: objects.TCP, To: at("10.97.0.1:80")}, {Proto: objects.UDP, To: at("10.97.0.1:53")}})
+	servers, err := n.Serve(t.Context(), []Row{{Proto: objects.TCP, To: at("10.97.0.1:80")}, {Proto: objects.UDP, To: at("10.97.0.1:53")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestSlowIsNotSilent(t *testing.T) {
 	n := NewNet(t)
 	n.think = 3 * silence(objects.UDP) // the controls' servers are there
 	to := netip.MustParseAddrPort("10.97.0.1:53")
-	servers, err := n.Serve([]Row{{Proto: objects.UDP, To: to}})
+	servers, err := n.Serve(t.Context(), []Row{{Proto: objects.UDP, To: to}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestIdleWaitsForServers(t *testing.T) {
 	n := NewNet(t)
 	n.think = 3 * silence(objects.UDP)
 	to := netip.MustParseAddrPort("10.97.0.1:53")
-	servers, err := n.Serve([]Row{{Proto: objects.UDP, To: to}})
+	servers, err := n.Serve(t.Context(), []Row{{Proto: objects.UDP, To: to}})
 	if err != nil {
 		t.Fatal(err)
 	}

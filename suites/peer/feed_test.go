@@ -261,7 +261,7 @@ func (f *feed) sentinels() (all []api.Object, rows []dptest.Row) {
 
 // follow waits until the sentinels lead where they should.
 func (f *feed) follow(ctx context.Context, rows []dptest.Row) error {
-	servers, err := f.net.Serve(rows)
+	servers, err := f.net.Serve(ctx, rows)
 	if err != nil {
 		return err
 	}
