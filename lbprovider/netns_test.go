@@ -246,6 +246,7 @@ func killNow(t *testing.T, pid int) {
 // One load balancer's life: both families on port 80 without a capability, back
 // after it was killed, found and looked after by another plumb-lb, gone at once.
 func TestNetns(t *testing.T) {
+	t.Parallel()
 	w := newNetnsWorld(t)
 	ips := w.ensure()
 	w.answered(ips)
@@ -416,6 +417,7 @@ func zombie(pid int) bool {
 // What a plumb-lb that was killed half-way left is no obstacle for the same load
 // balancer, and goes if no Service wants it.
 func TestNetnsLeftovers(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		make func(*netnsWorld) error
@@ -448,6 +450,7 @@ func TestNetnsLeftovers(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			w := newNetnsWorld(t)
 			w.kill()
 			w.check(c.make(w))
@@ -471,6 +474,7 @@ func TestNetnsLeftovers(t *testing.T) {
 
 // A process that only looks like one is nobody's: it is neither found nor ended.
 func TestForeignProcessIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	w := newNetnsWorld(t)
 	w.ensure()
 	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", w.master()))
@@ -493,6 +497,7 @@ func TestForeignProcessIsLeftAlone(t *testing.T) {
 }
 
 func TestNetnsRefusesWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	w := newNetnsWorld(t)
 	for _, c := range []struct {
 		name   string

@@ -226,6 +226,7 @@ func TestRevive(t *testing.T) {
 
 // The looks of revive are counted from the moment that it has the lock.
 func TestReviveWaitsForTheLock(t *testing.T) {
+	t.Parallel()
 	fake := newContainers()
 	p := newFaked(t, fake)
 	name := p.balancer.name(testService())

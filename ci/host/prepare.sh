@@ -22,6 +22,8 @@ readonly POLICY=/usr/sbin/policy-rc.d
 readonly MARK='# plumbline: for the time of one apt-get only'
 readonly CAP_SYS_RESOURCE=24
 readonly WAIT_SECONDS=60
+readonly LOCK=/var/lib/dpkg
+readonly LOCK_SECONDS=900
 REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 readonly REPO
 
@@ -126,9 +128,9 @@ install_packages() {
     fi
     if compgen -G '/var/lib/dpkg/updates/[0-9]*' >/dev/null; then
         say "finish what an interrupted dpkg left (dpkg --configure -a)"
-        dpkg --configure -a >"$log" 2>&1 || true # apt-get says what is still wrong
+        dpkg --configure -a >"$log" 2>&1 9>&- || true # apt-get says what is still wrong
     fi
-    if ! apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${packages[@]}" >"$log" 2>&1; then
+    if ! apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${packages[@]}" >"$log" 2>&1 9>&-; then
         tail -n 5 "$log" >&2
         refuse "apt-get could not install ${packages[*]}; the whole log: $log" \
             "try: apt-get update && apt-get install ${packages[*]}"
@@ -200,7 +202,7 @@ start_alone() {
         flags=(--add-runtime "plumbline=$WRAPPER" --default-runtime plumbline)
     fi
     say "start dockerd ${flags[*]:-} (log: $log)"
-    PATH="$(iptables_path)$PATH" setsid dockerd "${flags[@]}" </dev/null >>"$log" 2>&1 &
+    PATH="$(iptables_path)$PATH" setsid dockerd "${flags[@]}" </dev/null >>"$log" 2>&1 9>&- &
     pid=$!
     echo "$pid" >"$STATE/dockerd.pid"
     if ! await_engine "$pid"; then
@@ -238,6 +240,17 @@ ensure_forwarding() {
     if [[ $(cat /proc/sys/net/ipv4/ip_forward) == 1 ]]; then return; fi
     say "turn IPv4 forwarding on (net.ipv4.ip_forward=1)"
     echo 1 >/proc/sys/net/ipv4/ip_forward
+}
+
+# take_turns: one at a time prepares a host (packages, dockerd). The lock is on a folder
+# that is there, so that nothing stays; dpkg's own are on files in it. What is started from
+# here on must not hold it after us: it gets 9>&-.
+take_turns() {
+    exec 9<"$LOCK"
+    if flock -n 9; then return; fi
+    say "wait for another that prepares this host"
+    flock -w "$LOCK_SECONDS" 9 || refuse "another has been preparing this host for $LOCK_SECONDS s" \
+        "find it with: fuser $LOCK"
 }
 
 # --- the two ways to call it -----------------------------------------------
@@ -279,6 +292,8 @@ main() {
         if [[ ${1:-} == --lab ]]; then hint "missing: ${packages[*]}"; else check || true; fi
         refuse "preparing this host needs root" "run: sudo $0 $*"
     fi
+    take_turns
+    mapfile -t packages < <("$wanted") # another may have installed them meanwhile
     trap release_services EXIT
     release_services
     if ((${#packages[@]})); then install_packages "${packages[@]}"; fi

@@ -3,8 +3,10 @@
 package host_test
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -116,4 +118,63 @@ func run(t *testing.T, path string, env []string, args ...string) (stdout, stder
 		t.Fatal(err)
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// Two that prepare one host take turns: the second says so, and goes on when the first
+// has ended.
+func TestTakesTurns(t *testing.T) {
+	need.Program(t, "bash")
+	need.Program(t, "flock")
+	text, err := os.ReadFile("prepare.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The place of the lock is this test's, and nothing is prepared.
+	lock := t.TempDir()
+	body := strings.Replace(string(text), "readonly LOCK=/var/lib/dpkg", "readonly LOCK="+lock, 1)
+	before, _, found := strings.Cut(body, "\nmain \"$@\"")
+	if !found || before == string(text) {
+		t.Fatal("prepare.sh has another form")
+	}
+	path := filepath.Join(t.TempDir(), "prepare.sh")
+	if err := os.WriteFile(path, []byte(before+"\ntake_turns\nsay mine\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	first := exec.Command("flock", lock, "sh", "-c", "echo held; read line")
+	in, err := first.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := first.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := held.Read(make([]byte, 8)); err != nil {
+		t.Fatal(err)
+	}
+	second := exec.Command("bash", path)
+	said, err := second.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(said)
+	if !lines.Scan() || lines.Text() != "host: wait for another that prepares this host" {
+		t.Errorf("it says %q", lines.Text())
+	}
+	_, err = io.WriteString(in, "end\n")
+	if err := errors.Join(err, first.Wait()); err != nil {
+		t.Error(err)
+	}
+	if !lines.Scan() || lines.Text() != "host: mine" {
+		t.Errorf("it says %q", lines.Text())
+	}
+	if err := second.Wait(); err != nil {
+		t.Error(err)
+	}
 }

@@ -18,18 +18,19 @@ import (
 
 // Contract is everything that a backend must pass, each part a subtest. dir holds
 // the cases; update rewrites the backend's sections of them. What needs root
-// skips without.
+// skips without. The parts go side by side, each in networks of its own: they mostly
+// wait, for the kernel or for silence.
 func Contract(t *testing.T, dir string, b Backend, update bool) {
 	t.Run("Golden", func(t *testing.T) { Golden(t, dir, b, update) })
-	t.Run("Names", func(t *testing.T) { Names(t, b, 100) })
-	t.Run("Packets", func(t *testing.T) { Packets(t, dir, b) })
-	t.Run("Sequence", func(t *testing.T) { Sequence(t, dir, b) })
-	t.Run("Faults", func(t *testing.T) { Faults(t, dir, b) })
-	t.Run("Histories", func(t *testing.T) { Histories(t, b, 8) })
-	t.Run("Random", func(t *testing.T) { Random(t, b, 1, 300) })
-	t.Run("Distribution", func(t *testing.T) { Distribution(t, b) })
-	t.Run("Connections", func(t *testing.T) { Connections(t, b) })
-	t.Run("Expiry", func(t *testing.T) { Expiry(t, b) })
+	t.Run("Names", func(t *testing.T) { t.Parallel(); Names(t, b, 100) })
+	t.Run("Packets", func(t *testing.T) { t.Parallel(); Packets(t, dir, b) })
+	t.Run("Sequence", func(t *testing.T) { t.Parallel(); Sequence(t, dir, b) })
+	t.Run("Faults", func(t *testing.T) { t.Parallel(); Faults(t, dir, b) })
+	t.Run("Histories", func(t *testing.T) { t.Parallel(); Histories(t, b, 8) })
+	t.Run("Random", func(t *testing.T) { t.Parallel(); Random(t, b, 1, 300) })
+	t.Run("Distribution", func(t *testing.T) { t.Parallel(); Distribution(t, b) })
+	t.Run("Connections", func(t *testing.T) { t.Parallel(); Connections(t, b) })
+	t.Run("Expiry", func(t *testing.T) { t.Parallel(); Expiry(t, b) })
 }
 
 // errFault is what an injected failure says.

@@ -168,9 +168,16 @@ func (b *base) onClose(f func(context.Context) error) { b.closers = append(b.clo
 // the default of Options.Wait.
 const lockPatience = 20 * time.Second
 
+// Waiting says which process is waited for.
+func Waiting(log *slog.Logger) func(holder string) {
+	return func(holder string) {
+		log.Info("waiting for another run on this host to end", "process", holder)
+	}
+}
+
 // lock keeps a second run on this host from sharing what this one uses.
 func (b *base) lock(ctx context.Context) error {
-	l, err := host.TakeLock(ctx, StateDir, max(b.opts.Wait, lockPatience))
+	l, err := host.TakeLock(ctx, StateDir, max(b.opts.Wait, lockPatience), Waiting(b.log))
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func benchCommand() *cobra.Command {
 
 func runBench(cmd *cobra.Command, cfg bench.Config) error {
 	ctx := cmd.Context()
-	lock, err := host.TakeLock(ctx, stage.StateDir, benchLockPatience)
+	lock, err := host.TakeLock(ctx, stage.StateDir, benchLockPatience, stage.Waiting(slog.Default()))
 	if err != nil {
 		return err
 	}

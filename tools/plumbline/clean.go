@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/host/clean"
+	"github.com/plumbline/plumbline/suites/stage"
 )
 
 type cleanFlags struct {
@@ -97,7 +99,7 @@ func runClean(ctx context.Context, out io.Writer, f cleanFlags) error {
 // leave says which runs go on; what is theirs stays.
 func leave(out io.Writer, live []host.Found) (ids []string) {
 	for _, r := range live {
-		fmt.Fprintf(out, "run %s goes on (process %s): left alone\n", r.ID, r.PID)
+		fmt.Fprintf(out, "run %s goes on (process %s): left alone\n", r.ID, r.By)
 		ids = append(ids, r.ID)
 	}
 	return ids
@@ -107,7 +109,7 @@ func leave(out io.Writer, live []host.Found) (ids []string) {
 // that was killed left half done gets time to end; after that it is removed
 // all the same.
 func lockForClean(ctx context.Context, stateDir string) (release func(), err error) {
-	lock, err := host.TakeLock(ctx, stateDir, 20*time.Second)
+	lock, err := host.TakeLock(ctx, stateDir, 20*time.Second, stage.Waiting(slog.Default()))
 	switch {
 	case err == nil:
 		return func() { lock.Release() }, nil

@@ -40,12 +40,13 @@ func clusterUpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if cfg.NodeImage == "" {
-				if cfg.NodeImage, err = images.Node(cmd.Context()); err != nil {
-					return err
+			// Whoever holds the lock is told of before an image is built, for minutes.
+			return locked(cmd.Context(), func() (err error) {
+				if cfg.NodeImage == "" {
+					if cfg.NodeImage, err = images.Node(cmd.Context()); err != nil {
+						return err
+					}
 				}
-			}
-			return locked(cmd.Context(), func() error {
 				if _, err := fixture.Up(cmd.Context(), cfg); err != nil {
 					return err
 				}
@@ -100,7 +101,7 @@ func clusterListCommand() *cobra.Command {
 
 // locked runs f while no other run makes or removes anything.
 func locked(ctx context.Context, f func() error) error {
-	lock, err := host.TakeLock(ctx, stage.StateDir, 20*time.Second)
+	lock, err := host.TakeLock(ctx, stage.StateDir, 20*time.Second, stage.Waiting(slog.Default()))
 	if err != nil {
 		return err
 	}
