@@ -39,6 +39,9 @@ host:
 REALTIME = $(addprefix ./,$(shell cut -d' ' -f1 ci/realtime.txt | sort -u))
 PURE = $(filter-out $(addprefix github.com/plumbline/plumbline/,$(REALTIME:./%=%)),$(shell go list ./...))
 
+# Ginkgo's suites refuse -parallel.
+GINKGO = ./suites/conformance
+
 # As root all of it, on a prepared host; otherwise what needs root skips by name. What
 # depends on real time has the host for itself: no compiler and no other package beside it;
 # within a package those that mostly wait go side by side.
@@ -46,7 +49,8 @@ test: programs
 	go vet ./...
 	go test $(PURE)
 	if [ $$(id -u) = 0 ]; then ci/host/prepare.sh; fi
-	go test -p 1 -parallel 8 $(REALTIME)
+	go test -p 1 -parallel 8 $(filter-out $(GINKGO),$(REALTIME))
+	go test -p 1 $(GINKGO)
 
 # The contract's cases against upstream kube-proxy, in both modes.
 peer: host

@@ -14,6 +14,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/host/clean"
+	"github.com/plumbline/plumbline/fixtures/netns"
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
@@ -70,7 +71,9 @@ func runClean(ctx context.Context, out io.Writer, f cleanFlags) error {
 		if err != nil {
 			return err
 		}
-		o.Live = leave(out, live)
+		if o.Live, err = leave(out, live); err != nil {
+			return err
+		}
 		objects, err := clean.Find(ctx, o)
 		for _, object := range objects {
 			fmt.Fprintln(out, object)
@@ -87,7 +90,9 @@ func runClean(ctx context.Context, out io.Writer, f cleanFlags) error {
 		return err
 	}
 	defer runs.Close()
-	o.Live = leave(out, runs.Live)
+	if o.Live, err = leave(out, runs.Live); err != nil {
+		return err
+	}
 	objects, findErr := clean.Find(ctx, o)
 	removeErr := clean.Remove(ctx, objects, func(object clean.Object) { fmt.Fprintf(out, "removed %s\n", object) })
 	if len(objects) == 0 && findErr == nil {
@@ -96,13 +101,17 @@ func runClean(ctx context.Context, out io.Writer, f cleanFlags) error {
 	return errors.Join(findErr, removeErr)
 }
 
-// leave says which runs go on; what is theirs stays.
-func leave(out io.Writer, live []host.Found) (ids []string) {
+// leave says which runs and tests go on; what is theirs stays.
+func leave(out io.Writer, live []host.Found) (ids []string, err error) {
 	for _, r := range live {
 		fmt.Fprintf(out, "run %s goes on (process %s): left alone\n", r.ID, r.By)
 		ids = append(ids, r.ID)
 	}
-	return ids
+	tests, err := netns.LiveTests()
+	for _, id := range tests {
+		fmt.Fprintf(out, "test process %s goes on: left alone\n", id[1:])
+	}
+	return append(ids, tests...), err
 }
 
 // lockForClean waits for a run to end, and refuses while one lives. What a run
