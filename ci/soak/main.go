@@ -9,7 +9,10 @@
 // and in other modules (go.sum), and the testdata beside it. When one of these changes,
 // the test begins anew.
 //
-//	go run ./ci/soak [--time 1h] [--packages regexp] [--rounds 30]
+// Packages may be run beside each other, which is harder on their tests than the busy
+// loops alone.
+//
+//	go run ./ci/soak [--time 1h] [--packages regexp] [--rounds 30] [--beside 4]
 package main
 
 import (
@@ -39,11 +42,12 @@ func run() int {
 	s := soak{}
 	flag.DurationVar(&s.budget, "time", 0, "end after this `duration`, between two runs (default: when all is done)")
 	packages := flag.String("packages", ".", "`regexp` of the folders whose tests are run")
+	flag.IntVar(&s.beside, "beside", 1, "how many packages' tests are run beside each other")
 	flag.IntVar(&s.rounds, "rounds", 30, "how often a test that depends on real time is run")
 	flag.Parse()
 	var err error
-	if s.packages, err = regexp.Compile(*packages); err != nil || flag.NArg() > 0 || s.rounds < few {
-		fmt.Fprintf(os.Stderr, "soak: --packages takes a regular expression, --rounds at least %d, and nothing else is understood (%v %q)\n", few, err, flag.Args())
+	if s.packages, err = regexp.Compile(*packages); err != nil || flag.NArg() > 0 || s.rounds < few || s.beside < 1 {
+		fmt.Fprintf(os.Stderr, "soak: --packages takes a regular expression, --rounds at least %d, --beside at least 1, and nothing else is understood (%v %q)\n", few, err, flag.Args())
 		return 2
 	}
 	h, err := startHog(ctx)
@@ -110,5 +114,6 @@ type soak struct {
 	budget   time.Duration
 	packages *regexp.Regexp
 	rounds   int
+	beside   int
 	table    *table
 }

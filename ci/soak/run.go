@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -55,19 +57,19 @@ func (s *soak) all(ctx context.Context) (err error) {
 	defer os.RemoveAll(dir)
 	begun := time.Now()
 	s.table.keepFolders(packages)
+	running, ctx := errgroup.WithContext(ctx)
+	running.SetLimit(s.beside)
 	for _, p := range packages {
 		if !s.packages.MatchString(p.folder) {
 			continue
 		}
-		t := &trial{soak: s, tested: p, binary: filepath.Join(dir, "test"), commit: strings.TrimSpace(string(commit)), real: real}
+		t := &trial{soak: s, tested: p, binary: filepath.Join(dir, strings.ReplaceAll(p.folder, "/", "-")+".test"), commit: strings.TrimSpace(string(commit)), real: real}
 		if s.budget > 0 {
 			t.until = begun.Add(s.budget)
 		}
-		if err := t.run(ctx); err != nil || ctx.Err() != nil {
-			return err
-		}
+		running.Go(func() error { return t.run(ctx) })
 	}
-	return nil
+	return running.Wait()
 }
 
 // trial is the running of one package's tests.
@@ -167,22 +169,19 @@ func (t *trial) once(ctx context.Context, r *row) error {
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
 		return fmt.Errorf("run %s of %s: %w", r.Test, t.folder, err)
 	}
-	r.Runs++
-	r.Commit = t.commit
 	if err == nil && !ran.Match(out) {
 		err = errors.New("nothing ran")
 	}
+	t.table.add(r, t.commit, err != nil, skipped.Match(out))
 	said := "ok"
 	switch {
 	case err != nil:
-		r.Failed++
 		path, kept := t.keepLog(r, out)
 		said = fmt.Sprintf("FAILED (%v): %s", err, path)
 		if kept != nil {
 			return kept
 		}
 	case skipped.Match(out):
-		r.Skipped++
 		said = "skipped"
 	}
 	fmt.Printf("%s %s run %d: %s in %v\n", t.folder, r.Test, r.Runs, said, time.Since(begun).Round(time.Millisecond))

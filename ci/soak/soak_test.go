@@ -69,7 +69,7 @@ func runGit(t *testing.T, args ...string) {
 // results are the runs, failures and skips by test.
 func results(t *testing.T, rounds int) map[string][3]int {
 	t.Helper()
-	s := soak{packages: regexp.MustCompile("."), rounds: rounds}
+	s := soak{packages: regexp.MustCompile("."), rounds: rounds, beside: 2}
 	if err := s.all(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // row is what came of one test.
@@ -20,11 +21,13 @@ type row struct {
 	Commit                string // at the last run
 }
 
-// table are all rows, in a file.
+// table are all rows, in a file. Safe for concurrent use, but that a row is changed by add
+// alone.
 type table struct {
 	path string
-	rows map[[2]string]*row
-	seen map[*row]bool // those that were asked for since it was read
+	mu   sync.Mutex         // guards what follows, and the file
+	rows map[[2]string]*row // by folder and test
+	seen map[*row]bool      // those that were asked for since it was read
 }
 
 const head = "folder\ttest\thash\truns\tfailed\tskipped\tcommit"
@@ -72,6 +75,8 @@ func parse(line string) (*row, error) {
 
 // at is a test's row, empty if what it is compiled from is not what it was.
 func (t *table) at(folder, test, hash string) *row {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	key := [2]string{folder, test}
 	if r := t.rows[key]; r == nil || r.Hash != hash {
 		t.rows[key] = &row{Folder: folder, Test: test, Hash: hash}
@@ -82,6 +87,8 @@ func (t *table) at(folder, test, hash string) *row {
 
 // keepFolders removes the rows of folders that have no tests any more.
 func (t *table) keepFolders(packages []tested) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for key := range t.rows {
 		if !slices.ContainsFunc(packages, func(p tested) bool { return p.folder == key[0] }) {
 			delete(t.rows, key)
@@ -91,6 +98,8 @@ func (t *table) keepFolders(packages []tested) {
 
 // keep removes the rows of a folder whose tests are no more.
 func (t *table) keep(folder string, tests []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for key := range t.rows {
 		if key[0] == folder && !slices.Contains(tests, key[1]) {
 			delete(t.rows, key)
@@ -98,8 +107,24 @@ func (t *table) keep(folder string, tests []string) {
 	}
 }
 
+// add notes one more run of a test.
+func (t *table) add(r *row, commit string, failed, skipped bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r.Runs++
+	r.Commit = commit
+	switch {
+	case failed:
+		r.Failed++
+	case skipped:
+		r.Skipped++
+	}
+}
+
 // failed counts the failures of tests that were asked for.
 func (t *table) failed() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for r := range t.seen {
 		n += r.Failed
 	}
@@ -108,6 +133,8 @@ func (t *table) failed() (n int) {
 
 // write replaces the file; rows that never ran are left out.
 func (t *table) write() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var lines []string
 	for _, r := range t.rows {
 		if r.Runs > 0 {
