@@ -94,6 +94,7 @@ func (t *trial) run(ctx context.Context) error {
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("compile the tests of %s: %w: %s", t.folder, err, out)
 	}
+	defer os.Remove(t.binary)
 	tests, err := t.list(ctx)
 	if err != nil {
 		return err

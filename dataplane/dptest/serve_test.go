@@ -25,12 +25,13 @@ func TestServeAfterClose(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			held := -1
 			raw, err := first.closers[0].(syscall.Conn).SyscallConn()
-			if err == nil {
-				err = errors.Join(err, raw.Control(func(fd uintptr) { held, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }))
-			}
 			if err != nil {
+				t.Fatal(err)
+			}
+			held, copied := -1, error(nil)
+			err = raw.Control(func(fd uintptr) { held, copied = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
+			if err := errors.Join(err, copied); err != nil {
 				t.Fatal(err)
 			}
 			first.Close()

@@ -109,7 +109,7 @@ func leave(out io.Writer, live []host.Found) (ids []string, err error) {
 	}
 	tests, err := netns.LiveTests()
 	for _, id := range tests {
-		fmt.Fprintf(out, "test process %s goes on: left alone\n", id[1:])
+		fmt.Fprintf(out, "tests go on (%s%s-...): left alone\n", netns.Prefix, id)
 	}
 	return append(ids, tests...), err
 }

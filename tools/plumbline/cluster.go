@@ -40,7 +40,7 @@ func clusterUpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// Whoever holds the lock is told of before an image is built, for minutes.
+			// To build an image takes minutes: the lock comes before.
 			return locked(cmd.Context(), func() (err error) {
 				if cfg.NodeImage == "" {
 					if cfg.NodeImage, err = images.Node(cmd.Context()); err != nil {
