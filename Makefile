@@ -18,7 +18,7 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 30s
 
-.PHONY: build programs host test peer e2e lab agree conformance teeth bench microbench fuzz soak nightly lint clean
+.PHONY: build programs host test race peer e2e lab agree conformance teeth bench microbench fuzz soak nightly lint clean
 
 build: programs
 	go test -ldflags '$(LDFLAGS)' -c -o bin/ ./suites/disruption ./suites/conformance ./suites/lifecycle
@@ -51,6 +51,11 @@ test: programs
 	if [ $$(id -u) = 0 ]; then ci/host/prepare.sh; fi
 	go test -p 1 -parallel 8 $(filter-out $(GINKGO),$(REALTIME))
 	go test -p 1 $(GINKGO)
+
+# The pure packages under the race detector, which needs a C compiler. What depends on
+# real time is left out: it would be judged on a program several times slower.
+race:
+	CGO_ENABLED=1 go test -race $(PURE)
 
 # The contract's cases against upstream kube-proxy, in both modes.
 peer: host
@@ -115,6 +120,7 @@ nightly: host build
 	$(MAKE) e2e E2E='--cluster=lab --ginkgo.label-filter=interrupt'
 	$(MAKE) e2e E2E='--ginkgo.label-filter=existing'
 	$(MAKE) conformance CLUSTER=kind
+	$(MAKE) race
 	$(MAKE) fuzz
 	$(MAKE) soak SOAK='--time=2h'
 

@@ -113,7 +113,8 @@ func (f family) viewChain(v view) chain {
 // deliver hands packets to the process: to the socket of their connection, which
 // tproxy looks for first, else to the listener, which is one for packets of the
 // node itself and one for all others. Without a listener, as between two
-// processes, silence makes a client try again.
+// processes, silence makes a client try again; a connection that ended with its
+// process before its last ACK came is reset.
 func (f family) deliver(at ports) [][]expr.Any {
 	other := []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyMARK, Register: reg0}, mask(4, native(markMask)),
@@ -128,6 +129,7 @@ func (f family) deliver(at ports) [][]expr.Any {
 		to(unix.IPPROTO_TCP, expr.CmpOpNeq, at.tcp),
 		to(unix.IPPROTO_UDP, expr.CmpOpEq, at.nodeUDP),
 		to(unix.IPPROTO_UDP, expr.CmpOpNeq, at.udp),
+		join(f.l4proto(unix.IPPROTO_TCP), firstSegment(expr.CmpOpNeq), verdict(expr.VerdictGoto, "refuse")),
 		join(f.l4proto(unix.IPPROTO_TCP), drop()),
 		join(f.l4proto(unix.IPPROTO_UDP), drop()),
 	}

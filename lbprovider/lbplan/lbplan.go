@@ -157,10 +157,13 @@ func ports(lb *LB, svc *v1.Service) error {
 
 func isPort(p int32) bool { return p > 0 && p < 1<<16 }
 
+// CheckPath is what every node is asked for, whichever port answers.
+const CheckPath = "/healthz"
+
 // check follows the cloud providers: eTP=Local asks the Service's own
 // healthCheckNodePort, Cluster the node proxy's /healthz.
 func check(lb *LB, svc *v1.Service) error {
-	lb.Check = Check{Port: kubeProxyHealthz, Path: "/healthz"}
+	lb.Check = Check{Port: kubeProxyHealthz, Path: CheckPath}
 	if svc.Spec.ExternalTrafficPolicy != v1.ServiceExternalTrafficPolicyLocal {
 		return nil
 	}

@@ -88,6 +88,9 @@ func sockaddr(a netip.AddrPort) *unix.SockaddrInet4 {
 	return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
 }
 
+// errUnanswered is the failure of a connection that was accepted.
+var errUnanswered = errors.New("read answer")
+
 // who reads the address that answers on a connection.
 func who(fd int) (netip.Addr, error) {
 	var buf [4]byte
@@ -97,10 +100,10 @@ func who(fd int) (netip.Addr, error) {
 			continue
 		}
 		if err != nil {
-			return netip.Addr{}, fmt.Errorf("read answer: %w", err)
+			return netip.Addr{}, fmt.Errorf("%w: %w", errUnanswered, err)
 		}
 		if n == 0 {
-			return netip.Addr{}, errors.New("read answer: closed")
+			return netip.Addr{}, fmt.Errorf("%w: closed", errUnanswered)
 		}
 		have += n
 	}

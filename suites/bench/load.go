@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -17,6 +18,7 @@ import (
 // Load is what came of many connections.
 type Load struct {
 	Sent, Failed               int // through Services
+	Cut                        int // of the failed: accepted, but not answered
 	During                     int // of all: while a new process took over
 	ControlSent, ControlFailed int // straight to endpoints
 	Long, Broken               int // kept open, and asked again at the end
@@ -27,14 +29,15 @@ type Load struct {
 // has said that what they are to disturb is over. The long ones are asked again at
 // the end.
 type load struct {
-	n      int64
-	end    time.Time // whatever was sent by then
-	stop   atomic.Bool
-	over   atomic.Bool
-	all    sync.WaitGroup
-	errs   [loadWorkers]error
-	sent   atomic.Int64
-	during int64
+	n        int64
+	patience time.Duration // for one connection
+	end      time.Time     // whatever was sent by then
+	stop     atomic.Bool
+	over     atomic.Bool
+	all      sync.WaitGroup
+	errs     [loadWorkers]error
+	sent     atomic.Int64
+	during   int64
 
 	mu  sync.Mutex
 	out Load         // guarded by mu
@@ -49,7 +52,7 @@ const (
 )
 
 func (w *world) load(ctx context.Context, services, n int, limit time.Duration) *load {
-	l := &load{n: int64(n), end: time.Now().Add(limit)}
+	l := &load{n: int64(n), patience: cmp.Or(w.patience, patience), end: time.Now().Add(limit)}
 	for k := range loadWorkers {
 		l.all.Go(func() {
 			l.errs[k] = w.client.Do(func() error { return l.work(ctx, rand.New(rand.NewPCG(uint64(k), 7)), services) })
@@ -114,10 +117,10 @@ func (l *load) one(r *rand.Rand, services, k int) {
 		to = netip.AddrPortFrom(nodeAddr, nodePort(withNodePort(r, services)))
 	}
 	if long {
-		l.keep(dialAndAsk(from, to))
+		l.keep(dialAndAsk(from, to, l.patience))
 		return
 	}
-	_, _, err := knock(from, to, patience)
+	_, _, err := knock(from, to, l.patience)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if control {
@@ -131,7 +134,7 @@ func (l *load) one(r *rand.Rand, services, k int) {
 	l.failed(err)
 }
 
-func dialAndAsk(from, to netip.AddrPort) (int, netip.Addr, error) {
+func dialAndAsk(from, to netip.AddrPort, patience time.Duration) (int, netip.Addr, error) {
 	fd, _, err := dial(from, to, patience)
 	if err != nil {
 		return -1, netip.Addr{}, err
@@ -160,6 +163,9 @@ func (l *load) failed(err error) {
 		return
 	}
 	l.out.Failed++
+	if errors.Is(err, errUnanswered) || errors.Is(err, unix.ECONNRESET) {
+		l.out.Cut++
+	}
 	if l.out.First == "" {
 		l.out.First = err.Error()
 	}

@@ -36,7 +36,7 @@ type Result struct {
 
 func (l Load) plus(o Load) Load {
 	return Load{
-		Sent: l.Sent + o.Sent, Failed: l.Failed + o.Failed, During: l.During + o.During,
+		Sent: l.Sent + o.Sent, Failed: l.Failed + o.Failed, Cut: l.Cut + o.Cut, During: l.During + o.During,
 		ControlSent: l.ControlSent + o.ControlSent, ControlFailed: l.ControlFailed + o.ControlFailed,
 		Long: l.Long + o.Long, Broken: l.Broken + o.Broken, First: cmp.Or(l.First, o.First),
 	}

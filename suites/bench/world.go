@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -52,6 +53,8 @@ type world struct {
 	server net.Listener
 
 	generation map[int]int // by Service: of its first endpoint
+
+	patience time.Duration // of the load's clients; 0: patience
 }
 
 func newWorld(ctx context.Context, dir string, server *api.Server, log *slog.Logger) (*world, error) {

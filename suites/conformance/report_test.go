@@ -183,9 +183,6 @@ func quoted(word string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$$`, `'`, `'\''`).Replace(word) + `"`
 }
 
-// checkPath is what our load balancers ask every node for (lbplan).
-const checkPath = "/healthz"
-
 // balancer is ours as its profile configures it; of another nothing is known.
 func balancer(lb report.LB) *conformance.LB {
 	if lb.Interval == 0 {
@@ -194,7 +191,7 @@ func balancer(lb report.LB) *conformance.LB {
 	return &conformance.LB{
 		Kind: "haproxy", Profile: lb.Profile, IPMode: "Proxy", Interval: conformance.Duration(lb.Interval),
 		Timeout: conformance.Duration(haproxy.Profiles()[lb.Profile].CheckTimeout), Fall: lb.Fall, Rise: lb.Rise,
-		Path: checkPath,
+		Path: lb.Path,
 	}
 }
 

@@ -2,6 +2,7 @@ package disruption
 
 import (
 	"os"
+	"slices"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
@@ -12,6 +13,10 @@ import (
 
 // takeDown is how long an interrupted run may take to remove its cluster.
 const takeDown = 3 * time.Minute
+
+// unknowable is what a report cannot say of a cluster of a kind: a lab's nodes have no
+// image, and an existing cluster is not of this host.
+var unknowable = map[string][]string{"lab": {"nodeImage"}, "existing": {"nodeImage", "usedMiB"}} // const
 
 // One replica moves from worker to worker with every restart. The load balancer
 // learns of it only by its health checks; until then the old node must go on
@@ -27,6 +32,10 @@ var _ = ginkgo.Describe("rolling update", ginkgo.Label("eTP=Local", "KEP-1669"),
 		sum, err := measure(ctx, opts.Scenario)
 		gomega.Expect(err).NotTo(gomega.HaveOccurred(), "run the scenario")
 		ginkgo.AddReportEntry("report", sum.Title)
+		missing := slices.DeleteFunc(report.Empty(sum.Environment), func(field string) bool {
+			return slices.Contains(unknowable[opts.stage.Cluster], field)
+		})
+		gomega.Expect(missing).To(gomega.BeEmpty(), "what the report could say of its environment")
 		for _, row := range sum.Rows {
 			gomega.Expect(row.Word).NotTo(gomega.BeElementOf(report.Fail, report.Blind, report.Invalid), "row %s: %s", row.Name, row.Error)
 		}

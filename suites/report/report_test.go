@@ -108,7 +108,7 @@ func sample() Summary {
 		Started: start, Finished: start.Add(9 * time.Minute),
 		Environment: Environment{OS: "Debian 13", Kernel: "6.12.9", CPUs: 2, MemoryMiB: 7900, Kubernetes: "v1.36.3", Nodes: 3, IPFamily: "ipv4", Cluster: "lab", UsedMiB: 512},
 		LB: LB{
-			Kind: "haproxy 3.0 (mode tcp)", Profile: "l4-strict", Interval: 2 * time.Second, Fall: 3, Rise: 1,
+			Kind: "haproxy 3.0 (mode tcp)", Profile: "l4-strict", Path: "/healthz", Interval: 2 * time.Second, Fall: 3, Rise: 1,
 			Connect: 5 * time.Second, Client: time.Minute, Server: time.Minute, Balance: "roundrobin",
 		},
 		Settings: Settings{Rate: 100, Timeout: 2500 * time.Millisecond, Deadline: 10 * time.Second, Delay: 12 * time.Second, Grace: time.Minute, Seed: 1, Rollouts: 2},

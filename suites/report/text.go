@@ -142,11 +142,11 @@ func clusterText(e Environment) string {
 	if e.Nodes > 0 {
 		t += ", " + plural(e.Nodes, "node")
 	}
-	return t + prefixed(", ", plain.Text(e.IPFamily))
+	return t + prefixed(", ", plain.Text(e.IPFamily)) + prefixed(", ", plain.Text(e.NodeImage))
 }
 
 func lbText(l LB) string {
-	t := fmt.Sprintf("%s, profile %s: check every %s", plain.Text(l.Kind), plain.Text(l.Profile), l.Interval)
+	t := fmt.Sprintf("%s, profile %s: check%s every %s", plain.Text(l.Kind), plain.Text(l.Profile), prefixed(" of ", plain.Text(l.Path)), l.Interval)
 	for _, p := range []struct {
 		name string
 		d    time.Duration

@@ -44,6 +44,7 @@ type Summary struct {
 // Environment is where the run took place.
 type Environment struct {
 	Plumbline  string `json:"plumbline,omitempty"` // own version
+	Commit     string `json:"commit,omitempty"`    // of Plumbline's source, as far as it is known
 	OS         string `json:"os,omitempty"`
 	Kernel     string `json:"kernel"`
 	CPUs       int    `json:"cpus"`
@@ -51,6 +52,7 @@ type Environment struct {
 	UsedMiB    int    `json:"usedMiB,omitempty"` // of the host's memory, by the cluster: free before it came up less free with all of it up
 	Cluster    string `json:"cluster,omitempty"` // kind, lab or existing
 	Kubernetes string `json:"kubernetes"`
+	NodeImage  string `json:"nodeImage,omitempty"` // name@digest, where the nodes were made of one here
 	Nodes      int    `json:"nodes,omitempty"`
 	IPFamily   string `json:"ipFamily,omitempty"`
 }
@@ -59,7 +61,8 @@ type Environment struct {
 type LB struct {
 	Kind       string        `json:"kind"` // e.g. "haproxy 2.6.12 (mode tcp)"
 	Profile    string        `json:"profile"`
-	Interval   time.Duration `json:"interval"` // durations are nanoseconds in JSON
+	Path       string        `json:"path,omitempty"` // of the health check
+	Interval   time.Duration `json:"interval"`       // durations are nanoseconds in JSON
 	Fast       time.Duration `json:"fast,omitempty"`
 	Down       time.Duration `json:"down,omitempty"`
 	Fall       int           `json:"fall"`

@@ -20,6 +20,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/lbprovider/instance"
+	"github.com/plumbline/plumbline/lbprovider/lbplan"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
@@ -254,7 +255,7 @@ func (b balancer) Profile() report.LB {
 		retries = 3 // HAProxy's default
 	}
 	return report.LB{
-		Kind: "HAProxy, mode tcp, ipMode Proxy", Profile: b.profile.Name, Interval: b.profile.Inter,
+		Kind: "HAProxy, mode tcp, ipMode Proxy", Profile: b.profile.Name, Path: lbplan.CheckPath, Interval: b.profile.Inter,
 		Fall: b.profile.Fall, Rise: b.profile.Rise, Connect: b.profile.Connect, Client: b.profile.Idle, Server: b.profile.Idle,
 		Retries: retries, Balance: "roundrobin",
 	}

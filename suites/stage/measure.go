@@ -55,7 +55,12 @@ func Measure(ctx context.Context, s scenario.Scenario, o Options, results string
 		return sum, dir, err
 	}
 	sum, err = scenario.Run(ctx, s, st, dir, log)
-	sum.Environment.Plumbline = Version()
+	sum.Environment.Plumbline, sum.Environment.Commit = Version(), Commit()
+	if digests, unknown := st.Digests(context.WithoutCancel(ctx)); unknown != nil {
+		err = errors.Join(err, unknown)
+	} else {
+		sum.Environment.NodeImage = digests.Node
+	}
 	sum = report.Complete(sum)
 	return sum, dir, errors.Join(err, report.Write(dir, sum), latest(results, dir))
 }

@@ -1,0 +1,51 @@
+package conformance
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/plumbline/plumbline/fixtures/need"
+	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/report/conformance"
+)
+
+// TestReportFilled: a run in a lab leaves no field of its report empty that it could
+// have filled. Its nodes are of no image, our own declarations name nobody, and nothing
+// went wrong.
+func TestReportFilled(t *testing.T) {
+	ofTheTree(t) // or a run would begin a run
+	need.Root(t)
+	need.Program(t, "haproxy")
+	if testing.Short() {
+		t.Skip("seconds of a lab")
+	}
+	suite, results := filepath.Join(t.TempDir(), "conformance.test"), t.TempDir()
+	const version = "-X github.com/plumbline/plumbline/suites/stage.version=0123456"
+	if out, err := exec.CommandContext(t.Context(), "go", "test", "-ldflags", version, "-c", "-o", suite, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build the suite: %v\n%s", err, out)
+	}
+	run := exec.CommandContext(t.Context(), suite, "--test.run=^TestConformance$", "--ginkgo.focus=clusterip-udp$", "--cluster=lab", "--results="+results)
+	run.Env = append(os.Environ(), "PLUMBLINE_CONFORMANCE=1")
+	if out, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	dirs, err := filepath.Glob(filepath.Join(results, "*", conformance.JSONFile))
+	if err != nil || len(dirs) != 1 {
+		t.Fatalf("reports: %q, %v", dirs, err)
+	}
+	r, err := conformance.Read(dirs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"implementation.organization", "implementation.url", "implementation.contact",
+		"environment.nodeImage", "environment.noise.failures", "exitCode", "error", "documented",
+	}
+	if d := cmp.Diff(want, report.Empty(r)); d != "" {
+		t.Errorf("empty (-want +got):\n%s", d)
+	}
+}
