@@ -45,12 +45,12 @@
 // # What it cannot keep
 //
 //   - Connections end with the process: by a reset on Close, by an end that looks like
-//     any other when the process is killed. The rules stay, and new connections wait: their SYN is dropped until the next
-//     process listens. With Config.StateDir that process tells how many
-//     connections and flows ended with the one before, if that could not. Those
-//     the kernel had accepted and the process had not yet are not counted; one whose
-//     handshake was not through when the process was killed may learn of it only
-//     when it sends.
+//     any other when the process is killed. The rules stay, and new connections wait:
+//     their SYN is dropped until the next process listens. With Config.StateDir that
+//     process tells how many connections and flows ended with the one before, if that
+//     could not. Those the kernel had accepted and the process had not yet are not
+//     counted; one whose handshake was not through when the process was killed may
+//     learn of it only when it sends.
 //   - Close leaves connections time to end (Config.Drain) only where the embedding
 //     program asks for it, as it may for other UDP times; by default, and in
 //     plumb-proxy, there is none.
