@@ -35,10 +35,13 @@ containers, networks, volumes, namespaces, links, the guard, files. Each thing
 removed is one line. Nothing else is touched: no other kind cluster, no network
 named kind, no container without our label.
 
+What a run uses that goes on stays, and clean says so. While that is one on kind
+or on an existing cluster, only what carries the id of a dead run is removed.
+
 What prepares the host for more than one run stays: cached images and files
 (--cache removes them), a dockerd that ci/host/prepare.sh started (--host).
 
-Exit 0: nothing of ours is left. Exit 2: something is; the errors say what.`,
+Exit 0: nothing of ours is left but what runs use that go on. Exit 2: something is; the errors say what.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runClean(cmd.Context(), cmd.OutOrStdout(), f)
@@ -67,38 +70,51 @@ func runClean(ctx context.Context, out io.Writer, f cleanFlags) error {
 		o.CacheDir = filepath.Join(dir, "plumbline")
 	}
 	if f.list {
-		live, err := host.LiveRuns(f.stateDir)
+		live, dead, err := host.LookAtRuns(f.stateDir)
 		if err != nil {
 			return err
 		}
-		if o.Live, err = leave(out, live); err != nil {
-			return err
-		}
-		objects, err := clean.Find(ctx, o)
+		objects, err := findLeft(ctx, out, o, live, dead, host.Holder(f.stateDir))
 		for _, object := range objects {
 			fmt.Fprintln(out, object)
 		}
 		return err
 	}
-	unlock, err := lockForClean(ctx, f.stateDir)
+	unlock, user, err := lockForClean(ctx, f.stateDir)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	if user != "" && (f.host || f.cache) {
+		return fmt.Errorf("--host and --cache take away what a run uses that goes on (process %s); wait for it to end", user)
+	}
 	runs, err := host.OpenRegistry(ctx, f.stateDir) // until it is closed no run begins
 	if err != nil {
 		return err
 	}
 	defer runs.Close()
-	if o.Live, err = leave(out, runs.Live); err != nil {
-		return err
-	}
-	objects, findErr := clean.Find(ctx, o)
+	objects, findErr := findLeft(ctx, out, o, runs.Live, runs.Dead, user)
 	removeErr := clean.Remove(ctx, objects, func(object clean.Object) { fmt.Fprintf(out, "removed %s\n", object) })
 	if len(objects) == 0 && findErr == nil {
 		fmt.Fprintln(out, "nothing of ours is here")
 	}
 	return errors.Join(findErr, removeErr)
+}
+
+// findLeft finds what no run uses that goes on, and says which do. A user is the process
+// that has what runs share; then only what carries the id of a dead run is nobody's.
+func findLeft(ctx context.Context, out io.Writer, o clean.Options, live, dead []host.Found, user string) (_ []clean.Object, err error) {
+	if o.Live, err = leave(out, live); err != nil {
+		return nil, err
+	}
+	if user == "" {
+		return clean.Find(ctx, o)
+	}
+	fmt.Fprintf(out, "a run goes on (process %s): containers, networks, the guard and files without a run's id left alone\n", user)
+	for _, r := range dead {
+		o.Dead = append(o.Dead, r.ID)
+	}
+	return clean.FindDead(o)
 }
 
 // leave says which runs and tests go on; what is theirs stays.
@@ -114,16 +130,20 @@ func leave(out io.Writer, live []host.Found) (ids []string, err error) {
 	return append(ids, tests...), err
 }
 
-// lockForClean waits for a run to end, and refuses while one lives. What a run
-// that was killed left half done gets time to end; after that it is removed
-// all the same.
-func lockForClean(ctx context.Context, stateDir string) (release func(), err error) {
+// lockForClean takes the lock of what runs share, or says which process has it that
+// lives. What a run that was killed left half done gets time to end; after that it is
+// removed all the same.
+func lockForClean(ctx context.Context, stateDir string) (release func(), user string, err error) {
+	nothing := func() {}
+	if user = host.Holder(stateDir); user != "" {
+		return nothing, user, nil
+	}
 	lock, err := host.TakeLock(ctx, stateDir, 20*time.Second, stage.Waiting(slog.Default()))
 	switch {
 	case err == nil:
-		return func() { lock.Release() }, nil
-	case errors.Is(err, host.ErrBusy) && !host.HolderLives(stateDir):
-		return func() {}, nil
+		return func() { lock.Release() }, "", nil
+	case errors.Is(err, host.ErrBusy):
+		return nothing, host.Holder(stateDir), nil // of one that began meanwhile, or none
 	}
-	return nil, err
+	return nil, "", err
 }

@@ -47,7 +47,7 @@ func doctor(ctx context.Context, out io.Writer, stateDir string) error {
 	}
 	// What cannot be looked at without root or Docker has rows of its own.
 	look := cleanOptions(cli, stateDir)
-	live, _ := host.LiveRuns(stateDir)
+	live, _, _ := host.LookAtRuns(stateDir)
 	for _, r := range live {
 		look.Live = append(look.Live, r.ID)
 	}
