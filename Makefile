@@ -49,8 +49,8 @@ test: programs
 	go vet ./...
 	go test $(PURE)
 	if [ $$(id -u) = 0 ]; then ci/host/prepare.sh; fi
-	go test -p 1 -parallel 8 $(filter-out $(GINKGO),$(REALTIME))
-	go test -p 1 $(GINKGO)
+	go test -count=1 -p 1 -parallel 8 $(filter-out $(GINKGO),$(REALTIME))
+	go test -count=1 -p 1 $(GINKGO)
 
 # The pure packages under the race detector, which needs a C compiler. What depends on
 # real time is left out: it would be judged on a program several times slower.
