@@ -19,14 +19,14 @@ import (
 )
 
 type cleanFlags struct {
-	stateDir string
+	stateDir string // host.StateDir, but in tests
 	host     bool
 	cache    bool
 	list     bool
 }
 
 func cleanCommand() *cobra.Command {
-	var f cleanFlags
+	f := cleanFlags{stateDir: host.StateDir}
 	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove everything of plumbline's from this host",
@@ -47,7 +47,6 @@ Exit 0: nothing of ours is left but what runs use that go on. Exit 2: something 
 			return runClean(cmd.Context(), cmd.OutOrStdout(), f)
 		},
 	}
-	cmd.Flags().StringVar(&f.stateDir, "state-dir", host.StateDir, "folder of files of a run")
 	cmd.Flags().BoolVar(&f.host, "host", false, "also stop the dockerd that ci/host/prepare.sh started and remove its files")
 	cmd.Flags().BoolVar(&f.cache, "cache", false, "also remove cached images and the cache folder")
 	cmd.Flags().BoolVar(&f.list, "list", false, "only list what would be removed")

@@ -18,8 +18,7 @@ import (
 )
 
 func doctorCommand() *cobra.Command {
-	var stateDir string
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Print what this host has of what clusters need",
 		Long: `Print what this host has of what clusters need, as a table: name, value,
@@ -29,11 +28,9 @@ what it could not look at.
 Exit 0: a cluster can be brought up. Exit 2: it cannot; the last lines say why.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return doctor(cmd.Context(), cmd.OutOrStdout(), stateDir)
+			return doctor(cmd.Context(), cmd.OutOrStdout(), host.StateDir)
 		},
 	}
-	cmd.Flags().StringVar(&stateDir, "state-dir", host.StateDir, "folder of files of a run")
-	return cmd
 }
 
 func doctor(ctx context.Context, out io.Writer, stateDir string) error {
