@@ -237,7 +237,7 @@ func TestStreams(t *testing.T) {
 func TestCheckPath(t *testing.T) {
 	svc := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080, Protocol: corev1.ProtocolTCP}}}}
 	lb, err := lbplan.Build(svc, nil)
-	if err != nil || lb.Check.Path != balancer(report.LB{Interval: time.Second}).Path {
+	if err != nil || lb.Check.Path != balancer(report.LB{Interval: time.Second, Path: lbplan.CheckPath}).Path {
 		t.Errorf("%v: the path is %q", err, lb.Check.Path)
 	}
 }
