@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 )
@@ -72,11 +73,18 @@ func (b *balancer) reload(ctx context.Context, name string, cfg haproxy.Config, 
 	}
 	b.Recorder.LB(cfg.LB.Service, stateReload, "")
 	c := haproxy.NewClient(d.path)
+	teaches, err := c.Learned(ctx)
+	if err != nil {
+		return err
+	}
 	if err := c.Reload(ctx, now, haproxy.BaseOf(cfg)); err != nil {
 		return errors.Join(err, d.write(haproxy.ConfigFile, old), d.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{})))
 	}
 	if err := d.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{})); err != nil {
 		return err
+	}
+	if teaches && cfg.LB.Affinity > 0 {
+		b.awaitLearned(ctx, c, cfg)
 	}
 	after, err := c.Running(ctx)
 	if err != nil {
@@ -85,4 +93,17 @@ func (b *balancer) reload(ctx context.Context, name string, cfg haproxy.Config, 
 	b.Recorder.Seed(name, cfg.LB.Service, after.Servers)
 	b.Log.Info("load balancer reloaded", "lb", cfg.LB.Service, "servers", len(after.Servers))
 	return nil
+}
+
+// learnTime is how long a new worker may take to learn which client has which server;
+// milliseconds are usual.
+const learnTime = 2 * time.Second
+
+// awaitLearned waits until the worker can teach the one after it.
+func (b *balancer) awaitLearned(ctx context.Context, c *haproxy.Client, cfg haproxy.Config) {
+	ctx, cancel := context.WithTimeout(ctx, learnTime)
+	defer cancel()
+	if err := c.AwaitLearned(ctx); err != nil {
+		b.Log.Warn("clients' servers were not handed over at a reload; who comes is placed by the hash of its address", "lb", cfg.LB.Service, "error", err)
+	}
 }

@@ -314,6 +314,16 @@ func (r *rig) awaitUp(svc *v1.Service, node string, up bool) {
 	}
 }
 
+// awaitLearned waits until the process can teach the one after it.
+func (r *rig) awaitLearned(svc *v1.Service) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	if err := r.client(svc).AwaitLearned(ctx); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 func testService(mutate ...func(*v1.Service)) *v1.Service {
 	svc := &v1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: types.UID("uid-web")},

@@ -282,6 +282,87 @@ func TestClientIPAffinity(t *testing.T) {
 	}
 }
 
+// 400 clients keep their nodes over 20 reloads while nodes leave and come: only the
+// clients of a node that leaves move, and they keep what they move to.
+func TestClientIPAffinityOverReloads(t *testing.T) {
+	r, all := newRig(t), manyNodes(t, "127.78.6")
+	svc := testService(func(s *v1.Service) { s.Spec.SessionAffinity = v1.ServiceAffinityClientIP })
+	p := placement{t: t, ip: r.ensure(svc, all...), was: map[string]string{}}
+	p.look("at first", "")
+	r.awaitLearned(svc)
+	for round := 1; round <= 20; round++ {
+		there := all
+		if round%2 == 1 { // every second time one leaves, which comes back with the next reload
+			k := round / 2 % len(all)
+			there = slices.Delete(slices.Clone(all), k, k+1)
+			r.ensure(svc, there...)
+			p.look(fmt.Sprintf("a node left before reload %d", round), all[k].node.Name)
+		}
+		svc.Spec.LoadBalancerSourceRanges = []string{"127.0.0.0/8", fmt.Sprintf("192.0.2.%d/32", round)}
+		r.ensure(svc, there...)
+		p.look(fmt.Sprintf("reload %d", round), "")
+	}
+}
+
+// After a crash the table is gone. The hash leads clients where it led them before, also
+// if a node that was never theirs has left since.
+func TestClientIPAffinityOverCrash(t *testing.T) {
+	r, all := newRig(t), manyNodes(t, "127.78.7")
+	svc := testService(func(s *v1.Service) { s.Spec.SessionAffinity = v1.ServiceAffinityClientIP })
+	p := placement{t: t, ip: r.ensure(svc, all...), was: map[string]string{}}
+	p.look("at first", "")
+	r.ensure(svc, all[1:]...)
+	p.look("a node left", all[0].node.Name)
+	pid := r.running(svc).PID
+	killNow(t, pid)
+	await(t, func() (string, bool) {
+		now, err := r.client(svc).Running(t.Context())
+		up := 0
+		for _, s := range now.Servers {
+			if s.Up {
+				up++
+			}
+		}
+		return fmt.Sprintf("%v, %d servers up", err, up), err == nil && now.PID != pid && up == len(all)-1
+	})
+	p.look("crash", "")
+}
+
+func manyNodes(t *testing.T, network string) (all []*backend) {
+	for i := range 5 {
+		all = append(all, newBackend(t, fmt.Sprintf("node-%c", 'a'+i), fmt.Sprintf("%s.%d", network, i+1), true, true))
+	}
+	return all
+}
+
+// placement is where 400 clients were led.
+type placement struct {
+	t   *testing.T
+	ip  string
+	was map[string]string // by client: the node's name
+}
+
+// look asks as every client. One may be led elsewhere only if its node has left.
+func (p placement) look(when, left string) {
+	p.t.Helper()
+	const clients = 400
+	moved := 0
+	for i := range clients {
+		from := fmt.Sprintf("127.92.%d.%d", i/200, i%200+1)
+		node, _, err := ask(p.t.Context(), from, p.ip, 18188)
+		if err != nil {
+			p.t.Fatalf("%s: %s: %v", when, from, err)
+		}
+		if before := p.was[from]; before != "" && before != node && before != left {
+			moved++
+		}
+		p.was[from] = node
+	}
+	if moved > 0 {
+		p.t.Errorf("%s: %d of %d clients moved whose node stayed", when, moved, clients)
+	}
+}
+
 // After a crash every server is DOWN until it was checked, even one that was
 // UP at the crash, or at a reload before it; the address stays.
 func TestCrashRestartStartsDown(t *testing.T) {

@@ -36,13 +36,14 @@ func Change(now Running, want Config) Delta {
 	}
 	var d Delta
 	for _, l := range want.LB.Listeners {
+		ids := serverIDs(l)
 		for _, s := range l.Servers {
 			id := proxyName(l) + "/" + serverName(s.Node)
 			state, ok := have[id]
 			delete(have, id)
 			switch {
 			case !ok:
-				d.Commands = append(d.Commands, addServer(want, id, s))
+				d.Commands = append(d.Commands, addServer(want, id, ids[s.Node], s))
 			case !state.InService || state.Addr != s.Addr || state.CheckPort != want.LB.Check.Port:
 				d.Commands = append(d.Commands, resetServer(want, id, s))
 			}
@@ -61,8 +62,8 @@ func Change(now Running, want Config) Delta {
 
 // addServer makes a server that takes no traffic before its first good check;
 // see the package comment for the order.
-func addServer(c Config, id string, s lbplan.Server) string {
-	add := fmt.Sprintf("add server %s %s weight 0 %s", id, s.Addr, checkParams(c))
+func addServer(c Config, id string, number int, s lbplan.Server) string {
+	add := fmt.Sprintf("add server %s %s id %d weight 0 %s", id, s.Addr, number, checkParams(c))
 	return strings.Join(append([]string{add}, enter(id)...), "; ")
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -93,6 +94,47 @@ func (c *Client) Reload(ctx context.Context, old Running, base string) error {
 		return fmt.Errorf("reload: no new worker took over: %w", err)
 	}
 	return nil
+}
+
+var resync = regexp.MustCompile(`flags=0x([0-9a-f]+) resync_timeout=`) // const
+
+// resyncFinished are the flags of peers that have learned what there was to learn
+// (PEERS_F_RESYNC_LOCAL and _REMOTE, src/peers.c).
+const resyncFinished = 3
+
+// Learned tells whether the process has what the one before knew of clients, or has
+// given up asking for it, 5 s after its start. One that has not cannot teach the next.
+func (c *Client) Learned(ctx context.Context) (bool, error) {
+	answer, err := c.Do(ctx, "show peers")
+	if err != nil {
+		return false, err
+	}
+	m := resync.FindStringSubmatch(answer)
+	if m == nil {
+		return false, nil // no peers
+	}
+	flags, err := strconv.ParseUint(m[1], 16, 64)
+	if err != nil {
+		return false, fmt.Errorf("read the state of HAProxy's peers: %w", err)
+	}
+	return flags&resyncFinished == resyncFinished, nil
+}
+
+// AwaitLearned waits until it is so.
+func (c *Client) AwaitLearned(ctx context.Context) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		done, err := c.Learned(ctx)
+		if done {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-tick.C:
+		}
+	}
 }
 
 // askMaster waits until the master listens: it does not while it starts, or

@@ -35,7 +35,9 @@
 // go through the socket; only changes of listeners, source ranges, affinity,
 // check or profile reload. A server whose check changed (eTP Cluster to Local)
 // is a new server: what the old check found says nothing about it. ClientIP
-// affinity survives by the hash of the client's address, not by its table.
+// affinity survives in its table, which the old process teaches the new one within
+// milliseconds if it had 5 s to begin with; a client that comes before that is placed by
+// the hash of its address.
 //
 // # No server UP
 //

@@ -3,6 +3,9 @@ package haproxy
 import (
 	"encoding/hex"
 	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
@@ -27,6 +30,29 @@ func serverName(node string) string {
 		}
 	}
 	return b.String()
+}
+
+// serverIDs numbers a listener's servers by their nodes. By its number a stick table
+// knows a server and a consistent hash places it, so it has to outlive other nodes'
+// leaving: it follows from the name alone. Of two nodes with one number (one pair in
+// 2^31) the second by name takes the next that is free.
+func serverIDs(l lbplan.Listener) map[string]int {
+	nodes := make([]string, 0, len(l.Servers))
+	for _, s := range l.Servers {
+		nodes = append(nodes, s.Node)
+	}
+	slices.Sort(nodes)
+	ids, taken := map[string]int{}, map[int]bool{}
+	for _, n := range nodes {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(n))
+		id := int(h.Sum32() >> 1)
+		for id == 0 || taken[id] {
+			id = (id + 1) % math.MaxInt32
+		}
+		ids[n], taken[id] = id, true
+	}
+	return ids
 }
 
 // nodeName is the node that a server name stands for. A name that serverName

@@ -19,6 +19,7 @@ const (
 	MasterSocket = "master.sock"
 	LogSocket    = "log.sock"  // stream
 	LogDatagrams = "log.dgram" // the same rows again
+	PeersSocket  = "peers.sock"
 )
 
 // MaxConns bounds the connections of one load balancer. Two descriptors each
@@ -43,7 +44,7 @@ type Config struct {
 // The description is a hash of all that only a reload can change, so that the
 // socket tells which configuration a process really runs.
 func Render(c Config) string {
-	body := renderGlobal(c) + renderDefaults(c)
+	body := renderShared(c)
 	servers := ""
 	base := body
 	for _, l := range c.LB.Listeners {
@@ -56,12 +57,15 @@ func Render(c Config) string {
 
 // BaseOf is the hash in a rendered configuration's description.
 func BaseOf(c Config) string {
-	base := renderGlobal(c) + renderDefaults(c)
+	base := renderShared(c)
 	for _, l := range c.LB.Listeners {
 		base += renderListener(c, l)
 	}
 	return digest(base)
 }
+
+// renderShared is what all listeners have in common.
+func renderShared(c Config) string { return renderGlobal(c) + renderPeers(c) + renderDefaults(c) }
 
 func digest(s string) string {
 	h := sha256.Sum256([]byte(s))
@@ -75,9 +79,13 @@ func digest(s string) string {
 // its socket's queue is full, so the reader's has to be long. "timed" stamps a row
 // with microseconds where it happened.
 func renderGlobal(c Config) string {
+	peer := ""
+	if c.LB.Affinity > 0 {
+		peer = "  localpeer " + localPeer + "\n"
+	}
 	return fmt.Sprintf(`  nbthread 1
   maxconn %d
-  spread-checks 0
+%s  spread-checks 0
   hard-stop-after 1h
   stats socket %s mode 600 level admin expose-fd listeners
   server-state-file %s
@@ -92,7 +100,21 @@ ring log
   timeout server 1h
   server provider unix@%s
 
-`, MaxConns, path(c, StatsSocket), path(c, StatesFile), path(c, LogDatagrams), path(c, LogSocket))
+`, MaxConns, peer, path(c, StatsSocket), path(c, StatesFile), path(c, LogDatagrams), path(c, LogSocket))
+}
+
+const (
+	peers     = "self" // the section, and its only peer
+	localPeer = "here"
+)
+
+// renderPeers: a process that is replaced teaches its successor the stick tables, for
+// which it needs to be a peer of itself (configuration.txt 3.5).
+func renderPeers(c Config) string {
+	if c.LB.Affinity == 0 {
+		return ""
+	}
+	return fmt.Sprintf("peers %s\n  peer %s unix@%s\n\n", peers, localPeer, path(c, PeersSocket))
 }
 
 func path(c Config, file string) string { return word(c.Dir + "/" + file) }
@@ -132,10 +154,11 @@ func renderListener(c Config, l lbplan.Listener) string {
 	return b.String()
 }
 
-// renderAffinity: the table holds each client to its server for the time the
-// Service asks for, also when nodes come. It does not live through a reload or
-// a crash; then the hash of the client's address, by which a new client is
-// placed, leads it to the same server again as long as the nodes are the same.
+// renderAffinity: the table holds each client to its server for the time the Service
+// asks for, also when nodes come; over a reload its peer keeps it. It names servers by
+// their ids, which are those of their nodes (serverIDs). It does not live through a
+// crash; then the hash of the client's address, by which a new client is placed, leads
+// it to the same server again as long as the nodes are the same.
 func renderAffinity(c Config, l lbplan.Listener) string {
 	if c.LB.Affinity == 0 {
 		return ""
@@ -144,8 +167,8 @@ func renderAffinity(c Config, l lbplan.Listener) string {
 	if l.Family == lbplan.V6 {
 		table = "ipv6"
 	}
-	return fmt.Sprintf("  balance source\n  hash-type consistent\n  stick-table type %s size %s expire %s\n  stick on src\n",
-		table, affinityEntries, ms(c.LB.Affinity))
+	return fmt.Sprintf("  balance source\n  hash-type consistent\n  stick-table type %s size %s expire %s peers %s\n  stick on src\n",
+		table, affinityEntries, ms(c.LB.Affinity), peers)
 }
 
 func bind(c Config, l lbplan.Listener) string {
@@ -178,8 +201,9 @@ func renderSources(sources []netip.Prefix, f lbplan.Family) string {
 
 func renderServers(c Config, l lbplan.Listener) string {
 	var b strings.Builder
+	ids := serverIDs(l)
 	for _, s := range l.Servers {
-		fmt.Fprintf(&b, "  server %s %s\n", serverName(s.Node), s.Addr)
+		fmt.Fprintf(&b, "  server %s %s id %d\n", serverName(s.Node), s.Addr, ids[s.Node])
 	}
 	return b.String()
 }

@@ -103,12 +103,13 @@ func StateFile(c Config, now Running) string {
 	var b strings.Builder
 	b.WriteString(stateHeader)
 	for i, l := range c.LB.Listeners {
-		for j, s := range l.Servers {
+		ids := serverIDs(l)
+		for _, s := range l.Servers {
 			row := ServerState{Proxy: proxyName(l), Server: serverName(s.Node), Addr: s.Addr, CheckPort: c.LB.Check.Port, status: checkInit}
 			if k, ok := known[row.Proxy+"/"+row.Server]; ok && k.InService && k.Checked && k.Addr == row.Addr && k.CheckPort == row.CheckPort {
 				row.Up, row.since, row.status, row.result, row.level = k.Up, k.since, k.status, k.result, k.level
 			}
-			writeState(&b, i+1, j+1, row)
+			writeState(&b, i+1, ids[s.Node], row)
 		}
 	}
 	return b.String()
