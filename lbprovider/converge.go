@@ -64,6 +64,14 @@ func (b *balancer) reload(ctx context.Context, name string, cfg haproxy.Config, 
 	d := b.dir(name)
 	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
 	defer cancel()
+	c := haproxy.NewClient(d.path)
+	teaches := false
+	if cfg.LB.Affinity > 0 {
+		var err error
+		if teaches, err = c.Learned(ctx); err != nil {
+			return err
+		}
+	}
 	old, err := d.read(haproxy.ConfigFile)
 	if err != nil {
 		return fmt.Errorf("read the running configuration: %w", err)
@@ -72,18 +80,13 @@ func (b *balancer) reload(ctx context.Context, name string, cfg haproxy.Config, 
 		return err
 	}
 	b.Recorder.LB(cfg.LB.Service, stateReload, "")
-	c := haproxy.NewClient(d.path)
-	teaches, err := c.Learned(ctx)
-	if err != nil {
-		return err
-	}
 	if err := c.Reload(ctx, now, haproxy.BaseOf(cfg)); err != nil {
 		return errors.Join(err, d.write(haproxy.ConfigFile, old), d.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{})))
 	}
 	if err := d.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{})); err != nil {
 		return err
 	}
-	if teaches && cfg.LB.Affinity > 0 {
+	if teaches {
 		b.awaitLearned(ctx, c, cfg)
 	}
 	after, err := c.Running(ctx)

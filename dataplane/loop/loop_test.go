@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,7 @@ import (
 
 // world is a Target and HealthChecks that write down what they are told.
 type world struct {
+	mu    sync.Mutex // guards start and log
 	start time.Time
 	log   []string
 	took  time.Duration // of an Apply
@@ -64,11 +66,15 @@ func (w *world) Warn(service objects.Name, reason, text string) {
 }
 
 func (w *world) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.log = append(w.log, fmt.Sprintf("%v ", time.Since(w.start))+fmt.Sprintf(format, args...))
 }
 
 // take returns what was written down, and begins anew.
 func (w *world) take() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	out := strings.Join(w.log, "\n")
 	w.log, w.start = nil, time.Now()
 	return out

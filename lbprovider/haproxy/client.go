@@ -122,38 +122,17 @@ func (c *Client) Learned(ctx context.Context) (bool, error) {
 
 // AwaitLearned waits until it is so.
 func (c *Client) AwaitLearned(ctx context.Context) error {
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		done, err := c.Learned(ctx)
-		if done {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
-		case <-tick.C:
-		}
-	}
+	return poll(ctx, 5*time.Millisecond, func() (bool, error) { return c.Learned(ctx) })
 }
 
 // askMaster waits until the master listens: it does not while it starts, or
 // executes itself anew for an earlier reload. What follows the connect says
 // nothing, because a reload closes the connection.
 func (c *Client) askMaster(ctx context.Context, line string) error {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
+	return poll(ctx, pollEvery, func() (bool, error) {
 		_, err := c.ask(ctx, MasterSocket, line)
-		if !isDial(err) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
-		case <-tick.C:
-		}
-	}
+		return !isDial(err), err
+	})
 }
 
 func isDial(err error) bool {
@@ -162,17 +141,27 @@ func isDial(err error) bool {
 }
 
 // Await asks until ok or ctx ends; then it returns what it saw last.
-func (c *Client) Await(ctx context.Context, ok func(Running) bool) (Running, error) {
-	tick := time.NewTicker(pollEvery)
+func (c *Client) Await(ctx context.Context, ok func(Running) bool) (r Running, err error) {
+	err = poll(ctx, pollEvery, func() (bool, error) {
+		var err error
+		r, err = c.Running(ctx)
+		return err == nil && ok(r), err
+	})
+	return r, err
+}
+
+// poll asks until it is done or ctx ends; then it returns what was said last as well.
+func poll(ctx context.Context, every time.Duration, ask func() (done bool, err error)) error {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		r, err := c.Running(ctx)
-		if err == nil && ok(r) {
-			return r, nil
+		done, err := ask()
+		if done {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return r, errors.Join(ctx.Err(), err)
+			return errors.Join(ctx.Err(), err)
 		case <-tick.C:
 		}
 	}

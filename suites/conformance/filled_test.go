@@ -4,9 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/plumbline/plumbline/fixtures/need"
 	"github.com/plumbline/plumbline/suites/report"
@@ -41,11 +40,13 @@ func TestReportFilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{
-		"implementation.organization", "implementation.url", "implementation.contact",
-		"environment.nodeImage", "environment.noise.failures", "exitCode", "error", "documented",
-	}
-	if d := cmp.Diff(want, report.Empty(r)); d != "" {
-		t.Errorf("empty (-want +got):\n%s", d)
+	empty := slices.DeleteFunc(report.Empty(r), func(field string) bool {
+		return slices.Contains([]string{
+			"implementation.organization", "implementation.url", "implementation.contact",
+			"environment.nodeImage", "environment.noise.failures", "exitCode", "error", "documented",
+		}, field)
+	})
+	if len(empty) > 0 {
+		t.Errorf("empty: %q", empty)
 	}
 }

@@ -139,8 +139,10 @@ func (openStage) LB() scenario.LB { return noLB{} }
 func (s openStage) Cluster() cluster.Cluster { return openCluster{config: s.config} }
 
 func (openStage) Digests(context.Context) (stage.Digests, error) {
-	return stage.Digests{Config: "sha256:c", Images: []string{"i@sha256:1"}, Node: "node@sha256:2"}, nil
+	return stage.Digests{Config: "sha256:c", Images: []string{"i@sha256:1"}}, nil
 }
+
+func (openStage) NodeImage(context.Context) (string, error) { return "node@sha256:2", nil }
 
 func (digestStage) Digests(context.Context) (stage.Digests, error) {
 	return stage.Digests{}, errors.New("no digests")

@@ -83,8 +83,9 @@ func describe(ctx context.Context, st stage.Stage, rep *conformance.Report) (err
 	if err != nil {
 		return err
 	}
-	rep.Implementation.ConfigDigest, rep.Implementation.Images, rep.Environment.NodeImage = digests.Config, digests.Images, digests.Node
-	return nil
+	rep.Implementation.ConfigDigest, rep.Implementation.Images = digests.Config, digests.Images
+	rep.Environment.NodeImage, err = st.NodeImage(ctx)
+	return err
 }
 
 // environment says where it is tested. An existing cluster has its own kernels; all

@@ -16,7 +16,6 @@ import (
 type Digests struct {
 	Config string   // of the dataplane's configuration as it was installed
 	Images []string // of the dataplane: name@digest, in a lab of its programs
-	Node   string   // image of the nodes, name@digest
 }
 
 // installed is what tells what the agents of a dataplane are.
@@ -41,29 +40,32 @@ func (b *base) digests(ctx context.Context, agents installed) (d Digests, err er
 	return d, nil
 }
 
-// Digests are those of the dataplane's programs; the nodes are of no image.
+// Digests are those of the dataplane's programs.
 func (l *Lab) Digests(ctx context.Context) (Digests, error) { return l.digests(ctx, l.agents) }
 
-// Digests are those of the dataplane, if it was installed here. Whose the nodes are is
-// not known.
+// Digests are those of the dataplane, if it was installed here.
 func (e *Existing) Digests(ctx context.Context) (Digests, error) { return e.digests(ctx, e.agents) }
 
-// Digests are those of the dataplane and of the node image.
-func (k *Kind) Digests(ctx context.Context) (Digests, error) {
-	d, err := k.digests(ctx, k.agents)
+// Digests are those of the dataplane.
+func (k *Kind) Digests(ctx context.Context) (Digests, error) { return k.digests(ctx, k.agents) }
+
+// NodeImage is none: the nodes are namespaces.
+func (*Lab) NodeImage(context.Context) (string, error) { return "", nil }
+
+// NodeImage is not known.
+func (*Existing) NodeImage(context.Context) (string, error) { return "", nil }
+
+// NodeImage is what the cluster was made from.
+func (k *Kind) NodeImage(ctx context.Context) (string, error) {
+	name := k.cluster.Config().NodeImage
+	if strings.Contains(name, "@") {
+		return name, nil
+	}
+	info, err := k.images.Engine().Client().ImageInspect(ctx, name)
 	if err != nil {
-		return d, err
+		return "", fmt.Errorf("name the node image %s: %w", name, err)
 	}
-	d.Node = k.cluster.Config().NodeImage
-	if strings.Contains(d.Node, "@") {
-		return d, nil
-	}
-	info, err := k.images.Engine().Client().ImageInspect(ctx, d.Node)
-	if err != nil {
-		return d, fmt.Errorf("name the node image %s: %w", d.Node, err)
-	}
-	d.Node += "@" + info.ID
-	return d, nil
+	return name + "@" + info.ID, nil
 }
 
 // Commit is that of the source the program was built from, with -dirty if it was

@@ -20,8 +20,11 @@ type Stage interface {
 	scenario.Stage
 	// Probe is the image of plumb-probe.
 	Probe(ctx context.Context) (string, error)
-	// Digests say what exactly was installed last, and in what nodes.
+	// Digests say what exactly was installed last.
 	Digests(ctx context.Context) (Digests, error)
+	// NodeImage is that of the nodes, name@digest; empty where they are of none, or it is
+	// not known.
+	NodeImage(ctx context.Context) (string, error)
 	Close(context.Context) error
 }
 
@@ -56,11 +59,9 @@ func Measure(ctx context.Context, s scenario.Scenario, o Options, results string
 	}
 	sum, err = scenario.Run(ctx, s, st, dir, log)
 	sum.Environment.Plumbline, sum.Environment.Commit = Version(), Commit()
-	if digests, unknown := st.Digests(context.WithoutCancel(ctx)); unknown != nil {
-		err = errors.Join(err, unknown)
-	} else {
-		sum.Environment.NodeImage = digests.Node
-	}
+	var unknown error
+	sum.Environment.NodeImage, unknown = st.NodeImage(context.WithoutCancel(ctx))
+	err = errors.Join(err, unknown)
 	sum = report.Complete(sum)
 	return sum, dir, errors.Join(err, report.Write(dir, sum), latest(results, dir))
 }

@@ -41,7 +41,8 @@ or on an existing cluster, only what carries the id of a dead run is removed.
 What prepares the host for more than one run stays: cached images and files
 (--cache removes them), a dockerd that ci/host/prepare.sh started (--host).
 
-Exit 0: nothing of ours is left but what runs use that go on. Exit 2: something is; the errors say what.`,
+Exit 0: nothing of ours is left but what runs use that go on.
+Exit 2: something is; the errors say what.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runClean(cmd.Context(), cmd.OutOrStdout(), f)
@@ -110,10 +111,11 @@ func findLeft(ctx context.Context, out io.Writer, o clean.Options, live, dead []
 		return clean.Find(ctx, o)
 	}
 	fmt.Fprintf(out, "a run goes on (process %s): containers, networks, the guard and files without a run's id left alone\n", user)
+	var ids []string
 	for _, r := range dead {
-		o.Dead = append(o.Dead, r.ID)
+		ids = append(ids, r.ID)
 	}
-	return clean.FindDead(o)
+	return clean.FindDead(o, ids)
 }
 
 // leave says which runs and tests go on; what is theirs stays.

@@ -29,7 +29,7 @@ func TestCleanLeavesTests(t *testing.T) {
 func TestCleanBesideRun(t *testing.T) {
 	need.Root(t)
 	state := t.TempDir()
-	dead, shared := filepath.Join(state, host.RunsDir, "gone-aaaaa"), filepath.Join(state, "dockerd.pid")
+	dead, shared := filepath.Join(state, host.RunsDir, "gone-aaaaa"), filepath.Join(state, "plumbline-run.kubeconfig")
 	for _, path := range []string{filepath.Join(dead, "lock"), shared} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
