@@ -1,20 +1,26 @@
 package lbprovider
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
+
+	"github.com/plumbline/plumbline/lbprovider/haproxy"
 )
 
 // haproxyUser is who HAProxy runs as when the provider is root.
 const haproxyUser = 65532
 
-// runDir is the directory that the provider shares with one HAProxy:
-// configuration and server states go in, sockets are made in it by both.
+// runDir is the directory of one load balancer. It is the provider's, and HAProxy reads it
+// by its group; but for haproxy.OwnDir below it, which is HAProxy's own. In there the
+// provider writes nothing, because HAProxy's user may put links to anything in the place
+// of anything.
 type runDir struct {
 	path     string
-	uid, gid int
+	uid, gid int // HAProxy's
 }
 
 func newRunDir(path string) runDir {
@@ -27,39 +33,83 @@ func newRunDir(path string) runDir {
 // owner is the user in the words of instance.Spec.
 func (d runDir) owner() string { return fmt.Sprintf("%d:%d", d.uid, d.gid) }
 
+// make leaves a directory that is there as it is. One that is not the provider's (an older
+// one gave all of it to HAProxy's user) is made anew.
 func (d runDir) make() error {
-	if err := os.MkdirAll(d.path, 0o700); err != nil {
+	ours, err := d.ours()
+	if err == nil && !ours {
+		err = os.RemoveAll(d.path)
+	}
+	if err == nil {
+		err = os.MkdirAll(d.path, 0o700)
+	}
+	if err == nil {
+		err = give(d.path, os.Geteuid(), d.gid, 0o750)
+	}
+	own := filepath.Join(d.path, haproxy.OwnDir)
+	if err == nil {
+		err = os.MkdirAll(own, 0o700)
+	}
+	if err == nil {
+		err = give(own, d.uid, d.gid, 0o700)
+	}
+	if err != nil {
 		return fmt.Errorf("make the load balancer's directory: %w", err)
 	}
-	return d.give(d.path)
+	return nil
 }
 
-func (d runDir) give(path string) error {
-	if os.Geteuid() != 0 {
-		return nil
+// ours says whether what is at the directory's place is the provider's, or nothing.
+func (d runDir) ours() (bool, error) {
+	st, err := os.Lstat(d.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
 	}
-	if err := os.Chown(path, d.uid, d.gid); err != nil {
-		return fmt.Errorf("give %s to HAProxy's user: %w", path, err)
+	if err != nil {
+		return false, err
 	}
-	return nil
+	owner, ok := st.Sys().(*syscall.Stat_t)
+	return ok && st.IsDir() && int(owner.Uid) == os.Geteuid(), nil
+}
+
+// give is for what lies in a directory of the provider's, where nobody else can put a link.
+func give(path string, uid, gid int, mode fs.FileMode) error {
+	if err := os.Lchown(path, uid, gid); err != nil {
+		return err
+	}
+	return os.Chmod(path, mode)
 }
 
 // write replaces a file at once, or leaves it alone if nothing changes.
 func (d runDir) write(name, text string) error {
-	path := filepath.Join(d.path, name)
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, []byte(text)) {
-		return nil
-	}
-	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := d.give(path + ".new"); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+	if err := d.replace(name, text); err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Join(d.path, name), err)
 	}
 	return nil
+}
+
+func (d runDir) replace(name, text string) error {
+	root, err := os.OpenRoot(d.path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if old, err := root.ReadFile(name); err == nil && string(old) == text {
+		return nil
+	}
+	next := name + ".new"
+	if err := root.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := root.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err := errors.Join(err, f.Chown(-1, d.gid), f.Chmod(0o640), f.Close()); err != nil {
+		return err
+	}
+	return root.Rename(next, name)
 }
 
 func (d runDir) read(name string) (string, error) {

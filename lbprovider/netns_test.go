@@ -181,7 +181,7 @@ func (w *netnsWorld) answered(ips []string) {
 // master is the pid of HAProxy's master; 0 while there is none or it starts.
 func (w *netnsWorld) master() int {
 	w.t.Helper()
-	text, err := os.ReadFile(filepath.Join(w.stateDir, w.name(), "haproxy.pid"))
+	text, err := os.ReadFile(filepath.Join(w.stateDir, w.name(), haproxy.PidFile))
 	if errors.Is(err, fs.ErrNotExist) || len(text) == 0 {
 		return 0
 	}

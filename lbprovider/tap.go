@@ -43,9 +43,9 @@ func newTap(dir string, log *slog.Logger) (*tap, error) {
 	if t.packets, err = listenPackets(packets, log); err != nil {
 		return nil, errors.Join(err, t.stream.Close())
 	}
+	d := newRunDir(dir)
 	for _, path := range []string{stream, packets} {
-		// The directory is the guard; HAProxy's user needs to write.
-		if err := os.Chmod(path, 0o666); err != nil {
+		if err := give(path, os.Geteuid(), d.gid, 0o660); err != nil {
 			return nil, errors.Join(fmt.Errorf("open the log socket to HAProxy: %w", err), t.stream.Close(), t.packets.Close())
 		}
 	}

@@ -1,6 +1,7 @@
 package haproxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -34,10 +37,9 @@ func (c *Client) ask(ctx context.Context, socket, line string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	path := filepath.Join(c.dir, socket)
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", path)
+	conn, err := dial(ctx, path)
 	if err != nil {
-		return "", fmt.Errorf("ask HAProxy: %w", err)
+		return "", fmt.Errorf("ask HAProxy at %s: %w", path, err)
 	}
 	defer conn.Close()
 	if t, ok := ctx.Deadline(); ok {
@@ -54,6 +56,24 @@ func (c *Client) ask(ctx context.Context, socket, line string) (string, error) {
 	}
 	return string(answer), nil
 }
+
+// dial connects to what is at path itself: the folder is HAProxy's own, and a link in it may
+// lead to any socket of this host. Every error is one of a dial (isDial).
+func dial(ctx context.Context, path string) (net.Conn, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: "unix", Err: err}
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return nil, &net.OpError{Op: "dial", Net: "unix", Err: cmp.Or(err, errNoSocket)}
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d", fd))
+}
+
+var errNoSocket = errors.New("what is there is no socket")
 
 // Running asks the process what it runs.
 func (c *Client) Running(ctx context.Context) (Running, error) {

@@ -11,15 +11,20 @@ import (
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
 )
 
-// Files of one load balancer, in its directory.
+// Files of one load balancer, in its directory. The address of a socket is short
+// (sun_path, unix(7)), and HAProxy adds its pid and more while it binds one.
 const (
 	ConfigFile   = "haproxy.cfg"
 	StatesFile   = "servers.state"
-	StatsSocket  = "stats.sock"
-	MasterSocket = "master.sock"
 	LogSocket    = "log.sock"  // stream
 	LogDatagrams = "log.dgram" // the same rows again
-	PeersSocket  = "peers.sock"
+
+	// OwnDir is HAProxy's own, for what it makes.
+	OwnDir       = "run"
+	StatsSocket  = OwnDir + "/stats"
+	MasterSocket = OwnDir + "/master"
+	PeersSocket  = OwnDir + "/peers"
+	PidFile      = OwnDir + "/haproxy.pid" // of the master
 )
 
 // MaxConns bounds the connections of one load balancer. Two descriptors each

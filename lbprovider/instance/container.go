@@ -22,7 +22,7 @@ func (d *Docker) Matches(i Instance, s Spec) bool { return i.digest == d.digest(
 // digest covers all that cannot be changed in a container that exists.
 func (d *Docker) digest(s Spec) string {
 	h := sha256.New()
-	fmt.Fprintln(h, 1, d.imageID, d.opts.Network, s.Dir, s.Addrs, s.Owner, s.UID)
+	fmt.Fprintln(h, layout, d.imageID, d.opts.Network, s.Dir, s.Addrs, s.Owner, s.UID)
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
@@ -76,12 +76,9 @@ func (d *Docker) config(s Spec) *container.Config {
 		addrs[i] = a.String()
 	}
 	return &container.Config{
-		Image: d.imageID,
-		User:  s.Owner,
-		// -W: a master that restarts workers on a reload; -db: in the
-		// foreground. If a worker dies, the master ends with it and the
-		// container is started anew.
-		Entrypoint: []string{"haproxy", "-W", "-db", "-S", RunDir + "/master.sock,mode,600", "-f", RunDir + "/haproxy.cfg"},
+		Image:      d.imageID,
+		User:       s.Owner,
+		Entrypoint: append([]string{"haproxy"}, command(RunDir)...),
 		Cmd:        []string{},
 		Labels: map[string]string{
 			labelRole: role, labelCluster: d.opts.Cluster, labelService: s.Service, labelUID: s.UID,

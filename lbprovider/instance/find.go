@@ -28,7 +28,6 @@ func writeRecord(s Spec, digest string) error {
 	if err != nil {
 		return fmt.Errorf("write its record: %w", err)
 	}
-	// A link in its place is replaced, not followed: the directory is HAProxy's.
 	f, err := os.CreateTemp(s.Dir, recordFile+".*")
 	if err != nil {
 		return fmt.Errorf("write its record: %w", err)

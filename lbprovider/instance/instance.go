@@ -32,6 +32,10 @@ func Name(cluster, uid string) string {
 	return NamePrefix + hex.EncodeToString(h[:NameBytes])
 }
 
+// layout is that of the files in a load balancer's directory. One that runs with another is
+// not what Start would make.
+const layout = 2
+
 // Spec is one load balancer to run.
 type Spec struct {
 	Name    string
@@ -39,7 +43,8 @@ type Spec struct {
 	UID     string // of the Service
 	Dir     string // on this host; a container sees it as RunDir
 	Addrs   []netip.Addr
-	// Owner is the numeric "uid:gid" that HAProxy runs as; Dir is theirs.
+	// Owner is the numeric "uid:gid" that HAProxy runs as. Its group reads Dir, in which
+	// haproxy.OwnDir is its own.
 	Owner string
 }
 

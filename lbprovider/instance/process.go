@@ -19,7 +19,6 @@ import (
 // Files of a process in its load balancer's directory, besides HAProxy's own.
 const (
 	recordFile = "instance.json" // what it was started with; first to come, last to go
-	pidFile    = "haproxy.pid"   // of the master; HAProxy writes it
 	outputFile = "haproxy.log"
 )
 
@@ -179,7 +178,7 @@ func (p *Processes) Matches(i Instance, s Spec) bool { return i.digest == p.dige
 // digest covers all that cannot be changed in a process that runs.
 func (p *Processes) digest(s Spec) string {
 	h := sha256.New()
-	fmt.Fprintln(h, 1, p.program, p.made, s.Dir, s.Addrs, s.Owner, s.UID)
+	fmt.Fprintln(h, layout, p.program, p.made, s.Dir, s.Addrs, s.Owner, s.UID)
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 

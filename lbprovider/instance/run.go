@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/lbprovider/haproxy"
 )
 
 // maxOutput is how much output a start adds to; more is set aside, once.
@@ -32,8 +34,8 @@ type run struct {
 // restarts workers on a reload; -db: in the foreground. If a worker dies, the
 // master ends with it.
 func command(dir string) []string {
-	return []string{"-W", "-db", "-p", filepath.Join(dir, pidFile),
-		"-S", filepath.Join(dir, "master.sock") + ",mode,600", "-f", filepath.Join(dir, "haproxy.cfg")}
+	return []string{"-W", "-db", "-p", filepath.Join(dir, haproxy.PidFile),
+		"-S", filepath.Join(dir, haproxy.MasterSocket) + ",mode,600", "-f", filepath.Join(dir, haproxy.ConfigFile)}
 }
 
 // spawn starts the process of s: in its place, as its user, with nothing of this
@@ -84,7 +86,6 @@ func (p *Processes) attributes(s Spec) (*syscall.SysProcAttr, error) {
 	return attr, nil
 }
 
-// openOutput does not follow a link: the directory is HAProxy's.
 func openOutput(dir string) (*os.File, error) {
 	path := filepath.Join(dir, outputFile)
 	if st, err := os.Lstat(path); err == nil && st.Size() > maxOutput {
@@ -92,7 +93,7 @@ func openOutput(dir string) (*os.File, error) {
 			return nil, fmt.Errorf("set the output of HAProxy aside: %w", err)
 		}
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the file of HAProxy's output: %w", err)
 	}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/api"
 	"github.com/plumbline/plumbline/fixtures/need"
+	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/lbprovider/instance"
 )
 
@@ -188,7 +189,7 @@ func (f *foreign) answers(ip string) bool {
 // master is the pid of the only load balancer's HAProxy; 0 while it starts.
 func (f *foreign) master() int {
 	f.t.Helper()
-	files, err := filepath.Glob(filepath.Join(f.stateDir, "plumbline-lb-*", "haproxy.pid"))
+	files, err := filepath.Glob(filepath.Join(f.stateDir, "plumbline-lb-*", haproxy.PidFile))
 	f.check(err)
 	if len(files) != 1 {
 		return 0
@@ -275,7 +276,7 @@ func (f *foreign) end() {
 
 // watchedBy says that a plumb-lb serves again: its log socket is bound by then.
 func (f *foreign) watchedBy() bool {
-	files, err := filepath.Glob(filepath.Join(f.stateDir, "plumbline-lb-*", "log.sock"))
+	files, err := filepath.Glob(filepath.Join(f.stateDir, "plumbline-lb-*", haproxy.LogSocket))
 	f.check(err)
 	for _, file := range files {
 		if c, err := net.Dial("unix", file); err == nil {
