@@ -59,7 +59,7 @@ func (b *balancer) command(ctx context.Context, name string, cfg haproxy.Config,
 // reload starts a worker with cfg that takes over the listening sockets and
 // the states of servers. The file of states is only for this worker: right
 // after, it says DOWN again for one that a crash would start. If no worker
-// takes over, the old one serves on and its configuration is put back.
+// takes over, the old one serves on and its files are put back.
 func (b *balancer) reload(ctx context.Context, name string, cfg haproxy.Config, now haproxy.Running) error {
 	d := b.dir(name)
 	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
@@ -72,8 +72,9 @@ func (b *balancer) reload(ctx context.Context, name string, cfg haproxy.Config, 
 			return err
 		}
 	}
-	old, err := d.read(haproxy.ConfigFile)
-	if err != nil {
+	oldConfig, errConfig := d.read(haproxy.ConfigFile)
+	oldStates, errStates := d.read(haproxy.StatesFile)
+	if err := errors.Join(errConfig, errStates); err != nil {
 		return fmt.Errorf("read the running configuration: %w", err)
 	}
 	if err := errors.Join(d.write(haproxy.ConfigFile, haproxy.Render(cfg)), d.write(haproxy.StatesFile, haproxy.StateFile(cfg, now))); err != nil {
@@ -81,7 +82,7 @@ func (b *balancer) reload(ctx context.Context, name string, cfg haproxy.Config, 
 	}
 	b.Recorder.LB(cfg.LB.Service, stateReload, "")
 	if err := c.Reload(ctx, now, haproxy.BaseOf(cfg)); err != nil {
-		return errors.Join(err, d.write(haproxy.ConfigFile, old), d.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{})))
+		return errors.Join(err, d.write(haproxy.ConfigFile, oldConfig), d.write(haproxy.StatesFile, oldStates))
 	}
 	if err := d.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{})); err != nil {
 		return err

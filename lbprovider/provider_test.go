@@ -3,10 +3,12 @@ package lbprovider
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -375,6 +377,37 @@ func TestCrashRestartStartsDown(t *testing.T) {
 	ip := r.ensure(svc, a, gone) // a reload: node-gone is UP in the file it read
 	r.awaitUp(svc, "node-gone", true)
 
+	crashStartsDown(r, svc, ip, gone)
+	checkEvents(t, r, "exit", "DOWN node-a", "UP node-a")
+}
+
+// So it is after a reload that failed, by which every listener would have had another name.
+func TestCrashAfterFailedReloadStartsDown(t *testing.T) {
+	r := newRig(t)
+	a := newBackend(t, "node-a", "127.78.5.1", true, true)
+	gone := newBackend(t, "node-gone", "127.78.5.2", true, true)
+	svc := testService()
+	ip := r.ensure(svc, a, gone)
+	r.awaitUp(svc, "node-gone", true)
+	const port = 18189
+	taken, err := net.Listen("tcp", net.JoinHostPort(ip, strconv.Itoa(port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	other := svc.DeepCopy()
+	other.Spec.Ports[0].Port = port
+	if _, err := r.EnsureLoadBalancer(t.Context(), "test", other, nodesOf(a, gone)); err == nil {
+		t.Fatal("a reload did not fail though its port is taken")
+	}
+	crashStartsDown(r, svc, ip, gone)
+}
+
+// crashStartsDown crashes the load balancer of svc at ip, and wants nothing to be served by
+// gone, which passes no check any more.
+func crashStartsDown(r *rig, svc *v1.Service, ip string, gone *backend) {
+	t := r.t
+	t.Helper()
 	gone.healthy.Store(false)
 	served := gone.served.Load()
 	pid := r.running(svc).PID
@@ -399,7 +432,6 @@ func TestCrashRestartStartsDown(t *testing.T) {
 	if r.running(svc).PID == pid {
 		t.Errorf("HAProxy was not started anew")
 	}
-	checkEvents(t, r, "exit", "DOWN node-a", "UP node-a")
 }
 
 // checkEvents wants these events in this order, among others.
