@@ -150,7 +150,7 @@ func dockerProvider(t *testing.T, stateDir, records string) (*Provider, *instanc
 	}
 	p := New(Config{
 		Cluster: testCluster, Ranges: ranges, Profile: quick(), StateDir: stateDir, HAProxyDir: instance.RunDir,
-		Instances: d, Machines: d, Recorder: rec, Log: log,
+		Instances: d, Recorder: rec, Log: log,
 		ClearStatus: func(context.Context, *v1.Service) error { return nil },
 	})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 	v1 "k8s.io/api/core/v1"
 
@@ -129,7 +128,7 @@ func (w *netnsWorld) start() {
 	w.check(err)
 	w.netns = n
 	w.Provider = New(Config{
-		Cluster: w.cluster, Profile: quick(), StateDir: w.stateDir, Instances: n, Machines: n, Recorder: rec, Log: o.Log,
+		Cluster: w.cluster, Profile: quick(), StateDir: w.stateDir, Instances: n, Recorder: rec, Log: o.Log,
 		Ranges:      map[lbplan.Family]netip.Prefix{lbplan.V4: o.Ranges[0], lbplan.V6: o.Ranges[1]},
 		ClearStatus: func(context.Context, *v1.Service) error { return nil },
 	})
@@ -319,18 +318,6 @@ func TestNetns(t *testing.T) {
 		killNow(t, was)
 		w.awaitOther(was)
 		w.answered(ips)
-	})
-	t.Run("machines", func(t *testing.T) {
-		m, ok, err := w.netns.Machine(t.Context(), "node-1")
-		want := instance.Machine{Running: true, Addrs: []netip.Addr{netip.MustParseAddr("198.18.1.1"), netip.MustParseAddr("fd00:198:18::1:1")}}
-		if d := cmp.Diff(want, m, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); d != "" || !ok || err != nil {
-			t.Errorf("%t, %v (-want +got):\n%s", ok, err, d)
-		}
-		for _, none := range []string{"node-2", "../" + filepath.Base(w.client.Path())} {
-			if m, ok, err := w.netns.Machine(t.Context(), none); ok || err != nil {
-				t.Errorf("%s: %+v, %t, %v", none, m, ok, err)
-			}
-		}
 	})
 	t.Run("deleted", func(t *testing.T) { checkGone(t, w, ips[0]) })
 }

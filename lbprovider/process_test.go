@@ -249,7 +249,7 @@ func (r *rig) restart() {
 			lbplan.V4: netip.MustParsePrefix("127.77.0.0/24"),
 			lbplan.V6: netip.MustParsePrefix("::1/128"), // nothing usable
 		},
-		Instances: r.ps, Machines: r.ps, Recorder: rec, Log: log,
+		Instances: r.ps, Recorder: rec, Log: log,
 		ClearStatus: func(_ context.Context, svc *v1.Service) error {
 			r.cleared = append(r.cleared, svc.Name)
 			return nil
@@ -380,11 +380,4 @@ func ask(ctx context.Context, from, ip string, port int32) (body, src string, er
 		return "", src, fmt.Errorf("no answer: %q", answer)
 	}
 	return body, src, nil
-}
-
-type fakeMachines map[string]instance.Machine
-
-func (f fakeMachines) Machine(_ context.Context, node string) (instance.Machine, bool, error) {
-	m, ok := f[node]
-	return m, ok, nil
 }

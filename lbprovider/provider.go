@@ -34,8 +34,7 @@ import (
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
 )
 
-// Name is the provider's name; it is kind's, because node.spec.providerID is
-// written by kind.
+// Name is the provider's name.
 const Name = "kind"
 
 // instances runs the HAProxy processes: containers on kind, else processes.
@@ -45,11 +44,6 @@ type instances interface {
 	Start(ctx context.Context, s instance.Spec) error
 	Stop(ctx context.Context, name string) error
 	Taken(ctx context.Context) (map[netip.Addr]string, error)
-}
-
-// machines finds what a node runs in.
-type machines interface {
-	Machine(ctx context.Context, node string) (instance.Machine, bool, error)
 }
 
 // Config is what a Provider needs. Constant after New.
@@ -64,34 +58,28 @@ type Config struct {
 	// BindAddress has HAProxy listen on the load balancer's addresses only,
 	// for one that shares its addresses with others.
 	BindAddress bool
-	// ProviderID is what the providerID of a node begins with, before the name of
-	// its machine. Empty: the nodes are another's, and all of theirs is left alone.
-	ProviderID string
-	Instances  instances
-	Machines   machines
-	Recorder   *Recorder
+	Instances   instances
+	Recorder    *Recorder
 	// ClearStatus removes status.loadBalancer of a Service that is refused;
 	// the service controller only writes it on success.
 	ClearStatus func(ctx context.Context, svc *v1.Service) error
 	Log         *slog.Logger
 }
 
-// Provider implements cloudprovider.Interface with LoadBalancer and
-// InstancesV2. Safe for concurrent use.
+// Provider implements cloudprovider.Interface with LoadBalancer alone. Safe for
+// concurrent use.
 type Provider struct {
 	balancer *balancer
-	nodes    *nodes
 }
 
 var (
 	_ cloudprovider.Interface    = (*Provider)(nil)
 	_ cloudprovider.LoadBalancer = (*Provider)(nil)
-	_ cloudprovider.InstancesV2  = (*nodes)(nil)
 )
 
 // New returns a provider. Sweep should be called once before it is used.
 func New(c Config) *Provider {
-	return &Provider{balancer: newBalancer(c), nodes: &nodes{prefix: c.ProviderID, machines: c.Machines}}
+	return &Provider{balancer: newBalancer(c)}
 }
 
 // Sweep attaches to the load balancers that run, and removes those whose
@@ -185,7 +173,7 @@ func (p *Provider) Initialize(cloudprovider.ControllerClientBuilder, <-chan stru
 func (p *Provider) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return p, true }
 
 // InstancesV2 implements cloudprovider.Interface.
-func (p *Provider) InstancesV2() (cloudprovider.InstancesV2, bool) { return p.nodes, true }
+func (p *Provider) InstancesV2() (cloudprovider.InstancesV2, bool) { return nil, false }
 
 // Instances implements cloudprovider.Interface.
 func (p *Provider) Instances() (cloudprovider.Instances, bool) { return nil, false }

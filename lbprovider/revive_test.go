@@ -100,7 +100,7 @@ func newFaked(t *testing.T, c *containers) *Provider {
 	}
 	t.Cleanup(func() { errors.Join(rec.Close(), os.RemoveAll(dir)) })
 	return New(Config{
-		Cluster: "test", Profile: quick(), StateDir: dir, Instances: c, Machines: fakeMachines{}, Recorder: rec,
+		Cluster: "test", Profile: quick(), StateDir: dir, Instances: c, Recorder: rec,
 		Ranges:      map[lbplan.Family]netip.Prefix{lbplan.V4: netip.MustParsePrefix("127.77.0.0/24")},
 		Log:         slog.New(slog.DiscardHandler),
 		ClearStatus: func(context.Context, *v1.Service) error { return nil },

@@ -1,7 +1,6 @@
 package instance
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -33,11 +32,6 @@ func NewHost(o ProcessOptions) (*Host, error) {
 	p.place = loopbackPlace{o.Ranges}
 	p.caps = []uintptr{unix.CAP_NET_BIND_SERVICE} // ports below 1024, without a sysctl of the host
 	return &Host{p}, nil
-}
-
-// Machine says that every node is there, and nothing else of it.
-func (h *Host) Machine(context.Context, string) (Machine, bool, error) {
-	return Machine{Running: true}, true, nil
 }
 
 type loopbackPlace struct{ ranges []netip.Prefix }

@@ -79,9 +79,3 @@ type Event struct {
 	At      time.Time // when it happened; an event may come late
 	Detail  string    // how it ended
 }
-
-// Machine is what a node of the cluster runs in.
-type Machine struct {
-	Running bool
-	Addrs   []netip.Addr // of the machine itself; none: the Node keeps those it has
-}

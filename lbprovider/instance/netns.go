@@ -1,7 +1,6 @@
 package instance
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -30,10 +29,7 @@ type NetnsOptions struct {
 // Netns runs each load balancer as a process in a network namespace of its own,
 // plumb-CLUSTER-lb-SHORT, with the load balancer's addresses on eth0 and no route
 // beyond the wire.
-type Netns struct {
-	*Processes
-	cluster string
-}
+type Netns struct{ *Processes }
 
 // NewNetns checks that the wire, its ranges and the program are there. Each error
 // is one line that says what is missing.
@@ -56,22 +52,7 @@ func NewNetns(o NetnsOptions) (*Netns, error) {
 		return nil, err
 	}
 	p.place = w
-	return &Netns{p, o.Cluster}, nil
-}
-
-// Machine finds the namespace of a node. It reports false if there is none.
-func (n *Netns) Machine(_ context.Context, node string) (Machine, bool, error) {
-	if node != filepath.Base(node) {
-		return Machine{}, false, nil
-	}
-	addrs, err := addrsIn(netns.Prefix + n.cluster + "-" + node)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Machine{}, false, nil
-	}
-	if err != nil {
-		return Machine{}, false, fmt.Errorf("look up the namespace of node %s: %w", node, err)
-	}
-	return Machine{Running: true, Addrs: addrs}, true, nil
+	return &Netns{p}, nil
 }
 
 // wire is the place of Netns.

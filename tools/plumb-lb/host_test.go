@@ -85,8 +85,8 @@ func newForeign(t *testing.T) *foreign {
 	t.Cleanup(f.end)
 	f.args = []string{"--kubeconfig", config, "--instances", "host", "--namespace", "mine", "--lb-range-v4", "127.77.60.0/24",
 		"--profile", "l4-fast", "--cluster-name", "c", "--state-dir", f.stateDir}
-	f.listen(nodePort, "node")
-	f.listen(checkPort, "ok")
+	f.listen(nodeAddr, nodePort, "node")
+	f.listen(nodeAddr, checkPort, "ok")
 	f.check(f.api.Apply(f.node(), f.service("mine", "web"), f.service("theirs", "db")))
 	return f
 }
@@ -98,9 +98,9 @@ func (f *foreign) check(err error) {
 	}
 }
 
-func (f *foreign) listen(port int, answer string) {
+func (f *foreign) listen(addr string, port int, answer string) {
 	f.t.Helper()
-	l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", nodeAddr, port))
+	l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", addr, port))
 	f.check(err)
 	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) })}}
 	s.Start()
@@ -171,7 +171,10 @@ func (f *foreign) ingress() string {
 	return ""
 }
 
-func (f *foreign) answers(ip string) bool {
+func (f *foreign) answers(ip string) bool { return f.says(ip) == "node" }
+
+// says is what is answered at ip; empty if nothing is.
+func (f *foreign) says(ip string) string {
 	ctx, cancel := context.WithTimeout(f.t.Context(), 5*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:%d/", ip, f.port()), nil)
@@ -179,11 +182,14 @@ func (f *foreign) answers(ip string) bool {
 	req.Close = true
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return false
+		return ""
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	return err == nil && string(body) == "node"
+	if err != nil {
+		return ""
+	}
+	return string(body)
 }
 
 // master is the pid of the only load balancer's HAProxy; 0 while it starts.
@@ -246,6 +252,77 @@ func TestHost(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(f.stateDir, "plumbline-lb-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v", left, err)
+	}
+	f.checkWrites()
+}
+
+// A node whose address changes is followed, one that gets its address late is used, and a
+// node's other changes cost nothing.
+func TestNodeAddressIsFollowed(t *testing.T) {
+	f := newForeign(t)
+	late := f.node()
+	late.Status.Addresses = nil
+	f.check(f.api.Apply(late))
+	f.start()
+	f.await("the Service has no address", func() bool { return f.ingress() != "" })
+	ip := f.ingress()
+	if f.answers(ip) {
+		t.Fatal("an answer without a node that has an address")
+	}
+	f.check(f.api.Apply(f.node()))
+	f.await("the node that got its address is not used", func() bool { return f.answers(ip) })
+	master := f.master()
+
+	const moved = "127.78.60.2"
+	f.listen(moved, nodePort, "moved")
+	f.listen(moved, checkPort, "ok")
+	node := f.node()
+	node.Status.Addresses[0].Address = moved
+	f.check(f.api.Apply(node))
+	f.await("the node is asked at its old address", func() bool { return f.says(ip) == "moved" })
+	if f.ingress() != ip || f.master() != master {
+		t.Errorf("address %s, was %s; HAProxy %d, was %d", f.ingress(), ip, f.master(), master)
+	}
+}
+
+// With a class of our own, Services without one, of another, and whatever has a finalizer of
+// another load balancer's, are none of ours; ours is served, and cleaned up when it becomes
+// of another type, also by a plumb-lb that was not there when that happened.
+func TestClass(t *testing.T) {
+	f := newForeign(t)
+	ours, others := "example.com/ours", "example.com/others"
+	web := f.service("mine", "web")
+	web.Spec.LoadBalancerClass = &ours
+	theirs := f.service("mine", "theirs")
+	theirs.Spec.LoadBalancerClass = &others
+	cloud := f.service("mine", "cloud")
+	cloud.Finalizers = []string{helpers.LoadBalancerCleanupFinalizer}
+	was := f.service("mine", "was-clouds")
+	was.Spec.Type, was.Finalizers = v1.ServiceTypeNodePort, cloud.Finalizers
+	f.check(f.api.Apply(web, theirs, cloud, was, f.service("mine", "none")))
+	f.args = append(f.args, "--lb-class", ours)
+	lb := f.start()
+	f.await("the Service has no address", func() bool { return f.ingress() != "" })
+	ip := f.ingress()
+	f.await("no answer", func() bool { return f.answers(ip) })
+	f.checkWrites()
+
+	f.check(lb.Process.Kill())
+	lb.Wait()
+	o, err := f.api.Get(api.Services, "mine/web")
+	f.check(err)
+	node := o.(*v1.Service).DeepCopy()
+	node.Spec.Type, node.Spec.LoadBalancerClass = v1.ServiceTypeNodePort, nil
+	f.check(f.api.Apply(node))
+	f.start()
+	f.await("it is not cleaned up", func() bool {
+		o, err := f.api.Get(api.Services, "mine/web")
+		f.check(err)
+		svc := o.(*v1.Service)
+		return len(svc.Finalizers) == 0 && len(svc.Status.LoadBalancer.Ingress) == 0
+	})
+	if f.answers(ip) {
+		t.Error("it is served still")
 	}
 	f.checkWrites()
 }

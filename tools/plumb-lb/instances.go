@@ -37,8 +37,7 @@ func newDocker(ctx context.Context, o options, _ *slog.Logger) (*backend, error)
 	}
 	return &backend{
 		config: lbprovider.Config{
-			Instances: d, Machines: d, HAProxyDir: instance.RunDir,
-			ProviderID: "kind://docker/" + o.cluster + "/", // as kind writes it
+			Instances: d, HAProxyDir: instance.RunDir,
 		},
 		on: o.network, note: d.Note, watch: d.Watch, close: d.Close,
 		adopt: func() error { return nil }, // Docker knows them
@@ -54,7 +53,7 @@ func newNetns(_ context.Context, o options, log *slog.Logger) (*backend, error) 
 		return nil, err
 	}
 	return &backend{
-		config: lbprovider.Config{Instances: n, Machines: n, ProviderID: "plumbline://netns/" + o.cluster + "/"},
+		config: lbprovider.Config{Instances: n},
 		on:     o.wire + "/" + o.bridge, adopt: n.Adopt, watch: n.Watch, close: n.Close,
 	}, nil
 }
@@ -65,7 +64,7 @@ func newHost(_ context.Context, o options, log *slog.Logger) (*backend, error) {
 		return nil, err
 	}
 	return &backend{
-		config: lbprovider.Config{Instances: h, Machines: h, BindAddress: true}, // no ProviderID: the nodes are another's
+		config: lbprovider.Config{Instances: h, BindAddress: true},
 		on:     "loopback", adopt: h.Adopt, watch: h.Watch, close: h.Close,
 	}, nil
 }

@@ -35,6 +35,7 @@ func TestBadInput(t *testing.T) {
 		{"no Docker", nil, "no Docker engine answers at unix://" + dir},
 		{"unknown flag", []string{"--nope"}, "-nope"},
 		{"argument", []string{"up"}, `"up"`},
+		{"class that is none", []string{"--lb-class", "a b"}, `--lb-class "a b" is not a class of load balancers`},
 		{"unknown profile", []string{"--profile", "x"}, `--profile "x" is unknown; known: l4-fast, l4-strict, seed`},
 		{"IPv6 as IPv4", []string{"--lb-range-v4", "fd00::/64"}, `--lb-range-v4 "fd00::/64"`},
 		{"range that is none", []string{"--lb-range-v6", "fd00::"}, `--lb-range-v6 "fd00::"`},

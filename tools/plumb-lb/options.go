@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
@@ -28,6 +30,7 @@ const (
 type options struct {
 	kubeconfig string
 	namespace  string // of the Services to serve; empty: all
+	class      string // of the Services to serve; empty: those without
 	instances  string
 	cluster    string
 	network    string                         // docker
@@ -63,6 +66,7 @@ func (f *flags) set() *flag.FlagSet {
 	fs.Usage = func() {}
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster to serve")
 	fs.StringVar(&f.namespace, "namespace", "", "serve the Services of this namespace only, e.g. in a cluster of somebody else")
+	fs.StringVar(&f.class, "lb-class", "", "serve the Services of this spec.loadBalancerClass, e.g. beside the load balancers of a cloud (default: those without a class)")
 	fs.StringVar(&f.instances, "instances", "docker", "what load balancers are: docker (containers), netns (processes in network namespaces), host (processes on loopback addresses)")
 	fs.StringVar(&f.cluster, "cluster-name", "plumbline", "name of the kind cluster (docker) or of the lab (netns); load balancers carry it")
 	fs.StringVar(&f.v4, "lb-range-v4", "", "IPv4 addresses for load balancers: a CIDR within a subnet of the network, or of 127.0.0.0/8 (host)")
@@ -130,6 +134,9 @@ func (f *flags) check() (options, error) {
 	}
 	if !regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,49}$`).MatchString(o.cluster) {
 		return o, fmt.Errorf("--cluster-name %q is not a name of a cluster", o.cluster)
+	}
+	if problems := validation.IsQualifiedName(o.class); o.class != "" && len(problems) > 0 {
+		return o, fmt.Errorf("--lb-class %q is not a class of load balancers: %s", o.class, problems[0])
 	}
 	var ok bool
 	if o.profile, ok = haproxy.Profiles()[f.profile]; !ok {

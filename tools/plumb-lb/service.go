@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/cloud-provider/controllers/service"
@@ -30,6 +30,10 @@ import (
 // workers is how many Services are worked on at once; one that waits for its
 // first round of checks holds one of them.
 const workers = 5
+
+// requestsPerSecond is what Kubernetes' own controllers are given in large clusters;
+// client-go's 5 would have a Service wait for others' Events.
+const requestsPerSecond = 100
 
 // server is everything of one run.
 type server struct {
@@ -55,6 +59,7 @@ func prepare(ctx context.Context, o options, log *slog.Logger) (*server, error) 
 		return nil, fmt.Errorf("read the kubeconfig %s: %s", o.kubeconfig, oneLine(err))
 	}
 	rest.UserAgent = "plumb-lb"
+	rest.QPS, rest.Burst = requestsPerSecond, 2*requestsPerSecond
 	if s.kube, err = kubernetes.NewForConfig(rest); err != nil {
 		return nil, fmt.Errorf("set up the client of %s: %w", o.kubeconfig, err)
 	}
@@ -108,7 +113,18 @@ func (s *server) run(ctx context.Context) error {
 	if s.backend.note != "" {
 		s.log.Warn(s.backend.note)
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(s.kube, 0, informers.WithNamespace(s.opts.namespace))
+	served, err := s.backend.config.Instances.List(ctx)
+	if err != nil {
+		return fmt.Errorf("look for load balancers that run: %w", err)
+	}
+	var known []types.UID
+	for _, i := range served {
+		known = append(known, types.UID(i.UID))
+	}
+	factory, err := watch(s.kube, s.opts.namespace, s.opts.class, known)
+	if err != nil {
+		return err
+	}
 	core := factory.Core().V1()
 	controller, err := service.New(s.provider, s.kube, core.Services(), core.Nodes(), s.opts.cluster, featuregate.NewFeatureGate())
 	if err != nil {
