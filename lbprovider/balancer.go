@@ -57,15 +57,22 @@ func (b *balancer) find(ctx context.Context, name string) (instance.Instance, bo
 
 func (b *balancer) dir(name string) runDir { return newRunDir(filepath.Join(b.StateDir, name)) }
 
-// ensure makes the load balancer of svc what it should be, and returns its
-// addresses once every server had a check result. Other operations on it may
-// run during that wait.
+// ensure makes the load balancer of svc what it should be, and returns the
+// addresses to publish once every server had a check result. Other operations on
+// it may run during that wait.
 func (b *balancer) ensure(ctx context.Context, svc *v1.Service, nodes []*v1.Node) ([]netip.Addr, error) {
 	addrs, err := b.sync(ctx, svc, nodes)
+	if err == nil {
+		err = b.awaitFirstRound(ctx, svc)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return addrs, b.awaitFirstRound(ctx, svc)
+	b.note(b.name(svc), func(m *memory) {
+		addrs = m.serving(addrs)
+		m.told = addrs
+	})
+	return addrs, nil
 }
 
 func (b *balancer) sync(ctx context.Context, svc *v1.Service, nodes []*v1.Node) ([]netip.Addr, error) {
@@ -85,7 +92,8 @@ func (b *balancer) sync(ctx context.Context, svc *v1.Service, nodes []*v1.Node) 
 // update gives the load balancer of svc other nodes. One that should be there
 // and is not (a restart failed) is made again; one that was refused or deleted
 // is not, and that is an error. It takes nothing down and publishes nothing:
-// where that is needed it fails, and the controller calls ensure.
+// where that is needed (it moved, or the nodes have other IP families) it fails,
+// and the controller calls ensure.
 func (b *balancer) update(ctx context.Context, svc *v1.Service, nodes []*v1.Node) error {
 	name := b.name(svc)
 	defer b.lock(name)()
@@ -104,10 +112,18 @@ func (b *balancer) update(ctx context.Context, svc *v1.Service, nodes []*v1.Node
 		return fmt.Errorf("change the nodes of %s/%s: %w", svc.Namespace, svc.Name, errNone)
 	}
 	after, err := b.bring(ctx, svc, nodes, have, exists)
-	if err == nil && !slices.Equal(before, after) {
+	if err != nil {
+		return err
+	}
+	b.note(name, func(m *memory) {
+		if m.told != nil {
+			before, after = m.told, m.serving(after)
+		}
+	})
+	if !slices.Equal(before, after) {
 		return fmt.Errorf("load balancer of %s/%s moved from %v to %v, which is not published yet", svc.Namespace, svc.Name, before, after)
 	}
-	return err
+	return nil
 }
 
 // bring makes the load balancer what it should be, from what there is. It is

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 
@@ -29,9 +30,16 @@ type memory struct {
 	addrs    []netip.Addr  // reserved; kept until the load balancer is taken down
 	spec     instance.Spec // to start it again; no name: not known
 	goal     lbplan.LB     // what it was last brought to
+	told     []netip.Addr  // what ensure last returned, for the controller to publish
 	ended    error         // why it must not exist: errDeleted or a refusal; nil: it may
 	reviving bool          // see revive
 	looks    int           // that revive has left
+}
+
+// serving are those of addrs whose family reaches a node; called with mu held. A client
+// that is told of another one is turned away there, instead of trying the next.
+func (m *memory) serving(addrs []netip.Addr) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(addrs), func(a netip.Addr) bool { return !m.goal.Serves(lbplan.FamilyOf(a)) })
 }
 
 // remembered returns the memory of name; called with mu held.

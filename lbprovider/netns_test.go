@@ -319,6 +319,7 @@ func TestNetns(t *testing.T) {
 		w.awaitOther(was)
 		w.answered(ips)
 	})
+	t.Run("families", func(t *testing.T) { checkFamilies(t, w, ips) })
 	t.Run("deleted", func(t *testing.T) { checkGone(t, w, ips[0]) })
 }
 
@@ -367,6 +368,37 @@ func checkResident(t *testing.T, w *netnsWorld, ips []string) {
 		}
 		return errors.Join(err, err2)
 	}))
+}
+
+// checkFamilies: an address is published as long as nodes are reached by its family; the
+// load balancer runs on meanwhile.
+func checkFamilies(t *testing.T, w *netnsWorld, ips []string) {
+	worker, all := w.worker(), w.node.node.Status.Addresses
+	for _, c := range []struct {
+		addrs []v1.NodeAddress
+		want  []string
+	}{{all[:1], ips[:1]}, {all[1:], ips[1:]}, {all, ips}} {
+		node := w.node.node.DeepCopy()
+		node.Status.Addresses = c.addrs
+		if err := w.UpdateLoadBalancer(t.Context(), w.cluster, w.svc, []*v1.Node{node}); err == nil || !strings.Contains(err.Error(), "not published yet") {
+			t.Errorf("an update to %v: %v, want the controller to publish", c.addrs, err)
+		}
+		st, err := w.EnsureLoadBalancer(t.Context(), w.cluster, w.svc, []*v1.Node{node})
+		w.check(err)
+		var got []string
+		for _, in := range st.Ingress {
+			got = append(got, in.IP)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("with %v %v are published, want %v", c.addrs, got, c.want)
+		}
+		if err := w.UpdateLoadBalancer(t.Context(), w.cluster, w.svc, []*v1.Node{node}); err != nil {
+			t.Errorf("an update without a change: %v", err)
+		}
+	}
+	if now := w.worker(); now != worker {
+		t.Errorf("HAProxy is %d, was %d", now, worker)
+	}
 }
 
 // checkGone deletes the Service and wants its connections to end with it.

@@ -80,6 +80,19 @@ type Check struct {
 	Path string
 }
 
+// Serves says whether a node is reached by this family. Where none is reached by any, as
+// before the first node, there is nothing to choose by: then all are served.
+func (lb LB) Serves(f Family) bool {
+	any := false
+	for _, l := range lb.Listeners {
+		if len(l.Servers) > 0 && l.Family == f {
+			return true
+		}
+		any = any || len(l.Servers) > 0
+	}
+	return !any
+}
+
 // Refusal says why a Service is not served. Its text is meant for the Event.
 type Refusal struct{ Reason string }
 
