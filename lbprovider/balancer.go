@@ -235,12 +235,19 @@ func (b *balancer) awaitFirstRound(ctx context.Context, svc *v1.Service) error {
 	name := b.name(svc)
 	wait, cancel := context.WithTimeout(ctx, b.Profile.FirstRound()+retryFirstRound)
 	defer cancel()
+	c := haproxy.NewClient(b.dir(name).path)
 	done := func(r haproxy.Running) bool {
 		var goal lbplan.LB
-		b.note(name, func(m *memory) { goal = m.goal })
+		var failed []string
+		b.note(name, func(m *memory) { goal, failed = m.goal, m.unheard.Hear(r) })
+		for _, line := range failed {
+			if _, err := c.Do(wait, line); err != nil {
+				b.Log.Warn("a node whose first check failed is in use until HAProxy finds it DOWN by itself", "lb", goal.Service, "error", err)
+			}
+		}
 		return r.Expected(goal)
 	}
-	if _, err := haproxy.NewClient(b.dir(name).path).Await(wait, done); err != nil {
+	if _, err := c.Await(wait, done); err != nil {
 		return api.NewRetryError(fmt.Sprintf("load balancer of %s/%s: its first round of health checks is not finished", svc.Namespace, svc.Name), retryFirstRound)
 	}
 	return nil

@@ -87,6 +87,7 @@ func (b *balancer) reload(ctx context.Context, name string, cfg haproxy.Config, 
 	if err := d.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{})); err != nil {
 		return err
 	}
+	b.note(name, func(m *memory) { m.unheard = haproxy.UnheardOf(now, cfg) })
 	if teaches {
 		b.awaitLearned(ctx, c, cfg)
 	}

@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
 )
@@ -30,10 +31,11 @@ type memory struct {
 	addrs    []netip.Addr  // reserved; kept until the load balancer is taken down
 	spec     instance.Spec // to start it again; no name: not known
 	goal     lbplan.LB     // what it was last brought to
-	told     []netip.Addr  // what ensure last returned, for the controller to publish
-	ended    error         // why it must not exist: errDeleted or a refusal; nil: it may
-	reviving bool          // see revive
-	looks    int           // that revive has left
+	unheard  haproxy.Unheard
+	told     []netip.Addr // what ensure last returned, for the controller to publish
+	ended    error        // why it must not exist: errDeleted or a refusal; nil: it may
+	reviving bool         // see revive
+	looks    int          // that revive has left
 }
 
 // serving are those of addrs whose family reaches a node; called with mu held. A client

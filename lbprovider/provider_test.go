@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -381,6 +383,19 @@ func TestCrashRestartStartsDown(t *testing.T) {
 	checkEvents(t, r, "exit", "DOWN node-a", "UP node-a")
 }
 
+// eventsOf are those recorded so far: the state, and the node if it is one's.
+func eventsOf(t *testing.T, r *rig) (out []string) {
+	t.Helper()
+	events, err := record.ReadFile[record.Event](filepath.Join(r.records, EventsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		out = append(out, strings.TrimSpace(e.State+" "+e.Node))
+	}
+	return out
+}
+
 // So it is after a reload that failed, by which every listener would have had another name.
 func TestCrashAfterFailedReloadStartsDown(t *testing.T) {
 	r := newRig(t)
@@ -438,21 +453,67 @@ func crashStartsDown(r *rig, svc *v1.Service, ip string, gone *backend) {
 func checkEvents(t *testing.T, r *rig, want ...string) {
 	t.Helper()
 	await(t, func() (string, bool) {
-		events, err := record.ReadFile[record.Event](filepath.Join(r.records, EventsFile))
-		if err != nil {
-			return err.Error(), false
-		}
-		var got []string
-		left := want
-		for i := len(events) - 1; i >= 0; i-- { // the last ones count
-			s := strings.TrimSpace(events[i].State + " " + events[i].Node)
-			got = append([]string{s}, got...)
+		got, left := eventsOf(t, r), want
+		for _, s := range slices.Backward(got) { // the last ones count
 			if len(left) > 0 && s == left[len(left)-1] {
 				left = left[:len(left)-1]
 			}
 		}
 		return fmt.Sprintf("events %q, want %q in this order", got, want), len(left) == 0
 	})
+}
+
+// A flip of the externalTrafficPolicy has nodes checked at another port: those in use stay so
+// until the first check there has failed, however many it usually takes.
+func TestOtherCheckKeepsServersInUse(t *testing.T) {
+	r := newRig(t)
+	r.balancer.Profile.Fall = 1000
+	a, b := newBackend(t, "node-a", "127.78.12.1", true, true), newBackend(t, "node-b", "127.78.12.2", true, true)
+	svc := testService()
+	ip := r.ensure(svc, a, b)
+	before := r.running(svc)
+
+	const other = checkPort + 1
+	held, released := make(chan struct{}), make(chan struct{})
+	serveChecks(t, "127.78.12.1", other, func(w http.ResponseWriter, _ *http.Request) { <-released })
+	serveChecks(t, "127.78.12.2", other, func(w http.ResponseWriter, _ *http.Request) {
+		<-released
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	svc = testService(func(s *v1.Service) { s.Spec.HealthCheckNodePort = other })
+	go func() {
+		defer close(held)
+		if _, err := r.EnsureLoadBalancer(t.Context(), "test", svc, nodesOf(a, b)); err != nil {
+			t.Error(err)
+		}
+	}()
+	await(t, func() (string, bool) {
+		now, err := r.client(svc).Running(t.Context())
+		return fmt.Sprint("no reload: ", err), err == nil && now.PID != before.PID
+	})
+	for range 40 {
+		if _, _, err := ask(t.Context(), "", ip, 18188); err != nil {
+			t.Errorf("before the first check of the new kind: %v", err)
+		}
+	}
+	close(released)
+	<-held
+	checkEvents(t, r, "reload", "DOWN node-b")
+	r.awaitUp(svc, "node-a", true)
+	if events := eventsOf(t, r); slices.Contains(events, "DOWN node-a") {
+		t.Errorf("node-a went down: %q", events)
+	}
+}
+
+func serveChecks(t *testing.T, addr string, port int, h http.HandlerFunc) {
+	t.Helper()
+	l, err := net.Listen("tcp", net.JoinHostPort(addr, strconv.Itoa(port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: h}}
+	s.Start()
+	t.Cleanup(s.Close)
 }
 
 // Without an UP server a client is turned away at once, and the log says why.

@@ -33,8 +33,9 @@
 // carry over: a half-full fall counter and the phase of the checks, so a
 // server that had failed 2 of 3 checks gets 3 new ones. Node changes therefore
 // go through the socket; only changes of listeners, source ranges, affinity,
-// check or profile reload. A server whose check changed (eTP Cluster to Local)
-// is a new server: what the old check found says nothing about it. ClientIP
+// check or profile reload. A server whose check changed (eTP Cluster to Local) stays in use
+// if it was, until its first check under the new path has failed, whatever "fall" says: no
+// client is turned away because nobody has asked yet. ClientIP
 // affinity survives in its table, which the old process teaches the new one within
 // milliseconds if it had 5 s to begin with; a client that comes before that is placed by
 // the hash of its address.

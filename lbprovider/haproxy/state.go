@@ -42,6 +42,7 @@ const (
 	adminMaint      = 0x27 // SRV_ADMF_{F,I,C,R}MAINT
 	adminAny        = 0x3f // the same and drain
 	checkInit       = 1    // HCHK_STATUS_INI; 0 would keep all results out for ever
+	resultFailed    = 2    // enum chk_result, CHK_RES_FAILED
 	checkFirst      = 5    // HCHK_STATUS_SOCKERR, the first value that is a result
 	checkEnabled    = 4    // CHK_ST_ENABLED
 	checkConfigured = 2    // CHK_ST_CONFIGURED
@@ -94,7 +95,8 @@ func parseServer(f []string) (ServerState, error) {
 
 // StateFile is the server-state file for a process that starts with c. Every
 // server starts DOWN, except those that now (if a process is to be replaced)
-// is running with the same address and found UP.
+// is running with the same address and found UP, if by another check until this one has
+// failed once.
 func StateFile(c Config, now Running) string {
 	known := map[string]ServerState{}
 	for _, s := range now.Servers {
@@ -106,13 +108,48 @@ func StateFile(c Config, now Running) string {
 		ids := serverIDs(l)
 		for _, s := range l.Servers {
 			row := ServerState{Proxy: proxyName(l), Server: serverName(s.Node), Addr: s.Addr, CheckPort: c.LB.Check.Port, status: checkInit}
-			if k, ok := known[row.Proxy+"/"+row.Server]; ok && k.InService && k.Checked && k.Addr == row.Addr && k.CheckPort == row.CheckPort {
+			if k, ok := known[row.Proxy+"/"+row.Server]; ok && k.InService && k.Checked && k.Addr == row.Addr {
 				row.Up, row.since, row.status, row.result, row.level = k.Up, k.since, k.status, k.result, k.level
+				if k.CheckPort != row.CheckPort {
+					row.status, row.result = checkInit, 0
+				}
 			}
 			writeState(&b, i+1, ids[s.Node], row)
 		}
 	}
 	return b.String()
+}
+
+// Unheard are servers that are in use though they had no result yet, by their names: a
+// check of another kind found them UP.
+type Unheard map[string]bool
+
+// UnheardOf are those of now once want replaces it, by StateFile.
+func UnheardOf(now Running, want Config) Unheard {
+	out := Unheard{}
+	for _, s := range now.Servers {
+		if s.Up && s.CheckPort != want.LB.Check.Port {
+			out[s.Proxy+"/"+s.Server] = true
+		}
+	}
+	return out
+}
+
+// Hear takes those off that have a result now, and returns the commands that take the failed
+// ones out of use: HAProxy takes a server from its file with all checks passed, and would
+// want "fall" of them to fail.
+func (u Unheard) Hear(now Running) (commands []string) {
+	for _, s := range now.Servers {
+		id := s.Proxy + "/" + s.Server
+		if !u[id] || !s.Checked {
+			continue
+		}
+		delete(u, id)
+		if s.Up && s.result == resultFailed {
+			commands = append(commands, "set server "+id+" health down")
+		}
+	}
+	return commands
 }
 
 func writeState(b *strings.Builder, proxy, server int, s ServerState) {
