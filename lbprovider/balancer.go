@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// startTimeout is for a HAProxy that was started to answer at its socket.
+	// startTimeout is for a HAProxy that runs, or was started, to answer at its socket.
 	startTimeout = 10 * time.Second
 	// reloadTimeout is for a new worker to take over.
 	reloadTimeout = 15 * time.Second
@@ -176,9 +176,10 @@ func (b *balancer) plan(ctx context.Context, svc *v1.Service, nodes []*v1.Node, 
 	return instance.Spec{Name: name, Service: lb.Service, UID: string(svc.UID), Dir: d.path, Addrs: addrs, Owner: d.owner()}, lb, nil
 }
 
-// adopt brings a load balancer that exists to cfg. One whose socket does not
-// answer (its directory was removed, or it crashes again and again) is made
-// anew.
+// adopt brings a load balancer that exists to cfg. One at whose socket nobody listens (its
+// directory was removed, or it crashes again and again) is made anew. One that listens and
+// says nothing for startTimeout (its host is starved) keeps its connections: that is an
+// error, and the controller tries again.
 func (b *balancer) adopt(ctx context.Context, spec instance.Spec, cfg haproxy.Config) error {
 	if err := errors.Join(b.dir(spec.Name).make(), b.Recorder.Attach(spec.Name, spec.Service, spec.Dir)); err != nil {
 		return err
@@ -186,6 +187,9 @@ func (b *balancer) adopt(ctx context.Context, spec instance.Spec, cfg haproxy.Co
 	now, err := b.answering(ctx, spec.Name)
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if err != nil && !haproxy.IsGone(err) {
+		return fmt.Errorf("%s runs, but has not answered within %s: %w", spec.Name, startTimeout, err)
 	}
 	if err != nil {
 		b.Log.Warn("load balancer does not answer and is made anew", "lb", spec.Service, "instance", spec.Name, "err", err)

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -650,6 +651,38 @@ func TestRefusedIsNeverHalfServed(t *testing.T) {
 				t.Errorf("served again at %s, was %s", again, ip)
 			}
 		})
+	}
+}
+
+// A HAProxy that says nothing for longer than it is waited for keeps its connections.
+func TestSilentIsNotReplaced(t *testing.T) {
+	r := newRig(t)
+	a := newBackend(t, "node-a", "127.78.13.1", true, true)
+	svc := testService()
+	ip := r.ensure(svc, a)
+	c := dial(t, ip)
+	worker := r.running(svc).PID
+	signal := func(sig syscall.Signal) {
+		if err := syscall.Kill(worker, sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	_, err := r.EnsureLoadBalancer(t.Context(), "test", svc, nodesOf(a))
+	signal(syscall.SIGCONT)
+	if err == nil || !strings.Contains(err.Error(), "has not answered within 10s") {
+		t.Errorf("error %v, want one that says how long it was waited for", err)
+	}
+	r.ensure(svc, a)
+	if now := r.running(svc).PID; now != worker {
+		t.Errorf("HAProxy is %d, was %d", now, worker)
+	}
+	if _, err := c.Write([]byte("GET / HTTP/1.0\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 512)
+	if n, err := c.Read(buf); err != nil || !strings.Contains(string(buf[:n]), "200 OK") {
+		t.Errorf("the connection was cut: %q, %v", buf[:n], err)
 	}
 }
 

@@ -145,6 +145,12 @@ func (c *Client) AwaitLearned(ctx context.Context) error {
 	return poll(ctx, 5*time.Millisecond, func() (bool, error) { return c.Learned(ctx) })
 }
 
+// IsGone says whether nobody listens at a socket, or there is none: the HAProxy that made it
+// does not run. (One that runs and does not get to accept has its queue fill up, EAGAIN.)
+func IsGone(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, errNoSocket)
+}
+
 // askMaster waits until the master listens: it does not while it starts, or
 // executes itself anew for an earlier reload. What follows the connect says
 // nothing, because a reload closes the connection.
