@@ -284,6 +284,6 @@ func (b *balancer) drop(ctx context.Context, name string, why error) error {
 	if err := b.dir(name).remove(); err != nil {
 		return err
 	}
-	b.note(name, func(m *memory) { m.addrs = nil })
+	b.note(name, func(m *memory) { m.addrs, m.drains = nil, nil })
 	return nil
 }

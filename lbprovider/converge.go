@@ -16,6 +16,7 @@ func (b *balancer) converge(ctx context.Context, name string, cfg haproxy.Config
 	d := b.dir(name)
 	b.Recorder.Seed(name, cfg.LB.Service, now.Servers)
 	delta := haproxy.Change(now, cfg)
+	b.drain(name, now, cfg)
 	if delta.Reload {
 		return b.reload(ctx, name, cfg, now)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -28,9 +29,10 @@ type memory struct {
 	op sync.Mutex // held by the one operation that works on the load balancer
 
 	// Guarded by balancer.mu.
-	addrs    []netip.Addr  // reserved; kept until the load balancer is taken down
-	spec     instance.Spec // to start it again; no name: not known
-	goal     lbplan.LB     // what it was last brought to
+	addrs    []netip.Addr         // reserved; kept until the load balancer is taken down
+	spec     instance.Spec        // to start it again; no name: not known
+	goal     lbplan.LB            // what it was last brought to
+	drains   map[string]time.Time // when the connections of servers that are gone are ended
 	unheard  haproxy.Unheard
 	told     []netip.Addr // what ensure last returned, for the controller to publish
 	ended    error        // why it must not exist: errDeleted or a refusal; nil: it may

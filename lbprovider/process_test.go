@@ -265,6 +265,7 @@ func (r *rig) restart() {
 			}
 		})
 	})
+	wg.Go(func() { r.balancer.endDrains(ctx) })
 	r.stop = func() { cancel(); wg.Wait() }
 }
 

@@ -89,11 +89,13 @@ func (p *Provider) Sweep(ctx context.Context, wanted []*v1.Service) error {
 	return p.balancer.sweep(ctx, wanted)
 }
 
-// Follow notes what watch tells of load balancers that start and end, and
-// brings back those that nobody else does, until ctx ends.
+// Follow notes what watch tells of load balancers that start and end, brings back
+// those that nobody else does, and ends the connections of nodes that were removed
+// Profile.Drain ago, until ctx ends.
 func (p *Provider) Follow(ctx context.Context, watch func(context.Context, func(instance.Event))) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	wg.Go(func() { p.balancer.endDrains(ctx) })
 	watch(ctx, func(e instance.Event) {
 		if e.Kind != instance.Removed {
 			p.balancer.Recorder.Instance(e)

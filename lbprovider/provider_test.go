@@ -1,8 +1,10 @@
 package lbprovider
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -214,6 +216,66 @@ func TestRemovedNodeDrains(t *testing.T) {
 	buf := make([]byte, 512)
 	if n, err := c.Read(buf); err != nil || !strings.Contains(string(buf[:n]), "200 OK") {
 		t.Errorf("the old connection was cut: %q, %v", buf[:n], err)
+	}
+}
+
+// The connections of a removed node end after the profile's drain time and not before, also
+// those that a worker has which a reload replaced; those of other nodes go on.
+func TestDrainEnds(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*v1.Service)
+	}{
+		{"at runtime", func(*v1.Service) {}},
+		{"with a reload", func(s *v1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"127.0.0.0/8"} }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			r.balancer.Profile.Drain = 3 * time.Second
+			a, b := newBackend(t, "node-a", "127.78.14.1", true, true), newBackend(t, "node-b", "127.78.14.2", true, true)
+			svc := testService()
+			ip := r.ensure(svc, a)
+			r.awaitUp(svc, "node-a", true)
+			ofA := dial(t, ip)
+			r.ensure(svc, a, b)
+			r.awaitUp(svc, "node-b", true)
+			var ofB net.Conn
+			for served := b.served.Load(); b.served.Load() == served; {
+				ofB = dial(t, ip)
+				request(t, ofB)
+			}
+			request(t, ofA)
+			c.change(svc)
+			removed := time.Now()
+			r.ensure(svc, b)
+			request(t, ofA)
+			if n, err := ofA.Read(make([]byte, 1)); err == nil || n > 0 {
+				t.Errorf("read %d bytes, %v", n, err)
+			}
+			if after := time.Since(removed); after < r.balancer.Profile.Drain {
+				t.Errorf("it ended after %s already", after)
+			}
+			request(t, ofB)
+			if _, _, err := ask(t.Context(), "", ip, 18188); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// request wants an answer over a connection that stays.
+func request(t *testing.T, c net.Conn) {
+	t.Helper()
+	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("answered %s, %v", resp.Status, err)
 	}
 }
 

@@ -60,6 +60,28 @@ func Change(now Running, want Config) Delta {
 	return d
 }
 
+// Gone are the servers that run and that want does not have, by their names.
+func Gone(now Running, want Config) (out []string) {
+	wanted := Wanted(want)
+	for _, s := range now.Servers {
+		if id := s.Proxy + "/" + s.Server; !wanted[id] {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// Wanted are the names of the servers that c has.
+func Wanted(c Config) map[string]bool {
+	out := map[string]bool{}
+	for _, l := range c.LB.Listeners {
+		for _, s := range l.Servers {
+			out[proxyName(l)+"/"+serverName(s.Node)] = true
+		}
+	}
+	return out
+}
+
 // addServer makes a server that takes no traffic before its first good check;
 // see the package comment for the order.
 func addServer(c Config, id string, number int, s lbplan.Server) string {

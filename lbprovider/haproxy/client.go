@@ -9,6 +9,7 @@ import (
 	"net"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,6 +50,12 @@ func (c *Client) ask(ctx context.Context, socket, line string) (string, error) {
 	}
 	if _, err := io.WriteString(conn, line+"\n"); err != nil {
 		return "", fmt.Errorf("ask HAProxy at %s: %w", path, err)
+	}
+	// The master waits for more otherwise.
+	if half, ok := conn.(*net.UnixConn); ok {
+		if err := half.CloseWrite(); err != nil && !errors.Is(err, unix.ENOTCONN) { // it has answered and gone
+			return "", fmt.Errorf("ask HAProxy at %s: %w", path, err)
+		}
 	}
 	answer, err := io.ReadAll(conn)
 	if err != nil {
@@ -164,6 +171,74 @@ func (c *Client) askMaster(ctx context.Context, line string) error {
 func isDial(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// Drop ends the connections of a server, also in workers that earlier reloads replaced, and
+// removes it from the one that serves.
+func (c *Client) Drop(ctx context.Context, server string) error {
+	for _, line := range []string{
+		"shutdown sessions server " + server, // unknown where a reload took it away
+		"del server " + server,               // not while a connection is about to end: then at the next change
+	} {
+		if _, err := c.Do(ctx, line); err != nil {
+			return err
+		}
+	}
+	procs, err := c.ask(ctx, MasterSocket, "show proc")
+	if err != nil {
+		return err
+	}
+	for _, pid := range oldWorkers(procs) {
+		if err := c.dropOld(ctx, pid, server); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropOld ends sessions one by one: a worker that was replaced has stopped its proxies, and
+// takes no command for a server of theirs.
+func (c *Client) dropOld(ctx context.Context, pid int, server string) error {
+	sessions, err := c.ask(ctx, MasterSocket, fmt.Sprintf("@!%d show sess", pid))
+	if err != nil {
+		return err
+	}
+	for _, id := range sessionsOf(sessions, server) {
+		if _, err := c.ask(ctx, MasterSocket, fmt.Sprintf("@!%d shutdown session %s", pid, id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sessionsOf are the sessions with a server in the answer to "show sess" (management.txt
+// 9.3): "ID: proto=… be=PROXY srv=SERVER …".
+func sessionsOf(sessions, server string) (out []string) {
+	proxy, name, _ := strings.Cut(server, "/")
+	for line := range strings.Lines(sessions) {
+		id, rest, _ := strings.Cut(line, ":")
+		f := strings.Fields(rest)
+		if slices.Contains(f, "be="+proxy) && slices.Contains(f, "srv="+name) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// oldWorkers are the pids of workers that a reload replaced, in the master's answer to "show
+// proc".
+func oldWorkers(procs string) (out []int) {
+	_, old, _ := strings.Cut(procs, "# old workers")
+	for line := range strings.Lines(old) {
+		f := strings.Fields(line)
+		if len(f) < 2 || f[1] != "worker" {
+			continue
+		}
+		if pid, err := strconv.Atoi(f[0]); err == nil {
+			out = append(out, pid)
+		}
+	}
+	return out
 }
 
 // Await asks until ok or ctx ends; then it returns what it saw last.

@@ -18,6 +18,9 @@ type Profile struct {
 	Connect      time.Duration
 	Idle         time.Duration // client and server inactivity
 	Retries      int           // of a failed connect, on the same server; -1: HAProxy's default, 3
+	// Drain is how long the connections of a node that was removed may live on (the
+	// deregistration delay of a target group: 300 s by default on AWS).
+	Drain time.Duration
 }
 
 // Profiles are the profiles by name.
@@ -27,13 +30,14 @@ type Profile struct {
 // write-ups that the experiments E1 and E2 reproduce: HAProxy's defaults where
 // they say nothing.
 func Profiles() map[string]Profile {
+	const drain = 5 * time.Minute
 	return map[string]Profile{
 		"l4-fast": {Name: "l4-fast", Inter: time.Second, Fall: 3, Rise: 1, CheckTimeout: time.Second,
-			Connect: 5 * time.Second, Idle: time.Hour, Retries: 0},
+			Connect: 5 * time.Second, Idle: time.Hour, Retries: 0, Drain: drain},
 		"l4-strict": {Name: "l4-strict", Inter: 2 * time.Second, Fall: 3, Rise: 1, CheckTimeout: 2 * time.Second,
-			Connect: 5 * time.Second, Idle: time.Hour, Retries: 0},
+			Connect: 5 * time.Second, Idle: time.Hour, Retries: 0, Drain: drain},
 		"seed": {Name: "seed", Inter: 5 * time.Second, Fall: 3, Rise: 1,
-			Connect: 5 * time.Second, Idle: 50 * time.Second, Retries: -1},
+			Connect: 5 * time.Second, Idle: 50 * time.Second, Retries: -1, Drain: drain},
 	}
 }
 
@@ -56,6 +60,6 @@ func (p Profile) String() string {
 	if p.Retries >= 0 {
 		retries = fmt.Sprint(p.Retries)
 	}
-	fmt.Fprintf(&b, ", connect %s, retries %s, no redispatch, roundrobin, ipMode Proxy", p.Connect, retries)
+	fmt.Fprintf(&b, ", connect %s, retries %s, no redispatch, roundrobin, drain %s, ipMode Proxy", p.Connect, retries, p.Drain)
 	return b.String()
 }
