@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // record is what a process was started with: what a container has in labels.
@@ -95,8 +96,8 @@ func findAll(stateDir string) (map[string][]int, error) {
 // its program is HAProxy, and its command line ends as spawn made it. (A worker
 // that a reload started has more in front: -sf and -x.)
 func whose(pid int, stateDir string) string {
-	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil {
+	cmdline := settledCmdline(pid)
+	if len(cmdline) == 0 {
 		return ""
 	}
 	args := strings.Split(string(bytes.TrimSuffix(cmdline, []byte{0})), "\x00")
@@ -105,11 +106,31 @@ func whose(pid int, stateDir string) string {
 	if filepath.Dir(dir) != stateDir || len(args) < len(want) || !slices.Equal(args[len(args)-len(want):], want) {
 		return ""
 	}
-	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	if err != nil || !strings.HasPrefix(filepath.Base(exe), "haproxy") { // also "haproxy (deleted)"
+	if !runsHAProxy(pid) {
 		return ""
 	}
 	return filepath.Base(dir)
+}
+
+// runsHAProxy is false for a process that has given up its memory.
+func runsHAProxy(pid int) bool {
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	return err == nil && strings.HasPrefix(filepath.Base(exe), "haproxy") // also "haproxy (deleted)"
+}
+
+// execTime is more than the kernel takes for the rest of an execve, also on a busy host.
+const execTime = 5 * time.Second
+
+// settledCmdline is empty for a process that is not there any more. One that executes a
+// program, as HAProxy's master does with its own after every start and reload, has that
+// program for a moment before it has a command line.
+func settledCmdline(pid int) []byte {
+	for begin := time.Now(); ; time.Sleep(100 * time.Microsecond) {
+		cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil || len(cmdline) > 0 || !runsHAProxy(pid) || time.Since(begin) > execTime {
+			return cmdline
+		}
+	}
 }
 
 // ending says whether a process has given up its memory, and with it its command line. Its
