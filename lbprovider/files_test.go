@@ -34,9 +34,10 @@ func plant(t *testing.T, target, path string) bool {
 // What HAProxy's user puts into the load balancer's directory leads the provider nowhere:
 // neither what it writes at a change, nor a new HAProxy's files, nor its log sockets.
 func TestLinksAreNotFollowed(t *testing.T) {
+	t.Parallel()
 	need.Root(t)
-	r := newRig(t)
-	a, b := newBackend(t, "node-a", "127.77.1.1", true, true), newBackend(t, "node-b", "127.77.1.2", true, true)
+	r := newRigAt(t, "127.77.1.0/24")
+	a, b := newBackend(t, "node-a", "127.78.20.1", true, true), newBackend(t, "node-b", "127.78.20.2", true, true)
 	svc := testService()
 	r.ensure(svc, a)
 	victim := filepath.Join(t.TempDir(), "victim")

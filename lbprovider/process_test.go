@@ -44,11 +44,11 @@ type processes struct {
 }
 
 // newProcesses finds what an earlier one left.
-func newProcesses(t *testing.T, stateDir string) *processes {
+func newProcesses(t *testing.T, stateDir string, addrs netip.Prefix) *processes {
 	t.Helper()
 	need.Program(t, "haproxy")
 	h, err := instance.NewHost(instance.ProcessOptions{
-		StateDir: stateDir, Program: "haproxy", Ranges: []netip.Prefix{netip.MustParsePrefix("127.77.0.0/24")},
+		StateDir: stateDir, Program: "haproxy", Ranges: []netip.Prefix{addrs},
 		Log: slog.New(slog.NewTextHandler(&testLog{t: t}, nil)),
 	})
 	if err == nil {
@@ -198,12 +198,18 @@ type rig struct {
 	ps       *processes
 	stop     func() // ends what looks after the processes
 	stateDir string
+	addrs    netip.Prefix // of load balancers
 	records  string
 	cleared  []string // Services whose status was cleared
 }
 
 func newRig(t *testing.T) *rig {
-	r := &rig{t: t, records: t.TempDir(), stateDir: stateDir(t)}
+	return newRigAt(t, "127.77.0.0/24")
+}
+
+// newRigAt is a rig with load balancers at addresses of its own, for a test beside others.
+func newRigAt(t *testing.T, addrs string) *rig {
+	r := &rig{t: t, records: t.TempDir(), stateDir: stateDir(t), addrs: netip.MustParsePrefix(addrs)}
 	r.restart()
 	t.Cleanup(func() {
 		for _, name := range r.ps.names(t) {
@@ -242,11 +248,11 @@ func (r *rig) restart() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.ps = newProcesses(r.t, r.stateDir)
+	r.ps = newProcesses(r.t, r.stateDir, r.addrs)
 	r.Provider = New(Config{
 		Cluster: "test", Profile: quick(), StateDir: r.stateDir, BindAddress: true,
 		Ranges: map[lbplan.Family]netip.Prefix{
-			lbplan.V4: netip.MustParsePrefix("127.77.0.0/24"),
+			lbplan.V4: r.addrs,
 			lbplan.V6: netip.MustParsePrefix("::1/128"), // nothing usable
 		},
 		Instances: r.ps, Recorder: rec, Log: log,

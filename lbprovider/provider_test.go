@@ -222,6 +222,7 @@ func TestRemovedNodeDrains(t *testing.T) {
 // The connections of a removed node end after the profile's drain time and not before, also
 // those that a worker has which a reload replaced; those of other nodes go on.
 func TestDrainEnds(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		change func(*v1.Service)
@@ -230,9 +231,9 @@ func TestDrainEnds(t *testing.T) {
 		{"with a reload", func(s *v1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"127.0.0.0/8"} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t)
+			r := newRigAt(t, "127.77.5.0/24")
 			r.balancer.Profile.Drain = 3 * time.Second
-			a, b := newBackend(t, "node-a", "127.78.14.1", true, true), newBackend(t, "node-b", "127.78.14.2", true, true)
+			a, b := newBackend(t, "node-a", "127.78.24.1", true, true), newBackend(t, "node-b", "127.78.24.2", true, true)
 			svc := testService()
 			ip := r.ensure(svc, a)
 			r.awaitUp(svc, "node-a", true)
@@ -461,9 +462,10 @@ func eventsOf(t *testing.T, r *rig) (out []string) {
 
 // So it is after a reload that failed, by which every listener would have had another name.
 func TestCrashAfterFailedReloadStartsDown(t *testing.T) {
-	r := newRig(t)
-	a := newBackend(t, "node-a", "127.78.5.1", true, true)
-	gone := newBackend(t, "node-gone", "127.78.5.2", true, true)
+	t.Parallel()
+	r := newRigAt(t, "127.77.2.0/24")
+	a := newBackend(t, "node-a", "127.78.21.1", true, true)
+	gone := newBackend(t, "node-gone", "127.78.21.2", true, true)
 	svc := testService()
 	ip := r.ensure(svc, a, gone)
 	r.awaitUp(svc, "node-gone", true)
@@ -529,17 +531,18 @@ func checkEvents(t *testing.T, r *rig, want ...string) {
 // A flip of the externalTrafficPolicy has nodes checked at another port: those in use stay so
 // until the first check there has failed, however many it usually takes.
 func TestOtherCheckKeepsServersInUse(t *testing.T) {
-	r := newRig(t)
+	t.Parallel()
+	r := newRigAt(t, "127.77.4.0/24")
 	r.balancer.Profile.Fall = 1000
-	a, b := newBackend(t, "node-a", "127.78.12.1", true, true), newBackend(t, "node-b", "127.78.12.2", true, true)
+	a, b := newBackend(t, "node-a", "127.78.23.1", true, true), newBackend(t, "node-b", "127.78.23.2", true, true)
 	svc := testService()
 	ip := r.ensure(svc, a, b)
 	before := r.running(svc)
 
 	const other = checkPort + 1
 	held, released := make(chan struct{}), make(chan struct{})
-	serveChecks(t, "127.78.12.1", other, func(w http.ResponseWriter, _ *http.Request) { <-released })
-	serveChecks(t, "127.78.12.2", other, func(w http.ResponseWriter, _ *http.Request) {
+	serveChecks(t, "127.78.23.1", other, func(w http.ResponseWriter, _ *http.Request) { <-released })
+	serveChecks(t, "127.78.23.2", other, func(w http.ResponseWriter, _ *http.Request) {
 		<-released
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
@@ -718,8 +721,9 @@ func TestRefusedIsNeverHalfServed(t *testing.T) {
 
 // A HAProxy that says nothing for longer than it is waited for keeps its connections.
 func TestSilentIsNotReplaced(t *testing.T) {
-	r := newRig(t)
-	a := newBackend(t, "node-a", "127.78.13.1", true, true)
+	t.Parallel()
+	r := newRigAt(t, "127.77.3.0/24")
+	a := newBackend(t, "node-a", "127.78.22.1", true, true)
 	svc := testService()
 	ip := r.ensure(svc, a)
 	c := dial(t, ip)
