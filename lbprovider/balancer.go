@@ -195,6 +195,9 @@ func (b *balancer) adopt(ctx context.Context, spec instance.Spec, cfg haproxy.Co
 		b.Log.Warn("load balancer does not answer and is made anew", "lb", spec.Service, "instance", spec.Name, "err", err)
 		return b.replace(ctx, spec, cfg)
 	}
+	if err := b.Recorder.Version(now.Version); err != nil {
+		return err
+	}
 	return b.converge(ctx, spec.Name, cfg, now)
 }
 
@@ -222,8 +225,11 @@ func (b *balancer) start(ctx context.Context, spec instance.Spec, cfg haproxy.Co
 	if err != nil {
 		return fmt.Errorf("%s does not answer after its start (its output: docker logs, or *.log in %s): %w", spec.Name, d.path, err)
 	}
+	if err := errors.Join(haproxy.CheckVersion(now.Version), b.Recorder.Version(now.Version)); err != nil {
+		return errors.Join(err, b.Instances.Stop(ctx, spec.Name))
+	}
 	b.Recorder.Seed(spec.Name, spec.Service, now.Servers)
-	b.Log.Info("load balancer started", "lb", spec.Service, "instance", spec.Name, "addresses", spec.Addrs, "servers", len(now.Servers))
+	b.Log.Info("load balancer started", "lb", spec.Service, "haproxy", now.Version, "instance", spec.Name, "addresses", spec.Addrs, "servers", len(now.Servers))
 	return nil
 }
 

@@ -319,6 +319,12 @@ func TestNetns(t *testing.T) {
 		w.awaitOther(was)
 		w.answered(ips)
 	})
+	t.Run("version", func(t *testing.T) {
+		text, err := os.ReadFile(filepath.Join(w.records, VersionFile))
+		if err := errors.Join(err, haproxy.CheckVersion(strings.TrimSpace(string(text)))); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	})
 	t.Run("families", func(t *testing.T) { checkFamilies(t, w, ips) })
 	t.Run("deleted", func(t *testing.T) { checkGone(t, w, ips[0]) })
 }

@@ -21,6 +21,8 @@ import (
 const (
 	ConnsFile  = "conns.jsonl"
 	EventsFile = "lb-events.jsonl"
+	// VersionFile holds HAProxy's version, once one has served.
+	VersionFile = "haproxy.version"
 )
 
 // States of a record.KindLB event.
@@ -37,6 +39,7 @@ const (
 // haproxy.Render) and are recorded once.
 type Recorder struct {
 	log    *slog.Logger
+	dir    string                       // empty: nothing is kept
 	conns  *record.Writer[record.Conn]  // nil: rows are not kept
 	events *record.Writer[record.Event] // likewise
 
@@ -80,8 +83,19 @@ func NewRecorder(dir string, log *slog.Logger) (*Recorder, error) {
 	if err != nil {
 		return nil, errors.Join(err, conns.Close())
 	}
-	r.conns, r.events = conns, events
+	r.dir, r.conns, r.events = dir, conns, events
 	return r, nil
+}
+
+// Version notes which HAProxy serves; all of a provider's are of one version.
+func (r *Recorder) Version(version string) error {
+	if r.dir == "" {
+		return nil
+	}
+	if err := os.WriteFile(filepath.Join(r.dir, VersionFile), []byte(version+"\n"), 0o644); err != nil {
+		return fmt.Errorf("note HAProxy's version: %w", err)
+	}
+	return nil
 }
 
 func create[T any](path string) (*record.Writer[T], error) {

@@ -92,6 +92,8 @@ func (c *Client) Running(ctx context.Context) (Running, error) {
 	for line := range strings.Lines(info) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		switch key {
+		case "Version":
+			r.Version = value
 		case "description":
 			r.Base = value
 		case "Pid":

@@ -11,6 +11,7 @@ import (
 
 // Running is what a process says of itself.
 type Running struct {
+	Version string
 	Base    string // hash of its configuration, see Render
 	PID     int    // of the worker, in its own pid namespace
 	Servers []ServerState

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/plumbline/plumbline/lbprovider/haproxy"
 )
 
 // Files of a process in its load balancer's directory, besides HAProxy's own.
@@ -90,7 +92,26 @@ func newProcesses(o ProcessOptions, made string) (*Processes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the program %s is not on this host: install HAProxy (%w)", o.Program, err)
 	}
+	if err := checkVersion(program); err != nil {
+		return nil, err
+	}
 	return &Processes{opts: o, program: program, made: made, all: map[string]*process{}, wake: make(chan struct{}, 1)}, nil
+}
+
+// checkVersion refuses a program that cannot do what is asked of it.
+func checkVersion(program string) error {
+	said, err := exec.Command(program, "-v").Output()
+	if err != nil {
+		return fmt.Errorf("ask %s for its version: %w", program, err)
+	}
+	version, err := haproxy.VersionIn(string(said))
+	if err == nil {
+		err = haproxy.CheckVersion(version)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", program, err)
+	}
+	return nil
 }
 
 // Adopt finds the load balancers that an earlier run left.

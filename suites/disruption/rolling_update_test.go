@@ -3,6 +3,7 @@ package disruption
 import (
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
@@ -41,5 +42,8 @@ var _ = ginkgo.Describe("rolling update", ginkgo.Label("eTP=Local", "KEP-1669"),
 			return built || slices.Contains(unknowable[opts.stage.Cluster], field)
 		})
 		gomega.Expect(missing).To(gomega.BeEmpty(), "what the report could say of its environment")
+		if strings.HasPrefix(sum.LB.Kind, "HAProxy") {
+			gomega.Expect(sum.LB.Version).NotTo(gomega.BeEmpty(), "the balancer's version")
+		}
 	})
 })

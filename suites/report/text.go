@@ -146,7 +146,7 @@ func clusterText(e Environment) string {
 }
 
 func lbText(l LB) string {
-	t := fmt.Sprintf("%s, profile %s: check%s every %s", plain.Text(l.Kind), plain.Text(l.Profile), prefixed(" of ", plain.Text(l.Path)), l.Interval)
+	t := fmt.Sprintf("%s%s, profile %s: check%s every %s", plain.Text(l.Kind), prefixed(", version ", plain.Text(l.Version)), plain.Text(l.Profile), prefixed(" of ", plain.Text(l.Path)), l.Interval)
 	for _, p := range []struct {
 		name string
 		d    time.Duration

@@ -59,7 +59,8 @@ type Environment struct {
 
 // LB is the load balancer's profile as it was configured.
 type LB struct {
-	Kind       string        `json:"kind"` // e.g. "haproxy 2.6.12 (mode tcp)"
+	Kind       string        `json:"kind"`              // e.g. "HAProxy, mode tcp, ipMode Proxy"
+	Version    string        `json:"version,omitempty"` // of ours, as it says itself
 	Profile    string        `json:"profile"`
 	Path       string        `json:"path,omitempty"` // of the health check
 	Interval   time.Duration `json:"interval"`       // durations are nanoseconds in JSON

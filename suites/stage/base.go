@@ -255,7 +255,8 @@ func (b balancer) Profile() report.LB {
 		retries = 3 // HAProxy's default
 	}
 	return report.LB{
-		Kind: "HAProxy, mode tcp, ipMode Proxy", Profile: b.profile.Name, Path: lbplan.CheckPath, Interval: b.profile.Inter,
+		Version: b.Version(),
+		Kind:    "HAProxy, mode tcp, ipMode Proxy", Profile: b.profile.Name, Path: lbplan.CheckPath, Interval: b.profile.Inter,
 		Fall: b.profile.Fall, Rise: b.profile.Rise, Connect: b.profile.Connect, Client: b.profile.Idle, Server: b.profile.Idle,
 		Retries: retries, Balance: "roundrobin",
 	}

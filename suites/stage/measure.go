@@ -59,6 +59,7 @@ func Measure(ctx context.Context, s scenario.Scenario, o Options, results string
 	}
 	sum, err = scenario.Run(ctx, s, st, dir, log)
 	sum.Environment.Plumbline, sum.Environment.Commit = Version(), Commit()
+	sum.LB = st.LB().Profile() // it has served, and tells more
 	var unknown error
 	sum.Environment.NodeImage, unknown = st.NodeImage(context.WithoutCancel(ctx))
 	err = errors.Join(err, unknown)

@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/lbprovider"
 )
 
 // Provider is a running plumb-lb: the cloud of one cluster.
@@ -68,6 +70,12 @@ func StartProvider(c ProviderConfig) (*Provider, error) {
 		return nil, errors.Join(fmt.Errorf("note the provider's process: %w", err), p.Stop())
 	}
 	return p, nil
+}
+
+// Version is HAProxy's; empty before one has served.
+func (p *Provider) Version() string {
+	text, _ := os.ReadFile(filepath.Join(p.records, lbprovider.VersionFile))
+	return strings.TrimSpace(string(text))
 }
 
 // stopPatience is how long the provider may take to end by itself.

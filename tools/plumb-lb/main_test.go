@@ -24,6 +24,10 @@ func TestBadInput(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	old := filepath.Join(dir, "old")
+	if err := os.WriteFile(old, []byte("#!/bin/sh\necho HAProxy version 2.4.24 2024/10/31\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv("DOCKER_HOST", "unix://"+filepath.Join(dir, "no-docker.sock"))
 	state := filepath.Join(dir, "state")
 	good := []string{"--kubeconfig", config, "--lb-range-v4", "10.0.0.0/24", "--state-dir", state}
@@ -52,6 +56,7 @@ func TestBadInput(t *testing.T) {
 		{"IPv6 on the host", []string{"--instances", "host", "--lb-range-v6", "fd00::/64"}, "--lb-range-v6 does not go with --instances host"},
 		{"range of the host", []string{"--instances", "host"}, "10.0.0.0/24 is not within the loopback addresses (127.0.0.0/8)"},
 		{"no HAProxy", []string{"--instances", "host", "--lb-range-v4", "127.77.4.0/24", "--haproxy", "haproxy-none"}, "program haproxy-none is not on this host"},
+		{"old HAProxy", []string{"--instances", "host", "--lb-range-v4", "127.77.4.0/24", "--haproxy", old}, old + ": HAProxy 2.4.24 is too old: 2.6 or newer is needed"},
 		{"no wire", []string{"--instances", "netns"}, "--wire is missing"},
 		{"no network of the wire", []string{"--instances", "netns", "--wire", "w"}, "--wire-v4 is missing"},
 		{"network of the wire that is none", []string{"--instances", "netns", "--wire", "w", "--wire-v4", "x"}, `--wire-v4 "x" is not a CIDR`},
