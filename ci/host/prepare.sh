@@ -18,7 +18,8 @@ export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/go/bin"
 
 readonly STATE=/run/plumbline
 readonly WRAPPER=/usr/local/lib/plumbline/ociwrap
-readonly POLICY=/usr/sbin/policy-rc.d
+readonly POLICY=${PLUMBLINE_POLICY:-/usr/sbin/policy-rc.d}
+readonly FORWARD=/proc/sys/net/ipv4/ip_forward
 readonly MARK='# plumbline: for the time of one apt-get only'
 readonly CAP_SYS_RESOURCE=24
 readonly WAIT_SECONDS=60
@@ -89,6 +90,9 @@ lab_packages() {
 missing_packages() {
     lab_packages
     have debootstrap || echo debootstrap
+    # Base images are Debian's, also on Ubuntu, and their packages are verified.
+    have gpgv || echo gpgv
+    [[ -s /usr/share/keyrings/debian-archive-keyring.gpg ]] || echo debian-archive-keyring
     [[ -s /etc/ssl/certs/ca-certificates.crt ]] || echo ca-certificates
     if engine_answers; then return; fi
     have dockerd || echo docker.io
@@ -98,13 +102,18 @@ missing_packages() {
 
 # --- changing --------------------------------------------------------------
 
+# started [pid]: when a process was started, by which it differs from a later one of its pid.
+started() { sed 's/.*) //' "/proc/$1/stat" | cut -d ' ' -f 20; }
+
 # Debian starts a service with its package. HAProxy is wanted as a program
-# only. Docker is started below, with an init system or without.
+# only. Docker is started below, with an init system or without. What a killed run
+# leaves says nothing any more, and goes when it is asked.
 hold_services() {
     if [[ -e $POLICY ]]; then return; fi
     cat >"$POLICY" <<POLICY_RC_D
 #!/bin/sh
 $MARK
+[ "\$(sed 's/.*) //' /proc/$$/stat 2>/dev/null | cut -d ' ' -f 20)" = "$(started $$)" ] || { rm -f "$POLICY"; exit 0; }
 case "\$1" in haproxy*|docker*) exit 101 ;; esac
 exit 0
 POLICY_RC_D
@@ -237,9 +246,16 @@ ensure_engine() {
 # dockerd turns forwarding on where it may; --ip-forward=false is a choice of
 # the user's, and then published addresses would not be reached.
 ensure_forwarding() {
-    if [[ $(cat /proc/sys/net/ipv4/ip_forward) == 1 ]]; then return; fi
+    if [[ $(cat "$FORWARD") == 1 ]]; then return; fi
     say "turn IPv4 forwarding on (net.ipv4.ip_forward=1)"
-    echo 1 >/proc/sys/net/ipv4/ip_forward
+    echo 1 >"$FORWARD"
+}
+
+# note_forwarding keeps what was there before a dockerd turns it on, for clean --host.
+note_forwarding() {
+    if [[ $(cat "$FORWARD") == 1 ]]; then return; fi
+    mkdir -p "$STATE"
+    touch "$STATE/forwarding-off"
 }
 
 # take_turns: one at a time prepares a host (packages, dockerd). The lock is on a folder
@@ -298,6 +314,7 @@ main() {
     release_services
     if ((${#packages[@]})); then install_packages "${packages[@]}"; fi
     if [[ ${1:-} == --lab ]]; then say "ready for a lab"; return; fi
+    note_forwarding
     ensure_engine
     ensure_forwarding
     say "ready: docker $(docker version --format '{{.Server.Version}}'), runtime $(docker info --format '{{.DefaultRuntime}}')"
