@@ -2,6 +2,7 @@ package kit
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/netip"
 	"os"
@@ -195,6 +196,9 @@ func TestFollow(t *testing.T) {
 func TestKeepHAProxyState(t *testing.T) {
 	need.Program(t, "haproxy")
 	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, haproxy.OwnDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	cfg := "global\n  stats socket " + filepath.Join(dir, haproxy.StatsSocket) + " level admin\n" +
 		"defaults\n  mode tcp\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\n" +
 		"listen tcp-80-v4\n  bind unix@" + filepath.Join(dir, "in") + "\n  server node-1 192.0.2.1:30000\n"
@@ -206,14 +210,20 @@ func TestKeepHAProxyState(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	ctx, ended := context.WithCancelCause(t.Context())
+	done := make(chan struct{})
 	t.Cleanup(func() {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Error(err)
 		}
-		_ = cmd.Wait() // it was killed
+		<-done
 	})
-	if _, err := haproxy.NewClient(dir).Await(t.Context(), func(haproxy.Running) bool { return true }); err != nil {
-		t.Fatal(err)
+	go func() {
+		defer close(done)
+		ended(fmt.Errorf("haproxy ended: %w", cmd.Wait()))
+	}()
+	if _, err := haproxy.NewClient(dir).Await(ctx, func(haproxy.Running) bool { return true }); err != nil {
+		t.Fatal(err, context.Cause(ctx))
 	}
 	s := &Spec{Family: corev1.IPv4Protocol, env: &Env{cfg: Config{Dir: t.TempDir()}}, id: "x"}
 	keepHAProxy(t.Context(), s, "svc", dir)
