@@ -224,7 +224,7 @@ func (r *Recorder) news(service, text string) bool {
 func connRecord(service string, c haproxy.ConnLine) record.Conn {
 	return record.Conn{
 		At: record.Now(), Accepted: monotonic(c.Accepted), LB: service, Client: c.Client, Frontend: c.Proxy, Server: c.Node,
-		WaitMS: c.WaitMS, DialMS: c.DialMS, TotalMS: c.AllMS, Bytes: c.Bytes, Term: c.Term, Retries: c.Retries,
+		WaitMS: c.WaitMS, DialMS: c.DialMS, TotalMS: c.AllMS, Bytes: c.Bytes, Term: c.Term, Retries: c.Retries, Full: c.Full,
 	}
 }
 

@@ -40,6 +40,16 @@
 // milliseconds if it had 5 s to begin with; a client that comes before that is placed by
 // the hash of its address.
 //
+// # Limits
+//
+// A load balancer takes MaxConns connections at a time. Who comes then waits in the queue
+// of its socket, of which no log row tells; of the connections that it has, those that
+// end meanwhile say so (ConnLine.Full).
+//
+// While the provider is away HAProxy 2.6 tries to reach its socket again without a pause
+// (the forwarder of rings, src/sink.c), which takes a processor for each load balancer: one
+// whose provider does not come back is to be ended.
+//
 // # No server UP
 //
 // No rule of ours is involved: HAProxy closes at once and logs <NOSRV> with

@@ -10,7 +10,7 @@ import (
 
 // logFormat is one row per finished connection (configuration.txt 8.2.4).
 // Nothing in it comes from a client but its address.
-const logFormat = "conn %ci %cp %f %s %Ts %ms %Tw %Tc %Tt %B %ts %rc"
+const logFormat = "conn %ci %cp %f %s %Ts %ms %Tw %Tc %Tt %B %ts %rc %ac"
 
 // NoServer is %s of a connection that no server was up for.
 const NoServer = "<NOSRV>"
@@ -34,6 +34,7 @@ type ConnLine struct {
 	Bytes                 int64
 	Term                  string
 	Retries               int
+	Full                  bool // when it ended there were MaxConns: who came meanwhile waited
 }
 
 // ServerLine is a server that changed its state.
@@ -68,15 +69,15 @@ func ParseLog(row string) (Line, error) {
 }
 
 func parseConn(f []string) (*ConnLine, error) {
-	if len(f) != 13 {
-		return nil, fmt.Errorf("%d fields, want 13", len(f))
+	if len(f) != 14 {
+		return nil, fmt.Errorf("%d fields, want 14", len(f))
 	}
 	ip, err := netip.ParseAddr(f[1])
 	if err != nil {
 		return nil, err
 	}
 	n := make([]int64, len(f))
-	for _, i := range []int{2, 5, 6, 7, 8, 9, 10, 12} {
+	for _, i := range []int{2, 5, 6, 7, 8, 9, 10, 12, 13} {
 		// %rc carries a '+' after a redispatch.
 		if n[i], err = strconv.ParseInt(strings.TrimPrefix(f[i], "+"), 10, 64); err != nil {
 			return nil, fmt.Errorf("field %d: %w", i, err)
@@ -90,7 +91,7 @@ func parseConn(f []string) (*ConnLine, error) {
 		Client:   netip.AddrPortFrom(ip.Unmap(), uint16(n[2])),
 		Proxy:    f[3], Node: nodeName(f[4]),
 		WaitMS: int(n[7]), DialMS: int(n[8]), AllMS: int(n[9]), Bytes: n[10],
-		Term: f[11], Retries: int(n[12]),
+		Term: f[11], Retries: int(n[12]), Full: n[13] >= MaxConns,
 	}, nil
 }
 

@@ -140,6 +140,12 @@ func TestSelfCheck(t *testing.T) {
 				in.Attempts[i] = seq(failed(record.PhaseDial, "ECONNREFUSED", 1), i)
 			}
 		}, "", ""},
+		{"full", func(in *Input) { in.Conns[7].Full = true }, "the load balancer was full when 1 connections ended", ""},
+		{"another one full", func(in *Input) {
+			other := in.Conns[7]
+			other.LB, other.Full = "ns/other", true
+			in.Conns = append(in.Conns, other)
+		}, "", ""},
 		{"log of another service", func(in *Input) {
 			for i := range in.Conns {
 				in.Conns[i].LB = "ns/other"

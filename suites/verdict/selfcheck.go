@@ -19,6 +19,11 @@ func selfCheck(r *Rollout, in Input, s Settings, out []outcome, classify classif
 		}
 	}
 	h.Late = quantiles(late)
+	for _, c := range in.Conns {
+		if c.Full && c.LB == s.LB {
+			h.Full++
+		}
+	}
 	h.NotSent, h.Local = r.Classes[NotSent], r.Classes[DialLocal]
 	h.Missing, h.Twice = gaps(out)
 	for _, a := range in.Control {
@@ -57,6 +62,7 @@ func reasons(h Harness, attempts int, l Limits) []string {
 	list.add(h.Local > 0, "%d attempts failed on this host: no port, descriptor or permission", h.Local)
 	list.add(h.Missing > 0, "%d planned attempts have no record", h.Missing)
 	list.add(h.Twice > 0, "%d planned attempts have more than one record", h.Twice)
+	list.add(h.Full > 0, "the load balancer was full when %d connections ended (maxconn): clients waited for it, not for a node", h.Full)
 	list.add(h.ControlSent == 0, "no control attempts: nothing vouches for the host")
 	list.add(h.ControlFailed > 0, "%d of %d control attempts failed: the host, not the dataplane", h.ControlFailed, h.ControlSent)
 	return list

@@ -192,9 +192,10 @@ type Quantiles struct {
 type Harness struct {
 	Late          Quantiles `json:"late"` // start after planned time
 	NotSent       int       `json:"notSent"`
-	Local         int       `json:"local"`   // attempts that this host could not send
-	Missing       int       `json:"missing"` // planned attempts without a record
-	Twice         int       `json:"twice"`   // planned attempts with more than one record
+	Local         int       `json:"local"`          // attempts that this host could not send
+	Missing       int       `json:"missing"`        // planned attempts without a record
+	Twice         int       `json:"twice"`          // planned attempts with more than one record
+	Full          int       `json:"full,omitempty"` // connections at whose end the load balancer took no more
 	ControlSent   int       `json:"controlSent"`
 	ControlFailed int       `json:"controlFailed"`
 	Connected     int       `json:"connected"` // attempts that connected: the LB must have logged them
