@@ -29,7 +29,7 @@ var _ = behaviour(kit.Behaviour{
 			if err != nil || got.Local == nil || got.Healthy == nil {
 				return fmt.Sprintf("want JSON with localEndpoints and serviceProxyHealthy (%v), got %q", err, r.Body)
 			}
-			if got.Service.Namespace != kit.Namespace || got.Service.Name != svc.Object().Name || *got.Local != want.endpoints || !*got.Healthy {
+			if got.Service.Namespace != svc.Object().Namespace || got.Service.Name != svc.Object().Name || *got.Local != want.endpoints || !*got.Healthy {
 				return fmt.Sprintf("want Service %s, %d local endpoints and a healthy proxy, got %s", svc.Object().Name, want.endpoints, r.Body)
 			}
 			return ""

@@ -43,6 +43,8 @@ func limited(ctx context.Context, limit time.Duration) (context.Context, context
 func judge(ctx context.Context, chosen map[string]bool, seed int64) (err error) {
 	ctx, cancel := limited(ctx, suiteLimit)
 	defer cancel()
+	ctx, opts.stage.Lost = context.WithCancelCause(ctx)
+	defer opts.stage.Lost(nil)
 	log, began := opts.logger(), time.Now()
 	known, err := declaration(opts.dataplane, opts.declaration)
 	if err != nil {

@@ -36,6 +36,8 @@ type brokenStage struct {
 
 func (s *brokenStage) Kind() string { return "existing" }
 
+func (s *brokenStage) Run() cluster.Run { return "broken-aaaaa" }
+
 func (s *brokenStage) Cluster() cluster.Cluster { return brokenCluster{} }
 
 func (s *brokenStage) LB() scenario.LB { return noLB{} }
@@ -135,6 +137,8 @@ type (
 func (openStage) Kind() string { return "lab" }
 
 func (openStage) LB() scenario.LB { return noLB{} }
+
+func (openStage) Run() cluster.Run { return "open-aaaaa" }
 
 func (s openStage) Cluster() cluster.Cluster { return openCluster{config: s.config} }
 

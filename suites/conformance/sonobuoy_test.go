@@ -99,13 +99,13 @@ func TestSonobuoyInPod(t *testing.T) {
 	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Chroot: root}
 	cmd.Env = append(cmd.Env, "KUBERNETES_SERVICE_HOST="+host, "KUBERNETES_SERVICE_PORT="+port)
 	said, code := outcome(t, cmd)
-	if code != 2 || !strings.Contains(said, "list our namespaces") {
+	if code != 2 || !strings.Contains(said, "look for runs in cluster in-cluster") {
 		t.Errorf("exit status %d, want 2, for the namespaces were refused:\n%s", code, said)
 	}
 	if asked != "/api/v1/namespaces" || token != "Bearer sesame" {
 		t.Errorf("it asked for %q with %q", asked, token)
 	}
-	delivered(t, root, conformance.SonobuoyResults, "list our namespaces")
+	delivered(t, root, conformance.SonobuoyResults, "look for runs in cluster in-cluster")
 }
 
 // TestSonobuoyEndsEarly: whatever keeps the suite from its work, the worker is told.

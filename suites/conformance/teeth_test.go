@@ -190,12 +190,13 @@ func awaitGone(ctx context.Context, lab *stage.Lab) error {
 	if err != nil {
 		return fmt.Errorf("make API client: %w", err)
 	}
+	namespace := kit.Namespace(lab.Run())
 	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, err := client.CoreV1().Namespaces().Get(ctx, kit.Namespace, metav1.GetOptions{})
+		_, err := client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait until namespace %s is gone: %w", kit.Namespace, err)
+		return fmt.Errorf("wait until namespace %s is gone: %w", namespace, err)
 	}
 	return nil
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
@@ -21,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/report/conformance"
 	"github.com/plumbline/plumbline/suites/scenario"
@@ -36,6 +39,7 @@ var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("exi
 	var kubeconfig, echo, probe, proxy string
 	var client kubernetes.Interface
 	var nodes cluster.Cluster // what the run must not know
+	var made cluster.Run      // by which it was made
 	var removeItsOwn func(context.Context) error
 
 	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
@@ -59,12 +63,13 @@ var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("exi
 		gomega.Expect(nodes.Load(ctx, probe, proxy)).To(gomega.Succeed())
 		client, err = kubernetes.NewForConfig(nodes.RESTConfig())
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		made = k.Run()
 		gomega.Expect(labelItsOwn(ctx, client, "null")).To(gomega.Succeed(), "its kube-proxy is none of ours")
 		gomega.Expect(k.Close(ctx)).To(gomega.Succeed())
 		// The witness of the harness is no part of somebody's cluster.
-		gomega.Expect(client.CoreV1().Namespaces().Delete(ctx, "plumbline-system", metav1.DeleteOptions{})).To(gomega.Succeed())
+		gomega.Expect(client.CoreV1().Namespaces().Delete(ctx, made.Namespace("system"), metav1.DeleteOptions{})).To(gomega.Succeed())
 		gomega.Eventually(ctx, func() ([]string, error) { return namespaces(ctx, client) }).WithTimeout(takeDown).
-			ShouldNot(gomega.ContainElement("plumbline-system"))
+			ShouldNot(gomega.ContainElement(made.Namespace("system")))
 	})
 	ginkgo.AfterAll(func(ctx ginkgo.SpecContext) {
 		if kubeconfig != "" {
@@ -88,6 +93,66 @@ var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("exi
 			gomega.Expect(onHost(ctx)).To(gomega.BeEmpty(), "nor on this host")
 		})
 	}
+
+	ginkgo.It("is measured by who is not root", func(ctx ginkgo.SpecContext) {
+		before, err := inventory(ctx, client)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		bin, err := program()
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		home, err := os.MkdirTemp("", "plumbline-user-")
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		ginkgo.DeferCleanup(os.RemoveAll, home)
+		const nobody = 65534
+		for _, name := range []string{"plumbline", "kubeconfig"} { // the user reads neither where they are
+			text, err := os.ReadFile(map[string]string{"plumbline": bin, "kubeconfig": kubeconfig}[name])
+			gomega.Expect(err).NotTo(gomega.HaveOccurred())
+			gomega.Expect(os.WriteFile(filepath.Join(home, name), text, 0o755)).To(gomega.Succeed())
+			gomega.Expect(os.Chown(filepath.Join(home, name), nobody, nobody)).To(gomega.Succeed())
+		}
+		gomega.Expect(os.Chown(home, nobody, nobody)).To(gomega.Succeed())
+		cmd := exec.CommandContext(ctx, filepath.Join(home, "plumbline"), "run", "--cluster=existing", "--kubeconfig="+filepath.Join(home, "kubeconfig"),
+			"--rows=existing", "--lb=none", "--echo-image="+echo, "--rollouts=1", "--delay=8s", "--profile=l4-fast", "--results="+filepath.Join(home, "results"))
+		cmd.Dir, cmd.Env = home, []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		out, err := cmd.CombinedOutput()
+		gomega.Expect(err).NotTo(gomega.HaveOccurred(), string(out))
+		gomega.Expect(filepath.Join(home, ".cache", "plumbline", host.RunsDir)).To(gomega.BeADirectory())
+		gomega.Expect(files(filepath.Join(home, ".cache", "plumbline", host.RunsDir))).To(gomega.BeEmpty(), "its run has ended")
+		gomega.Expect(inventory(ctx, client)).To(gomega.Equal(before), "nothing of ours is left in the cluster")
+	})
+
+	// Runs share nothing: one that is killed, again and again, costs the other no request and
+	// no rollout, and blocks nobody. Its Services have the finalizer of our load balancer.
+	ginkgo.It("is measured while another run on it is killed ten times", func(ctx ginkgo.SpecContext) {
+		before, err := inventory(ctx, client)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		run := func(name string, rollouts int) []string {
+			return []string{"run", "-v", "--cluster=existing", "--name=" + name, "--kubeconfig=" + kubeconfig, "--rows=existing", "--lb=ours",
+				"--echo-image=" + echo, fmt.Sprintf("--rollouts=%d", rollouts), "--delay=8s", "--profile=l4-fast", "--results=" + filepath.Join(opts.results, name)}
+		}
+		goesOn, err := begin(ctx, run("existing-on", 12)...)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		gomega.Expect(goesOn.await("msg=recording")).To(gomega.Succeed())
+		for n := range 10 {
+			killed, err := begin(ctx, run("existing-off", 1)...)
+			gomega.Expect(err).NotTo(gomega.HaveOccurred())
+			at := []string{"msg=\"run begins\"", `name="load balancer provider"`, "msg=row", "msg=recording"}[n%4]
+			gomega.Expect(killed.await(at)).To(gomega.Succeed())
+			time.Sleep(rand.N(3 * time.Second)) // any moment after it
+			gomega.Expect(killed.cmd.Process.Kill()).To(gomega.Succeed())
+			_ = killed.end()
+		}
+		last := time.Now()
+		gomega.Expect(goesOn.end()).To(gomega.Succeed())
+		sum, err := report.Read(filepath.Join(opts.results, "existing-on", "latest", report.SummaryFile))
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		fmt.Printf("existing, beside ten killed runs: %d of %d lost, %d rollouts invalid\n", sum.Rows[0].Lost(), sum.Rows[0].Sent(), len(sum.Rows[0].Invalid))
+		gomega.Expect(sum.Finished).To(gomega.BeTemporally(">", last), "it lasts longer than the ten")
+		gomega.Expect(sum.Rows[0].Lost()).To(gomega.BeZero())
+		gomega.Expect(plumbline(ctx, run("existing-off", 1)...)).To(gomega.Succeed(), "a run after the killed ones")
+		gomega.Expect(inventory(ctx, client)).To(gomega.Equal(before), "nothing of ours is left in the cluster")
+		gomega.Expect(onHost(ctx)).To(gomega.BeEmpty(), "nor on this host")
+	})
 
 	// What needs the nodes themselves is left out, and said: so it cannot be called conformant.
 	ginkgo.It("is asked for its Service semantics, and is as before", func(ctx ginkgo.SpecContext) {
@@ -119,7 +184,7 @@ var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("exi
 
 	// From here on it has no kube-proxy of its own: two dataplanes would answer for each other.
 	ginkgo.It("is given a dataplane, and is as before however the run ends", func(ctx ginkgo.SpecContext) {
-		gomega.Expect(labelItsOwn(ctx, client, `""`)).To(gomega.Succeed())
+		gomega.Expect(labelItsOwn(ctx, client, fmt.Sprintf("%q", made))).To(gomega.Succeed())
 		gomega.Expect(removeItsOwn(ctx)).To(gomega.Succeed(), "remove its kube-proxy")
 		before, err := inventory(ctx, client)
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
@@ -144,8 +209,8 @@ var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("exi
 	})
 })
 
-// labelItsOwn says of the kube-proxy of the foreign cluster whether it is ours ("") or
-// somebody else's (null): our means have installed it.
+// labelItsOwn says of the kube-proxy of the foreign cluster whether it is that of the run
+// that made it (its id) or somebody else's (null): our means have installed it.
 func labelItsOwn(ctx context.Context, client kubernetes.Interface, value string) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, cluster.Label, value)
 	how, opts := types.MergePatchType, metav1.PatchOptions{}
@@ -218,6 +283,7 @@ func inventory(ctx context.Context, client kubernetes.Interface) ([]string, erro
 		"pod":                func() (runtime.Object, error) { return client.CoreV1().Pods("").List(ctx, all) },
 		"service":            func() (runtime.Object, error) { return client.CoreV1().Services("").List(ctx, all) },
 		"daemonset":          func() (runtime.Object, error) { return client.AppsV1().DaemonSets("").List(ctx, all) },
+		"lease":              func() (runtime.Object, error) { return client.CoordinationV1().Leases("").List(ctx, all) },
 		"configmap":          func() (runtime.Object, error) { return client.CoreV1().ConfigMaps("").List(ctx, all) },
 		"serviceaccount":     func() (runtime.Object, error) { return client.CoreV1().ServiceAccounts("").List(ctx, all) },
 		"role":               func() (runtime.Object, error) { return client.RbacV1().Roles("").List(ctx, all) },
@@ -250,9 +316,9 @@ func onHost(ctx context.Context) []string {
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	var out []string
 	for line := range strings.Lines(string(text)) {
-		if strings.Contains(line, stage.StateDir+"/lb/existing") || strings.Contains(line, "--cluster-name=existing") {
+		if strings.Contains(line, stage.StateDir+"/runs/existing") || strings.Contains(line, "--cluster-name=existing") {
 			out = append(out, line)
 		}
 	}
-	return append(out, files(filepath.Join(stage.StateDir, "lb", "existing"))...)
+	return append(out, files(filepath.Join(stage.StateDir, host.RunsDir))...)
 }

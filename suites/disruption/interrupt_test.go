@@ -72,7 +72,7 @@ var _ = ginkgo.Describe("stopping a run", ginkgo.Ordered, ginkgo.Label("interrup
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		gomega.Expect(killed.await("msg=recording")).To(gomega.Succeed())
 		gomega.Expect(goesOn.await("msg=recording")).To(gomega.Succeed())
-		pods := regexp.MustCompile(`-node-[0-9]+-p[0-9a-f]+$|/plumbline-test_`) // come and go with a rollout
+		pods := regexp.MustCompile(`-node-[0-9]+-p[0-9a-f]+$|/plumbline-[a-z0-9-]+-test_`) // come and go with a rollout
 		of := func(r *begun) []string {
 			return slices.DeleteFunc(snapshot(ctx), func(l string) bool {
 				return !strings.Contains(l, r.id) || r.cmd.ProcessState == nil && pods.MatchString(l)

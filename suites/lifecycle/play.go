@@ -30,6 +30,7 @@ const look = 20 * time.Millisecond
 // Place is where lives are played.
 type Place struct {
 	Client    kubernetes.Interface
+	Run       cluster.Run
 	Image     string // of the workload
 	Namespace string // to be made
 	Files     string // where a lab keeps the output of programs
@@ -38,7 +39,7 @@ type Place struct {
 
 // Play plays all lives of the script side by side.
 func Play(ctx context.Context, at Place) (Run, error) {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: at.Namespace, Labels: cluster.Ours()}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: at.Namespace, Labels: at.Run.Labels()}}
 	if _, err := at.Client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
 		return nil, fmt.Errorf("make namespace %s: %w", at.Namespace, err)
 	}

@@ -160,12 +160,12 @@ func playAll(ctx context.Context, t *testing.T, times int) (runs []Run, version 
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := Place{Client: client, Image: st.Echo(), Lives: lives}
+	at := Place{Client: client, Run: st.Run(), Image: st.Echo(), Lives: lives}
 	if st.Kind() == "lab" {
 		at.Files = filepath.Join(o.Dir, "lab")
 	}
 	for n := range times {
-		at.Namespace = fmt.Sprintf("plumbline-life-%d", n+1)
+		at.Namespace = st.Run().Namespace(fmt.Sprintf("life-%d", n+1))
 		began := time.Now()
 		r, err := Play(ctx, at)
 		if err != nil {

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/workload"
 )
 
@@ -22,14 +21,16 @@ type Background struct {
 }
 
 const (
-	backgroundNamespace = "plumbline-background"
-	groupSize           = 10 // pods of a Deployment, endpoints of a Service
-	backgroundLimit     = 5 * time.Minute
+	groupSize       = 10 // pods of a Deployment, endpoints of a Service
+	backgroundLimit = 5 * time.Minute
 )
+
+// background is the namespace of all that.
+func (r *runner) background() string { return r.stage.Run().Namespace("background") }
 
 // backgroundApp is the Deployment of one group.
 func (r *runner) backgroundApp(group int) workload.Spec {
-	return workload.Spec{Namespace: backgroundNamespace, Name: fmt.Sprintf("background-%d", group), Image: r.stage.Echo(), Grace: time.Second}
+	return workload.Spec{Namespace: r.background(), Name: fmt.Sprintf("background-%d", group), Image: r.stage.Echo(), Grace: time.Second}
 }
 
 // fill makes the background and waits until every pod is ready and every Service
@@ -39,7 +40,7 @@ func (r *runner) fill(ctx context.Context) error {
 		return nil
 	}
 	start := time.Now()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: backgroundNamespace, Labels: cluster.Ours()}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.background(), Labels: r.stage.Run().Labels()}}
 	if _, err := r.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("make namespace %s: %w", ns.Name, err)
 	}
@@ -81,7 +82,7 @@ func (r *runner) filled(ctx context.Context) (endpoints int, err error) {
 	}
 	ready := 0
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, backgroundLimit, true, func(ctx context.Context) (bool, error) {
-		list, err := r.client.AppsV1().Deployments(backgroundNamespace).List(ctx, metav1.ListOptions{})
+		list, err := r.client.AppsV1().Deployments(r.background()).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, nil // asked again until the wait ends
 		}
@@ -107,7 +108,7 @@ func (r *runner) countEndpoints(ctx context.Context) (int, error) {
 	if r.nodes[0].Addrs[0].Is6() {
 		kind = discoveryv1.AddressTypeIPv6
 	}
-	list, err := r.client.DiscoveryV1().EndpointSlices(backgroundNamespace).List(ctx, metav1.ListOptions{})
+	list, err := r.client.DiscoveryV1().EndpointSlices(r.background()).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return 0, err
 	}

@@ -23,9 +23,6 @@ import (
 	"github.com/plumbline/plumbline/suites/verdict/model"
 )
 
-// Namespace holds the workload.
-const Namespace = "plumbline-test"
-
 // hardDeadline ends an attempt; it is classified at Scenario.Timeout later.
 const hardDeadline = 10 * time.Second
 
@@ -102,10 +99,10 @@ func (r *runner) prepare(ctx context.Context) (err error) {
 		return fmt.Errorf("the scenario needs 2 workers, the cluster has %d", len(r.nodes))
 	}
 	r.app = workload.Spec{
-		Namespace: Namespace, Name: "echo", Image: r.stage.Echo(),
+		Namespace: r.stage.Run().Namespace("test"), Name: "echo", Image: r.stage.Echo(),
 		Delay: r.Delay, PreStop: r.PreStop, Grace: r.grace(), MinReady: r.MinReady, Unready: r.Unready,
 	}
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.app.Namespace, Labels: cluster.Ours()}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.app.Namespace, Labels: r.stage.Run().Labels()}}
 	if _, err := r.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("make namespace %s: %w", ns.Name, err)
 	}

@@ -126,6 +126,8 @@ type Stage interface {
 	// UsedMiB is how much less memory the host has free now than before all was
 	// brought up.
 	UsedMiB() int
+	// Run is the run in the cluster: in names, and on what it makes.
+	Run() cluster.Run
 	// Cluster has no dataplane until Install.
 	Cluster() cluster.Cluster
 	// Install installs the row's dataplane and returns when it forwards; remove
@@ -153,6 +155,8 @@ const (
 type LB interface {
 	Front() Front
 	Profile() report.LB
+	// Class is the loadBalancerClass of its Services; empty: they need none.
+	Class() string
 	// AwaitServers waits until exactly these nodes are UP at a Service's balancer.
 	AwaitServers(ctx context.Context, service string, nodes ...string) error
 	// Died is closed if the balancer's provider ends by itself; Err says why.

@@ -44,6 +44,10 @@ func (r *runner) deploy(ctx context.Context) error {
 	if r.stage.LB().Front() == NoLB {
 		svc.Spec.Type, svc.Spec.ExternalTrafficPolicy = corev1.ServiceTypeNodePort, corev1.ServiceExternalTrafficPolicyCluster
 	}
+	if r.stage.LB().Front() == OurLB && r.stage.LB().Class() != "" {
+		class := r.stage.LB().Class()
+		svc.Spec.LoadBalancerClass = &class
+	}
 	svc, err = r.client.CoreV1().Services(r.app.Namespace).Create(ctx, svc, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("make the workload's Service: %w", err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/host"
+	"github.com/plumbline/plumbline/fixtures/kind"
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
@@ -38,7 +39,11 @@ type Options struct {
 	Wait     time.Duration  // for another run on this host to end
 	Foreign  Foreign        // of an existing cluster
 
-	run *host.Run // set by Enter, of a lab
+	// Lost is called once if the run cannot go on, with the cause: who waits for it ends it.
+	Lost context.CancelCauseFunc
+
+	run  *host.Run     // set by Enter, but of kind
+	dead []cluster.Run // set by Enter, of an existing cluster: what of the same name ran here
 
 	AwaitQuiet time.Duration // for a busy host to become quiet before the first row
 }
@@ -72,10 +77,7 @@ func Enter(ctx context.Context, o *Options, log *slog.Logger) error {
 		return nil
 	case "existing":
 		o.Name = cmp.Or(o.Name, "existing")
-		if err := o.Foreign.check(o.Rows); err != nil {
-			return err
-		}
-		return o.settleFamily(ctx, log)
+		return EnterExisting(ctx, o, log)
 	case "lab":
 		o.Name = cmp.Or(o.Name, "lab")
 		if o.Keep {
@@ -108,6 +110,13 @@ func (o *Options) ResultsDir(results, what string) (string, error) {
 	return dir, nil
 }
 
+// fail says that the run cannot go on.
+func (o *Options) fail(err error) {
+	if o.Lost != nil {
+		o.Lost(err)
+	}
+}
+
 // base is what all stages have: what was opened, and how it is closed.
 type base struct {
 	opts      Options
@@ -127,6 +136,14 @@ func newBase(o Options, log *slog.Logger) (base, error) {
 		return base{}, fmt.Errorf("unknown load balancer profile %q; known: %s", o.Profile, haproxy.ProfileNames())
 	}
 	return base{opts: o, profile: profile, before: host.MemAvailable(), state: StateDir, log: log}, nil
+}
+
+// Run is the run in its cluster: its id, or the name where runs have no id yet.
+func (b *base) Run() cluster.Run {
+	if b.opts.run != nil {
+		return cluster.Run(b.opts.run.ID)
+	}
+	return cluster.Run(strings.TrimPrefix(b.opts.Name, kind.Prefix+"-"))
 }
 
 // UsedMiB is how much less memory is available now than when nothing was open.
@@ -232,18 +249,26 @@ func (b *base) lbDir() string {
 }
 
 // LB is the load balancer in front.
-func (b *base) LB() scenario.LB { return balancer{b.provider, b.profile, b.opts.Name, b.lbDir()} }
+func (b *base) LB() scenario.LB { return b.balancer("") }
+
+func (b *base) balancer(class string) scenario.LB {
+	return balancer{b.provider, b.profile, b.opts.Name, b.lbDir(), class}
+}
 
 type balancer struct {
 	*Provider
 	profile      haproxy.Profile
 	cluster, dir string
+	class        string
 }
 
 // Dir holds the configuration and the sockets of a Service's HAProxy.
 func (b balancer) Dir(service types.UID) string {
 	return filepath.Join(b.dir, instance.Name(b.cluster, string(service)))
 }
+
+// Class is that of the Services it serves, where it is not alone.
+func (b balancer) Class() string { return b.class }
 
 // Front is ours.
 func (balancer) Front() scenario.Front { return scenario.OurLB }

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"net/netip"
-	"os"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,11 +21,13 @@ import (
 )
 
 // Existing is a stage on a cluster that somebody else made. It makes namespaces and,
-// for a row that says so, a dataplane's objects, all with its label, and, with our load
-// balancer, HAProxy processes on this host; it takes away these, and nothing else.
+// for a row that says so, a dataplane's objects, all with its run's id, and, with our load
+// balancer, HAProxy processes on this host; it takes away these, and nothing else. Others
+// may run beside it, from this host or another.
 type Existing struct {
 	base
 	cluster *existing.Cluster
+	run     *existing.Run
 	client  kubernetes.Interface
 	applier *cluster.Applier
 	agents  *cluster.Manifests
@@ -34,19 +35,6 @@ type Existing struct {
 }
 
 var _ Stage = (*Existing)(nil)
-
-// Foreign says what is known of an existing cluster.
-type Foreign struct {
-	Kubeconfig string // or existing.InCluster: the service account of the pod that this runs in
-	LB         string // ours, cluster or none
-	EchoImage  string // of the workload; the nodes have it or can pull it
-	ProbeImage string // of plumb-probe, for conformance
-	ProxyImage string // of plumb-proxy, for rows that install it
-}
-
-// loopbackLBs are the addresses of our load balancers for an existing cluster:
-// on this host and reachable from it alone, so that nobody's network is touched.
-const loopbackLBs = "127.77.0.0/24"
 
 // OpenExisting prepares a cluster that is there. If it fails, nothing of ours stays.
 func OpenExisting(ctx context.Context, o Options, log *slog.Logger) (*Existing, error) {
@@ -60,53 +48,11 @@ func OpenExisting(ctx context.Context, o Options, log *slog.Logger) (*Existing, 
 	e := &Existing{base: b}
 	return e, e.open(ctx, []step{
 		{"cluster", e.openCluster},
-		{"lock", e.lock},
 		{"results", e.makeDir},
-		{"namespaces", e.openNamespaces},
+		{"run", e.openRun},
 		{"control server", e.openControl},
 		{"load balancer provider", e.openProvider},
 	})
-}
-
-func (f Foreign) check(rows []scenario.Row) error {
-	switch {
-	case f.Kubeconfig == "":
-		return errors.New("--cluster=existing needs --kubeconfig: a file, or in-cluster in a pod of the cluster")
-	case f.Kubeconfig == existing.InCluster && f.LB == string(scenario.OurLB):
-		return errors.New("--lb=ours needs a file as --kubeconfig")
-	case f.EchoImage == "":
-		return errors.New("--cluster=existing needs --echo-image: an image of plumb-echo that the nodes have or can pull")
-	case f.LB != string(scenario.OurLB) && f.LB != string(scenario.ClusterLB) && f.LB != string(scenario.NoLB):
-		return fmt.Errorf("unknown --lb %q; known: ours, cluster, none", f.LB)
-	}
-	for _, r := range rows {
-		switch {
-		case r.Own() && f.ProxyImage == "":
-			return fmt.Errorf("row %s on an existing cluster needs --proxy-image: an image of plumb-proxy that the nodes have or can pull", r)
-		case r.Dataplane == "kube-proxy":
-			return fmt.Errorf("row %s: on an existing cluster kube-proxy is either there (row existing) or comes from a manifest (row manifest:FILE)", r)
-		}
-	}
-	return nil
-}
-
-// settleFamily takes the cluster's IP family, where its Services have but one.
-func (o *Options) settleFamily(ctx context.Context, log *slog.Logger) error {
-	c, err := existing.Open(o.Foreign.Kubeconfig)
-	if err != nil {
-		return err
-	}
-	has, err := c.IPFamilies(ctx)
-	if err != nil {
-		log.Warn("the cluster does not say which IP families it has", "taken", o.IPFamily, "error", err)
-		return nil
-	}
-	if len(has) != 1 || strings.EqualFold(string(has[0]), o.IPFamily) {
-		return nil
-	}
-	log.Info("the cluster's Services have one IP family", "taken", has[0], "not", o.IPFamily)
-	o.IPFamily = strings.ToLower(string(has[0]))
-	return nil
 }
 
 func (e *Existing) openCluster(context.Context) (err error) {
@@ -116,58 +62,66 @@ func (e *Existing) openCluster(context.Context) (err error) {
 	if e.client, err = kubernetes.NewForConfig(e.cluster.RESTConfig()); err != nil {
 		return err
 	}
-	if e.agents, err = cluster.NewManifests(e.cluster, e.opts.Foreign.EchoImage, e.log); err != nil {
+	if e.agents, err = cluster.NewManifests(e.cluster, e.Run(), e.opts.Foreign.EchoImage, e.log); err != nil {
 		return err
 	}
-	e.applier, err = cluster.NewApplier(e.cluster.RESTConfig())
+	e.applier, err = cluster.NewApplier(e.cluster.RESTConfig(), e.Run())
 	return err
 }
 
-// openNamespaces removes what a run that was killed has left, and sees to it that
-// this one leaves nothing.
-func (e *Existing) openNamespaces(ctx context.Context) error {
-	if err := e.removeNamespaces(ctx); err != nil {
+// openRun removes what runs that were killed have left in the cluster, and makes this one
+// known there. Whatever happens, it leaves nothing.
+func (e *Existing) openRun(ctx context.Context) (err error) {
+	if e.opts.run == nil {
+		return errors.New("no run has begun; call Enter first")
+	}
+	e.state = e.opts.run.Dir
+	if err := e.opts.run.Private(); err != nil {
 		return err
 	}
-	if err := e.agents.Sweep(ctx); err != nil {
-		return err
-	}
-	e.onClose(e.removeNamespaces)
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "plumbline-system", Labels: cluster.Ours()}}
-	_, err := e.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
-	return err
-}
-
-// namespacesPatience is how long a cluster may take to empty a namespace.
-const namespacesPatience = 3 * time.Minute
-
-// removeNamespaces deletes the namespaces with our label and waits until they are gone.
-func (e *Existing) removeNamespaces(ctx context.Context) error {
-	list := func() (*corev1.NamespaceList, error) {
-		return e.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: cluster.Label})
-	}
-	all, err := list()
-	if err != nil {
-		return fmt.Errorf("list our namespaces: %w", err)
-	}
-	for _, ns := range all.Items {
-		if err := e.client.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil {
-			return fmt.Errorf("delete namespace %s: %w", ns.Name, err)
-		}
-	}
-	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, namespacesPatience, true, func(context.Context) (bool, error) {
-		all, err := list()
-		return err == nil && len(all.Items) == 0, err
+	err = e.cluster.RemoveDead(ctx, e.opts.dead, func(id cluster.Run) {
+		e.log.Info("removing what an earlier run left in the cluster", "run", id)
 	})
 	if err != nil {
-		return fmt.Errorf("wait until our namespaces are gone: %w", err)
+		return err
 	}
+	if e.run, err = e.cluster.Begin(ctx, e.Run(), e.opts.fail); err != nil {
+		return err
+	}
+	e.onClose(e.run.End)
+	e.log.Info("run begins", "run", e.run.Run)
+	e.agents.Noting(e.run)
 	return nil
 }
 
-// controlPort is where a pod in a node's own network answers: no dataplane
-// forwards for it.
+// controlPort is where a pod in a node's own network answers, or at one of the next few:
+// no dataplane forwards for it. Runs that begin at once may choose the same one; then a
+// pod says that it is in use.
 const controlPort = 38080
+
+// freeControlPort is one that no other run uses.
+func (e *Existing) freeControlPort(ctx context.Context) (int, error) {
+	pods, err := e.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: "app=plumbline-control"})
+	if err != nil {
+		return 0, fmt.Errorf("look for other runs' control servers: %w", err)
+	}
+	used := map[string]bool{}
+	for _, p := range pods.Items {
+		for _, arg := range p.Spec.Containers[0].Args {
+			used[arg] = true
+		}
+	}
+	// Two that begin at once rarely choose the same.
+	digest := fnv.New32a()
+	digest.Write([]byte(e.Run()))
+	for n := range uint32(256) {
+		port := controlPort + int((digest.Sum32()+n)%256)
+		if !used[fmt.Sprintf("--port=%d", port)] {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("find a port for the control server: %d to %d are in use by other runs", controlPort, controlPort+255)
+}
 
 func (e *Existing) openControl(ctx context.Context) error {
 	nodes, err := e.cluster.Nodes(ctx)
@@ -175,8 +129,12 @@ func (e *Existing) openControl(ctx context.Context) error {
 		return err
 	}
 	n := nodes[len(nodes)-1]
-	e.control = netip.AddrPortFrom(n.Addr4(), controlPort)
-	manifest, err := cluster.ControlServer(n.Name, e.opts.Foreign.EchoImage, controlPort)
+	port, err := e.freeControlPort(ctx)
+	if err != nil {
+		return err
+	}
+	e.control = netip.AddrPortFrom(n.Addr4(), uint16(port))
+	manifest, err := cluster.ControlServer(e.Run(), n.Name, e.opts.Foreign.EchoImage, port)
 	if err != nil {
 		return err
 	}
@@ -184,11 +142,11 @@ func (e *Existing) openControl(ctx context.Context) error {
 		return err
 	}
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		p, err := e.client.CoreV1().Pods("plumbline-system").Get(ctx, "control", metav1.GetOptions{})
+		p, err := e.client.CoreV1().Pods(e.Run().Namespace("system")).Get(ctx, "control", metav1.GetOptions{})
 		return err == nil && p.Status.Phase == corev1.PodRunning, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait for pod plumbline-system/control (does node %s have image %s?): %w", n.Name, e.opts.Foreign.EchoImage, err)
+		return fmt.Errorf("wait for pod %s/control (does node %s have image %s?): %w", e.Run().Namespace("system"), n.Name, e.opts.Foreign.EchoImage, err)
 	}
 	return nil
 }
@@ -201,12 +159,10 @@ func (e *Existing) openProvider(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.onClose(func(context.Context) error { return os.RemoveAll(e.lbDir()) })
-	err = e.startProvider(p.own("plumb-lb"), "--instances=host", "--kubeconfig="+e.opts.Foreign.Kubeconfig, "--lb-range-v4="+loopbackLBs, "--namespace="+scenario.Namespace)
-	if err == nil {
-		e.onClose(e.removeNamespaces) // while the provider runs: it takes its finalizer off
-	}
-	return err
+	// Load balancers go on without their provider, and end with the run.
+	e.onClose(func(ctx context.Context) error { return removeRun(ctx, e.opts.run, e.log) })
+	return e.startProvider(p.own("plumb-lb"), "--instances=host", "--kubeconfig="+e.opts.Foreign.Kubeconfig,
+		"--lb-range-v4="+loopbackLBs(e.opts.run.Number).String(), "--lb-class="+existing.LBClass(e.Run()), "--namespace="+e.Run().Namespace("test"))
 }
 
 // awaited are agents whose pods are ready when they have started: nobody sees from
@@ -240,9 +196,12 @@ func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(co
 		return "", nil, err
 	}
 	if e.installer == nil {
-		if e.installer, err = cluster.NewInstaller(ctx, e.cluster, awaited{e.agents}, e.opts.Foreign.EchoImage, e.log); err != nil {
+		if e.installer, err = cluster.NewInstaller(ctx, e.cluster, e.Run(), awaited{e.agents}, e.opts.Foreign.EchoImage, e.log); err != nil {
 			return "", nil, err
 		}
+	}
+	if err := e.run.Occupied(ctx); err != nil {
+		return "", nil, fmt.Errorf("install %s: %w", d.Name, err)
 	}
 	e.installed = d
 	err = e.installer.Install(ctx, d)
@@ -287,7 +246,7 @@ func (e *Existing) Control() netip.AddrPort { return e.control }
 // LB is the load balancer in front, of which nothing is known unless it is ours.
 func (e *Existing) LB() scenario.LB {
 	if e.opts.Foreign.LB == string(scenario.OurLB) {
-		return e.base.LB()
+		return e.balancer(existing.LBClass(e.Run()))
 	}
 	return unknownLB{front: scenario.Front(e.opts.Foreign.LB)}
 }

@@ -21,6 +21,8 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/api"
 	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/fixtures/existing"
+	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
 
@@ -55,10 +57,14 @@ func openForeign(t *testing.T, objects ...api.Object) *foreign {
 		},
 	}))
 	check(t, f.api.Apply(objects...))
+	var err error
+	f.opts.run, err = host.BeginRun(t.Context(), t.TempDir(), "existing")
+	check(t, err)
 	f.opts.Foreign = Foreign{Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), EchoImage: "echo:1", ProxyImage: "proxy:1"}
 	f.log = slog.New(slog.DiscardHandler)
 	check(t, os.WriteFile(f.opts.Foreign.Kubeconfig, f.api.Kubeconfig(), 0o600))
 	check(t, f.openCluster(t.Context()))
+	f.opts.Dir = t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	f.halt = cancel
 	go f.control(ctx)
@@ -88,12 +94,12 @@ func (f *foreign) control(ctx context.Context) {
 	}
 }
 
-// holds lists what the API has, beside nodes and what is in our own namespaces.
+// holds lists what the API has, beside nodes and what is in runs' own namespaces.
 func (f *foreign) holds() []string {
 	var out []string
 	for _, k := range []api.Kind{api.Namespaces, api.DaemonSets, api.ConfigMaps, api.ServiceAccounts} {
 		for _, o := range f.api.List(k) {
-			if o.GetNamespace() != "plumbline-system" {
+			if !strings.HasSuffix(o.GetNamespace(), "-system") || o.GetNamespace() == "kube-system" {
 				out = append(out, string(k)+" "+o.GetNamespace()+"/"+o.GetName())
 			}
 		}
@@ -111,10 +117,10 @@ func check(t *testing.T, err error) {
 // install opens the cluster and installs userManifest.
 func (f *foreign) install(ctx context.Context, t *testing.T) (remove func(context.Context) error) {
 	t.Helper()
-	check(t, f.openNamespaces(t.Context()))
+	check(t, f.openRun(t.Context()))
 	check(t, f.api.Apply(
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Namespace: "default"}},
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "witness", Namespace: "plumbline-system", Labels: cluster.Ours()}},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "witness", Namespace: f.Run().Namespace("system"), Labels: f.Run().Labels()}},
 	))
 	f.manifest = filepath.Join(t.TempDir(), "agent.yaml")
 	check(t, os.WriteFile(f.manifest, []byte(userManifest), 0o600))
@@ -179,27 +185,62 @@ func TestExistingDoesNotAskThisKernel(t *testing.T) {
 	}
 }
 
-// What a run that was killed has left goes with the next, the rules of our own
-// dataplane by its clean-up.
+// What runs that were killed have left goes with the next one, the rules of our own
+// dataplane by its clean-up: of those that this host knows to be dead at once. What others'
+// runs have, and what looks like a run's, stays.
 func TestExistingOpenRemovesLeftovers(t *testing.T) {
-	mine := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Name: name, Namespace: "kube-system", Labels: map[string]string{cluster.Label: ""}}
+	of := func(run cluster.Run, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Namespace: "kube-system", Labels: map[string]string{cluster.Label: string(run)}}
 	}
-	agents := &appsv1.DaemonSet{ObjectMeta: mine("plumb-proxy")}
-	agents.Spec.Template.Spec.InitContainers = []corev1.Container{{Image: "proxy:0"}}
-	agents.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--backend=nftables"}}}
+	const mine, theirs = cluster.Run("existing-bbbbb"), cluster.Run("existing-ccccc")
 	f := openForeign(t,
-		agents, &corev1.ServiceAccount{ObjectMeta: mine("plumb-proxy")}, &corev1.ConfigMap{ObjectMeta: mine("agent")},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "somebodys", Namespace: "kube-system"}},
+		&appsv1.DaemonSet{ObjectMeta: of(mine, "plumb-proxy")}, &corev1.ServiceAccount{ObjectMeta: of(mine, "plumb-proxy")},
+		&corev1.ConfigMap{ObjectMeta: of(theirs, "agent")}, &corev1.ConfigMap{ObjectMeta: of("", "somebodys")},
 	)
-	check(t, f.openNamespaces(t.Context()))
-	want := []string{"namespaces /plumbline-system", "configmaps kube-system/somebodys"}
-	if diff := cmp.Diff(want, f.holds()); diff != "" {
+	for id, object := range map[cluster.Run]cluster.Ref{
+		mine:   {APIVersion: "v1", Kind: "ServiceAccount", Namespace: "kube-system", Name: "plumb-proxy"},
+		theirs: {APIVersion: "v1", Kind: "ConfigMap", Namespace: "kube-system", Name: "agent"},
+	} {
+		r, err := f.cluster.Begin(t.Context(), id, func(error) {}) // the dead's will be
+		check(t, err)
+		check(t, r.Note(t.Context(), cluster.Left{Backend: "nftables", Image: "proxy:0", Echo: "echo:0", Objects: []cluster.Ref{
+			object, {APIVersion: "apps/v1", Kind: "DaemonSet", Namespace: "kube-system", Name: "plumb-proxy"},
+		}}))
+	}
+	f.opts.dead = []cluster.Run{mine}
+	check(t, f.openRun(t.Context()))
+	want := []string{
+		"namespaces /" + theirs.Namespace("system"), "namespaces /" + f.Run().Namespace("system"),
+		"configmaps kube-system/agent", "configmaps kube-system/somebodys",
+	}
+	slices.Sort(want)
+	got := f.holds()
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("when it is open (-want +got):\n%s", diff)
 	}
+	_, _, err := f.Install(t.Context(), scenario.Row{Dataplane: "plumb-nftables", Mode: "nftables"})
+	if !errors.Is(err, cluster.ErrTaken) || !strings.Contains(err.Error(), string(theirs)) {
+		t.Errorf("beside a run that has a dataplane there: %v", err)
+	}
+	check(t, f.Close(t.Context()))
 	if f.stop(); !f.ran["plumbline-cleanup"] {
 		t.Error("nobody removed the rules")
 	}
+}
+
+// A run whose Lease somebody took away goes on no more: others may take it for dead.
+func TestExistingEndsWithoutItsLease(t *testing.T) {
+	t.Parallel() // until the Lease is to be renewed
+	f := openForeign(t)
+	lost := make(chan error, 1)
+	f.opts.Lost = func(err error) { lost <- err }
+	check(t, f.openRun(t.Context()))
+	check(t, f.api.Delete(api.Leases, f.Run().Namespace("system")+"/run"))
+	if err := <-lost; !errors.Is(err, existing.ErrLost) {
+		t.Errorf("it ends with: %v", err)
+	}
+	check(t, f.Close(t.Context()))
 }
 
 // What is asked for by default is what the cluster has; that is found without making anything.

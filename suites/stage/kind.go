@@ -127,10 +127,10 @@ func (k *Kind) removeLeftovers(ctx context.Context, cfg kind.Config) error {
 
 // openInstaller prepares the cluster for dataplanes.
 func (k *Kind) openInstaller(ctx context.Context) (err error) {
-	if k.agents, err = cluster.NewManifests(k.cluster, k.echo, k.log); err != nil {
+	if k.agents, err = cluster.NewManifests(k.cluster, k.Run(), k.echo, k.log); err != nil {
 		return err
 	}
-	k.installer, err = cluster.NewInstaller(ctx, k.cluster, k.agents, k.echo, k.log)
+	k.installer, err = cluster.NewInstaller(ctx, k.cluster, k.Run(), k.agents, k.echo, k.log)
 	return err
 }
 

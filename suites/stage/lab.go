@@ -12,10 +12,8 @@ import (
 	"github.com/plumbline/plumbline/ci"
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/host"
-	"github.com/plumbline/plumbline/fixtures/host/clean"
 	"github.com/plumbline/plumbline/fixtures/lab"
 	"github.com/plumbline/plumbline/fixtures/lab/network"
-	"github.com/plumbline/plumbline/fixtures/netns"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
 
@@ -56,7 +54,7 @@ func EnterLab(ctx context.Context, o *Options, log *slog.Logger) error {
 	if _, err := findPrograms(ctx, o.Rows, log); err != nil {
 		return err
 	}
-	if err := removeDeadLabs(ctx, o.Name, log); err != nil {
+	if _, err := removeDead(ctx, StateDir, o.Name, log); err != nil {
 		return err
 	}
 	r, err := host.BeginRun(ctx, StateDir, o.Name)
@@ -75,34 +73,6 @@ func labConfig(o Options) network.Config {
 
 // zones are what the nodes are spread over, in turn.
 func zones() []string { return []string{"zone-a", "zone-b", "zone-c"} }
-
-// removeDeadLabs removes what labs of a name have left whose runs live no more.
-func removeDeadLabs(ctx context.Context, name string, log *slog.Logger) error {
-	runs, err := host.OpenRegistry(ctx, StateDir)
-	if err != nil {
-		return err
-	}
-	for _, r := range runs.Dead {
-		if r.Name() == name {
-			log.Info("removing what an earlier run left", "run", r.ID)
-			failed := removeLab(ctx, r.Run, log)
-			if failed == nil {
-				failed = r.End() // otherwise the next one finds it again
-			}
-			err = errors.Join(err, failed)
-		}
-	}
-	return errors.Join(err, runs.Close())
-}
-
-// removeLab removes what a lab has on this host.
-func removeLab(ctx context.Context, r *host.Run, log *slog.Logger) error {
-	left, err := clean.FindLab(clean.Ours(), netns.Prefix+r.ID+"-", r.Dir)
-	if err != nil {
-		return err
-	}
-	return clean.Remove(ctx, left, func(o clean.Object) { log.Debug("removed", "what", o.String()) })
-}
 
 // OpenLab brings a lab up. It must be called inside (EnterLab). If it fails,
 // nothing stays.
@@ -157,14 +127,14 @@ func (l *Lab) openLab(ctx context.Context) (err error) {
 	}
 	// Load balancers go on without their provider, and end with the lab.
 	l.onClose(func(ctx context.Context) error {
-		return errors.Join(l.lab.Close(), removeLab(ctx, l.opts.run, l.log))
+		return errors.Join(l.lab.Close(), removeRun(ctx, l.opts.run, l.log))
 	})
 	return nil
 }
 
 func (l *Lab) openInstaller(ctx context.Context) (err error) {
 	l.agents = l.lab.Agents()
-	l.installer, err = cluster.NewInstaller(ctx, l.lab, l.agents, echo, l.log)
+	l.installer, err = cluster.NewInstaller(ctx, l.lab, l.Run(), l.agents, echo, l.log)
 	return err
 }
 

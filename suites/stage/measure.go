@@ -49,6 +49,8 @@ func Measure(ctx context.Context, s scenario.Scenario, o Options, results string
 		return sum, "", err
 	}
 	o.Profile, o.Rows, o.Dir = s.Profile, s.Rows, dir
+	ctx, o.Lost = context.WithCancelCause(ctx)
+	defer o.Lost(nil)
 	st, err := Open(ctx, o, log)
 	if err != nil {
 		return sum, dir, err
@@ -58,6 +60,9 @@ func Measure(ctx context.Context, s scenario.Scenario, o Options, results string
 		return sum, dir, err
 	}
 	sum, err = scenario.Run(ctx, s, st, dir, log)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = errors.Join(cause, err)
+	}
 	sum.Environment.Plumbline, sum.Environment.Commit = Version(), Commit()
 	sum.LB = st.LB().Profile() // it has served, and tells more
 	var unknown error

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -47,8 +48,10 @@ type changes struct {
 	options func(*agent)
 }
 
-// targetNamespace is where the conformance suite has its objects.
-const targetNamespace = "plumbline-conformance"
+// isTarget tells whether the conformance suite has its objects in a namespace.
+func isTarget(namespace string) bool {
+	return strings.HasPrefix(namespace, "plumbline-") && strings.HasSuffix(namespace, "-conformance")
+}
 
 // mutations are all there are. Each call makes the changes anew: they may remember
 // what they saw.

@@ -160,7 +160,7 @@ func (c *changes) asked(o metav1.ListOptions) metav1.ListOptions {
 
 // hear changes an object and tells whether it is heard of.
 func (c *changes) hear(t watch.EventType, o runtime.Object) bool {
-	if m, ok := o.(metav1.Object); ok && m.GetNamespace() != "" && m.GetNamespace() != targetNamespace {
+	if m, ok := o.(metav1.Object); ok && m.GetNamespace() != "" && !isTarget(m.GetNamespace()) {
 		return true
 	}
 	if c.hears != nil && !c.hears(t, o) {

@@ -66,7 +66,7 @@ func copyOf(f plan.Frontend) plan.Frontend {
 func services(f func(objects.Name, *plan.Service)) func(*plan.Plan) {
 	return func(p *plan.Plan) {
 		for name, s := range p.Services {
-			if name.Namespace == targetNamespace {
+			if isTarget(name.Namespace) {
 				f(name, &s)
 				p.Services[name] = s
 			}

@@ -22,7 +22,10 @@ type cleanFlags struct {
 	stateDir string // host.StateDir, but in tests
 	host     bool
 	cache    bool
-	list     bool
+	dryRun   bool
+
+	kubeconfig string // then a cluster is cleaned, not this host
+	run        string
 }
 
 func cleanCommand() *cobra.Command {
@@ -35,8 +38,13 @@ containers, networks, volumes, namespaces, links, the guard, files. Each thing
 removed is one line. Nothing else is touched: no other kind cluster, no network
 named kind, no container without our label.
 
-What a run uses that goes on stays, and clean says so. While that is one on kind
-or on an existing cluster, only what carries the id of a dead run is removed.
+What a run uses that goes on stays, and clean says so. While that is one on kind,
+only what carries the id of a dead run is removed.
+
+With --kubeconfig it does the same in a cluster on which runs with
+--cluster=existing were killed. A run is dead there when its Lease has expired; what
+it has left is known by its id: in the value of a label, in the names of its
+namespaces.
 
 What prepares the host for more than one run stays: cached images and files
 (--cache removes them), a dockerd that ci/host/prepare.sh started (--host).
@@ -45,12 +53,22 @@ Exit 0: nothing of ours is left but what runs use that go on.
 Exit 2: something is; the errors say what.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case f.kubeconfig != "":
+				return cleanCluster(cmd.Context(), cmd.OutOrStdout(), f)
+			case f.run != "":
+				return errors.New("--run goes with --kubeconfig: on this host dead runs are known by their locks")
+			}
 			return runClean(cmd.Context(), cmd.OutOrStdout(), f)
 		},
 	}
 	cmd.Flags().BoolVar(&f.host, "host", false, "also stop the dockerd that ci/host/prepare.sh started and remove its files")
 	cmd.Flags().BoolVar(&f.cache, "cache", false, "also remove cached images and the cache folder")
-	cmd.Flags().BoolVar(&f.list, "list", false, "only list what would be removed")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only say what would be removed")
+	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "instead of this host, clean the cluster that this `file` says how to reach")
+	cmd.Flags().StringVar(&f.run, "run", "", "with --kubeconfig: only this run, by its id, also if it may go on")
+	cmd.MarkFlagsMutuallyExclusive("kubeconfig", "host")
+	cmd.MarkFlagsMutuallyExclusive("kubeconfig", "cache")
 	return cmd
 }
 
@@ -69,7 +87,7 @@ func runClean(ctx context.Context, out io.Writer, f cleanFlags) error {
 	if dir, err := os.UserCacheDir(); err == nil {
 		o.CacheDir = filepath.Join(dir, "plumbline")
 	}
-	if f.list {
+	if f.dryRun {
 		live, dead, err := host.LookAtRuns(f.stateDir)
 		if err != nil {
 			return err

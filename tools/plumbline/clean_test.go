@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plumbline/plumbline/fixtures/api"
+	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/fixtures/existing"
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/need"
 	"github.com/plumbline/plumbline/fixtures/netns"
@@ -50,7 +57,7 @@ func TestCleanBesideRun(t *testing.T) {
 		gone          bool
 	}{
 		{cleanFlags{host: true}, "", "--host and --cache take away what a run uses", false},
-		{cleanFlags{list: true}, "file " + dead + "\n", "", false},
+		{cleanFlags{dryRun: true}, "file " + dead + "\n", "", false},
 		{cleanFlags{}, "removed file " + dead + "\n", "", true},
 	} {
 		var said strings.Builder
@@ -68,5 +75,52 @@ func TestCleanBesideRun(t *testing.T) {
 	}
 	if _, err := os.Stat(shared); err != nil {
 		t.Error(err)
+	}
+}
+
+// In a cluster, what is a dead run's goes, or a run's that the user names; the rest stays.
+func TestCleanCluster(t *testing.T) {
+	s := api.ForTest(t, api.Config{})
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, s.Kubeconfig(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := existing.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const id = cluster.Run("run-aaaaa")
+	r, err := c.Begin(t.Context(), id, func(error) {}) // as it will be
+	if err != nil {
+		t.Fatal(err)
+	}
+	noted := cluster.Left{Objects: []cluster.Ref{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "kube-system", Name: "agent"}, {APIVersion: "v1", Kind: "Secret", Namespace: "x", Name: "none"}}}
+	agent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "agent", Labels: map[string]string{cluster.Label: string(id)}}}
+	if err := errors.Join(r.Note(t.Context(), noted), s.Apply(agent)); err != nil {
+		t.Fatal(err)
+	}
+	what := "ConfigMap kube-system/agent (run run-aaaaa)\nNamespace plumbline-run-aaaaa-system (run run-aaaaa)\n"
+	for _, tc := range []struct {
+		flags         cleanFlags
+		said, refused string
+	}{
+		{cleanFlags{}, "run run-aaaaa goes on: left alone\nno dead run is here\n", ""},
+		{cleanFlags{run: "run-bbbbb"}, "", "has no run run-bbbbb; it has: [run-aaaaa]"},
+		{cleanFlags{run: "run-aaaaa", dryRun: true}, what, ""},
+		{cleanFlags{run: "run-aaaaa"}, "removed " + strings.Replace(what, "\nN", "\nremoved N", 1), ""},
+		{cleanFlags{}, "no dead run is here\n", ""},
+	} {
+		var said strings.Builder
+		tc.flags.kubeconfig = file
+		err := cleanCluster(t.Context(), &said, tc.flags)
+		if (err == nil) != (tc.refused == "") || err != nil && !strings.Contains(err.Error(), tc.refused) {
+			t.Errorf("%+v: %v", tc.flags, err)
+		}
+		if said.String() != tc.said {
+			t.Errorf("%+v says %q, want %q", tc.flags, said.String(), tc.said)
+		}
+	}
+	if left := append(s.List(api.Namespaces), s.List(api.ConfigMaps)...); slices.ContainsFunc(left, func(o api.Object) bool { return o.GetLabels()[cluster.Label] != "" }) {
+		t.Errorf("left: %v", left)
 	}
 }

@@ -26,7 +26,7 @@ func (e *Env) awaitProbes(ctx context.Context, nodes []cluster.Node) (map[string
 	var out map[string]map[string]corev1.Pod
 	missing := "none seen"
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, probesPatience, true, func(ctx context.Context) (bool, error) {
-		list, err := e.client.CoreV1().Pods(Namespace).List(ctx, metav1.ListOptions{})
+		list, err := e.client.CoreV1().Pods(e.namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			if ctx.Err() == nil { // at the end of patience the state before says more
 				missing = err.Error()

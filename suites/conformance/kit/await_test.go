@@ -16,7 +16,7 @@ import (
 
 // probePod is a probe of a node, ready or with a container that waits.
 func probePod(kind, node string, ready bool) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: kind + "-" + node, Namespace: Namespace, Labels: map[string]string{"probe": kind}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: kind + "-" + node, Namespace: "probes", Labels: map[string]string{"probe": kind}}}
 	p.Spec.NodeName, p.Status.Phase = node, corev1.PodPending
 	if ready {
 		p.Status.Phase = corev1.PodRunning
@@ -32,11 +32,11 @@ func probePod(kind, node string, ready bool) *corev1.Pod {
 // do not count neither help nor matter.
 func TestAwaitProbes(t *testing.T) {
 	client := fake.NewClientset()
-	e := &Env{client: client}
+	e := &Env{client: client, namespace: "probes"}
 	create := func(pods ...*corev1.Pod) {
 		t.Helper()
 		for _, p := range pods {
-			if _, err := client.CoreV1().Pods(Namespace).Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+			if _, err := client.CoreV1().Pods("probes").Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -68,7 +68,7 @@ func TestAwaitProbes(t *testing.T) {
 		t.Errorf("of a node that does not count: %v", err)
 	}
 	for _, name := range []string{"probe-b-n1", "probe-b-unbound"} {
-		if err := client.CoreV1().Pods(Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		if err := client.CoreV1().Pods("probes").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

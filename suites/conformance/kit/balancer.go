@@ -24,7 +24,7 @@ const balancerPatience = 20 * time.Second
 func (v *Service) AwaitIngress() netip.Addr {
 	s := v.spec
 	for began := time.Now(); ; {
-		o, err := s.env.client.CoreV1().Services(Namespace).Get(s.ctx, v.obj.Name, metav1.GetOptions{})
+		o, err := s.env.client.CoreV1().Services(s.env.namespace).Get(s.ctx, v.obj.Name, metav1.GetOptions{})
 		s.must(err, "read Service %s", v.obj.Name)
 		for _, in := range o.Status.LoadBalancer.Ingress {
 			a, err := netip.ParseAddr(in.IP)
@@ -56,7 +56,7 @@ func AtName(name string) corev1.LoadBalancerIngress {
 func (v *Service) IngressEntries(entries ...corev1.LoadBalancerIngress) {
 	v.spec.must(v.retry(func(o *corev1.Service) error {
 		o.Status.LoadBalancer.Ingress = entries
-		made, err := v.spec.env.client.CoreV1().Services(Namespace).UpdateStatus(v.spec.ctx, o, metav1.UpdateOptions{})
+		made, err := v.spec.env.client.CoreV1().Services(v.spec.env.namespace).UpdateStatus(v.spec.ctx, o, metav1.UpdateOptions{})
 		if err == nil {
 			v.obj = made
 		}

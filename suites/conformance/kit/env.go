@@ -32,6 +32,7 @@ const Outside = "outside"
 // Stage is what behaviours run on: a cluster with the dataplane in it.
 type Stage interface {
 	Kind() string
+	Run() cluster.Run
 	Cluster() cluster.Cluster
 }
 
@@ -50,11 +51,12 @@ type Config struct {
 
 // Env is a cluster with a dataplane and probes on every node.
 type Env struct {
-	cfg     Config
-	stage   Stage
-	client  kubernetes.Interface
-	nodes   []*Node
-	outside Client
+	cfg       Config
+	stage     Stage
+	namespace string
+	client    kubernetes.Interface
+	nodes     []*Node
+	outside   Client
 
 	mu      sync.Mutex // guards the fields below
 	noise   Noise
@@ -73,7 +75,7 @@ const controlPort = 39797
 
 // Open puts probes on every node that takes pods, and connects to them.
 func Open(ctx context.Context, st Stage, cfg Config) (*Env, error) {
-	e := &Env{cfg: cfg, stage: st}
+	e := &Env{cfg: cfg, stage: st, namespace: Namespace(st.Run())}
 	var err error
 	if e.client, err = kubernetes.NewForConfig(st.Cluster().RESTConfig()); err != nil {
 		return nil, fmt.Errorf("make API client: %w", err)
@@ -120,13 +122,13 @@ func (e *Env) deploy(ctx context.Context) error {
 	}
 	var text bytes.Buffer
 	err = t.Execute(&text, map[string]any{
-		"Namespace": Namespace, "Image": e.cfg.Image, "Control": controlPort,
+		"Namespace": e.namespace, "Image": e.cfg.Image, "Control": controlPort,
 		"Port": PodPort, "Other": OtherPort, "Host": HostPort, "Pods": []string{"probe-a", "probe-b"},
 	})
 	if err != nil {
 		return fmt.Errorf("write the probes' manifest: %w", err)
 	}
-	applier, err := cluster.NewApplier(e.stage.Cluster().RESTConfig())
+	applier, err := cluster.NewApplier(e.stage.Cluster().RESTConfig(), e.stage.Run())
 	if err != nil {
 		return err
 	}
@@ -214,9 +216,9 @@ func (e *Env) Close(ctx context.Context) error {
 	}
 	e.outside.probe.Close()
 	background := metav1.DeletePropagationBackground
-	err := e.client.CoreV1().Namespaces().Delete(ctx, Namespace, metav1.DeleteOptions{PropagationPolicy: &background})
+	err := e.client.CoreV1().Namespaces().Delete(ctx, e.namespace, metav1.DeleteOptions{PropagationPolicy: &background})
 	if err != nil {
-		return fmt.Errorf("delete namespace %s: %w", Namespace, err)
+		return fmt.Errorf("delete namespace %s: %w", e.namespace, err)
 	}
 	return nil
 }

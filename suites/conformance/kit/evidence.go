@@ -52,7 +52,7 @@ func (e *Env) evidence(s *Spec) {
 func (e *Env) services(s *Spec) []*corev1.Service {
 	var out []*corev1.Service
 	for n := range s.serial {
-		o, err := e.client.CoreV1().Services(Namespace).Get(s.ctx, s.name(fmt.Sprintf("s%d", n+1)), metav1.GetOptions{})
+		o, err := e.client.CoreV1().Services(e.namespace).Get(s.ctx, s.name(fmt.Sprintf("s%d", n+1)), metav1.GetOptions{})
 		if err == nil {
 			out = append(out, o)
 		}
@@ -64,7 +64,7 @@ func (e *Env) services(s *Spec) []*corev1.Service {
 func (e *Env) slices(s *Spec, services []*corev1.Service) []discoveryv1.EndpointSlice {
 	var out []discoveryv1.EndpointSlice
 	for _, o := range services {
-		list, err := e.client.DiscoveryV1().EndpointSlices(Namespace).List(s.ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + o.Name})
+		list, err := e.client.DiscoveryV1().EndpointSlices(e.namespace).List(s.ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + o.Name})
 		if err == nil {
 			out = append(out, list.Items...)
 		}

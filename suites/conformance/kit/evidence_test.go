@@ -25,6 +25,7 @@ import (
 type backdrop struct{ dir string }
 
 func (b *backdrop) Kind() string             { return "backdrop" }
+func (b *backdrop) Run() cluster.Run         { return "backdrop-aaaaa" }
 func (b *backdrop) Cluster() cluster.Cluster { return shell{} }
 func (b *backdrop) LB() scenario.LB          { return folder{dir: b.dir} }
 
@@ -95,7 +96,7 @@ func TestEvidence(t *testing.T) {
 	if got := kept(t, s, "objects.yaml"); strings.Contains(got, "x-longer") {
 		t.Errorf("objects of another behaviour:\n%s", got)
 	}
-	own, err := s.env.client.CoreV1().Services(Namespace).Get(t.Context(), "x-s1", metav1.GetOptions{})
+	own, err := s.env.client.CoreV1().Services(s.env.namespace).Get(t.Context(), "x-s1", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

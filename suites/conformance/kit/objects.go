@@ -86,7 +86,7 @@ func (s *Spec) Service(mutate ...func(*corev1.Service)) *Service {
 	s.serial++
 	policy := corev1.IPFamilyPolicySingleStack
 	obj := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: s.name(fmt.Sprintf("s%d", s.serial))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.env.namespace, Name: s.name(fmt.Sprintf("s%d", s.serial))},
 		Spec: corev1.ServiceSpec{
 			IPFamilies: []corev1.IPFamily{s.Family}, IPFamilyPolicy: &policy,
 			Ports: []corev1.ServicePort{Port("http", corev1.ProtocolTCP, 80)},
@@ -95,7 +95,7 @@ func (s *Spec) Service(mutate ...func(*corev1.Service)) *Service {
 	for _, m := range mutate {
 		m(obj)
 	}
-	made, err := s.env.client.CoreV1().Services(Namespace).Create(s.ctx, obj, metav1.CreateOptions{})
+	made, err := s.env.client.CoreV1().Services(s.env.namespace).Create(s.ctx, obj, metav1.CreateOptions{})
 	if deniedExternalIPs(err) {
 		s.Skip("the cluster lacks leave to set externalIPs: %v", err)
 	}
@@ -158,7 +158,7 @@ func ExternalIPs(addrs ...netip.Addr) func(*corev1.Service) {
 func (v *Service) Update(mutate func(*corev1.Service)) {
 	v.spec.must(v.retry(func(o *corev1.Service) error {
 		mutate(o)
-		made, err := v.spec.env.client.CoreV1().Services(Namespace).Update(v.spec.ctx, o, metav1.UpdateOptions{})
+		made, err := v.spec.env.client.CoreV1().Services(v.spec.env.namespace).Update(v.spec.ctx, o, metav1.UpdateOptions{})
 		if err == nil {
 			v.obj = made
 		}
@@ -178,7 +178,7 @@ func (v *Service) Ingress(mode corev1.LoadBalancerIPMode, addrs ...netip.Addr) {
 			}
 			o.Status.LoadBalancer.Ingress = append(o.Status.LoadBalancer.Ingress, in)
 		}
-		made, err := v.spec.env.client.CoreV1().Services(Namespace).UpdateStatus(v.spec.ctx, o, metav1.UpdateOptions{})
+		made, err := v.spec.env.client.CoreV1().Services(v.spec.env.namespace).UpdateStatus(v.spec.ctx, o, metav1.UpdateOptions{})
 		if err == nil {
 			v.obj = made
 		}
@@ -206,7 +206,7 @@ func (v *Service) Slice(name string, ports []discoveryv1.EndpointPort, eps ...En
 	}
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: Namespace, Name: v.obj.Name + "-" + name,
+			Namespace: v.obj.Namespace, Name: v.obj.Name + "-" + name,
 			Labels: map[string]string{discoveryv1.LabelServiceName: v.obj.Name, discoveryv1.LabelManagedBy: "plumbline"},
 		},
 		AddressType: kind, Ports: ports,

@@ -16,7 +16,7 @@ func (v *Service) LabelledSlice(name string, labels map[string]string, eps ...En
 	s := v.spec
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: Namespace, Name: v.obj.Name + "-" + name,
+			Namespace: v.obj.Namespace, Name: v.obj.Name + "-" + name,
 			Labels: map[string]string{discoveryv1.LabelServiceName: v.obj.Name, discoveryv1.LabelManagedBy: "plumbline"},
 		},
 		AddressType: discoveryv1.AddressType(s.Family),
@@ -35,7 +35,7 @@ func (v *Service) LabelledSlice(name string, labels map[string]string, eps ...En
 // DeleteSlice deletes one of the Service's slices.
 func (v *Service) DeleteSlice(name string) {
 	s := v.spec
-	err := s.env.client.DiscoveryV1().EndpointSlices(Namespace).Delete(s.ctx, v.obj.Name+"-"+name, metav1.DeleteOptions{})
+	err := s.env.client.DiscoveryV1().EndpointSlices(s.env.namespace).Delete(s.ctx, v.obj.Name+"-"+name, metav1.DeleteOptions{})
 	s.must(err, "delete EndpointSlice %s-%s", v.obj.Name, name)
 	s.changed()
 }

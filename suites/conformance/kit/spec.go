@@ -14,10 +14,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/plumbline/plumbline/fixtures/cluster"
 )
 
-// Namespace holds the objects of all behaviours; their names keep them apart.
-const Namespace = "plumbline-conformance"
+// Namespace holds the objects of all behaviours of a run; their names keep them apart.
+func Namespace(run cluster.Run) string { return run.Namespace("conformance") }
 
 // Limit is how late a dataplane may follow a change. Upstream's e2e tests allow 30
 // s; one that needs more than this is reported as not having followed.
@@ -124,9 +126,9 @@ func (s *Spec) end() error {
 
 func (s *Spec) deleteService(name string) error {
 	ctx := context.WithoutCancel(s.ctx)
-	err := s.env.client.DiscoveryV1().EndpointSlices(Namespace).DeleteCollection(ctx, metav1.DeleteOptions{},
+	err := s.env.client.DiscoveryV1().EndpointSlices(s.env.namespace).DeleteCollection(ctx, metav1.DeleteOptions{},
 		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + name})
-	gone := s.env.client.CoreV1().Services(Namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	gone := s.env.client.CoreV1().Services(s.env.namespace).Delete(ctx, name, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(gone) {
 		gone = nil
 	}
@@ -143,7 +145,7 @@ func (v *Service) Delete() {
 // meanwhile.
 func (v *Service) retry(f func(*corev1.Service) error) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		o, err := v.spec.env.client.CoreV1().Services(Namespace).Get(v.spec.ctx, v.obj.Name, metav1.GetOptions{})
+		o, err := v.spec.env.client.CoreV1().Services(v.spec.env.namespace).Get(v.spec.ctx, v.obj.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -152,7 +154,7 @@ func (v *Service) retry(f func(*corev1.Service) error) error {
 }
 
 func (s *Spec) putSlice(slice *discoveryv1.EndpointSlice) error {
-	client := s.env.client.DiscoveryV1().EndpointSlices(Namespace)
+	client := s.env.client.DiscoveryV1().EndpointSlices(s.env.namespace)
 	_, err := client.Create(s.ctx, slice, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		return err
