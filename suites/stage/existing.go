@@ -184,6 +184,9 @@ const removePatience = 5 * time.Minute
 // from manifests: own ones and the user's. What it installs is removed once, by the
 // function that it returns or when the stage is closed.
 func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(context.Context) error, error) {
+	if err := e.run.Occupied(ctx); err != nil {
+		return "", nil, fmt.Errorf("row %s: %w", r, err)
+	}
 	if r.Dataplane == scenario.Existing {
 		return "", func(context.Context) error { return nil }, nil
 	}
@@ -199,9 +202,6 @@ func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(co
 		if e.installer, err = cluster.NewInstaller(ctx, e.cluster, e.Run(), awaited{e.agents}, e.opts.Foreign.EchoImage, e.log); err != nil {
 			return "", nil, err
 		}
-	}
-	if err := e.run.Occupied(ctx); err != nil {
-		return "", nil, fmt.Errorf("install %s: %w", d.Name, err)
 	}
 	e.installed = d
 	err = e.installer.Install(ctx, d)
