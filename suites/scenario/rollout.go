@@ -145,6 +145,7 @@ func (r *runner) observed() observe.Config {
 	cfg := observe.Config{
 		Namespace: r.app.Namespace, Service: r.app.Name, Selector: r.app.Selector(), Nodes: map[string]netip.Addr{},
 		NodePort: uint16(r.service.Spec.Ports[0].NodePort), HCNP: uint16(r.service.Spec.HealthCheckNodePort),
+		SharesAddress: r.stage.SharesAddress(),
 	}
 	for _, node := range r.nodes {
 		cfg.Nodes[node.Name] = node.Addr4()

@@ -136,6 +136,9 @@ type Stage interface {
 	Install(ctx context.Context, r Row) (version string, remove func(context.Context) error, err error)
 	// LB is the load balancer in front.
 	LB() LB
+	// SharesAddress says that the load balancer, or who comes without one, reaches the nodes
+	// from the harness's own address.
+	SharesAddress() bool
 	// Echo is the workload's image; Control a server that no dataplane forwards for.
 	Echo() string
 	Control() netip.AddrPort

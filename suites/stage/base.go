@@ -146,6 +146,9 @@ func (b *base) Run() cluster.Run {
 	return cluster.Run(strings.TrimPrefix(b.opts.Name, kind.Prefix+"-"))
 }
 
+// SharesAddress is false where balancers have addresses of their own.
+func (b *base) SharesAddress() bool { return false }
+
 // UsedMiB is how much less memory is available now than when nothing was open.
 func (b *base) UsedMiB() int { return (int(b.before) - int(host.MemAvailable())) >> 20 }
 

@@ -226,6 +226,9 @@ func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(co
 // Kind is "existing".
 func (e *Existing) Kind() string { return "existing" }
 
+// SharesAddress is true but for the cluster's own load balancer: ours is on this host.
+func (e *Existing) SharesAddress() bool { return e.opts.Foreign.LB != string(scenario.ClusterLB) }
+
 // Cluster is what a scenario runs on.
 func (e *Existing) Cluster() cluster.Cluster { return e.cluster }
 
