@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/netip"
 	"os"
@@ -126,7 +127,7 @@ const execTime = 5 * time.Second
 // program for a moment before it has a command line.
 func settledCmdline(pid int) []byte {
 	for begin := time.Now(); ; time.Sleep(100 * time.Microsecond) {
-		cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		cmdline, err := cmdlineOf(pid)
 		if err != nil || len(cmdline) > 0 || !runsHAProxy(pid) || time.Since(begin) > execTime {
 			return cmdline
 		}
@@ -136,8 +137,27 @@ func settledCmdline(pid int) []byte {
 // ending says whether a process has given up its memory, and with it its command line. Its
 // files go after that. (A thread of the kernel has no command line either, nor a session.)
 func ending(pid int) bool {
-	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	cmdline, err := cmdlineOf(pid)
 	return err == nil && len(cmdline) == 0 && sessionOf(pid) != 0
+}
+
+// maxCmdline is far more than any HAProxy of ours was started with.
+const maxCmdline = 64 << 10
+
+// cmdlineOf is the start of a command line, from a single read: in two, the second may find
+// another program than the first did.
+func cmdlineOf(pid int) ([]byte, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	buf := make([]byte, maxCmdline)
+	n, err := f.Read(buf)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return buf[:n], err
 }
 
 // masterOf is the one that spawn started, which leads a session; 0 if there is no

@@ -4,13 +4,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
 // A master executes itself anew right after its start, and for a moment has no command line.
 // It is found all the same.
 func TestFoundWhileItExecutes(t *testing.T) {
-	state := t.TempDir()
+	// A command line that a reader with a small buffer takes in parts.
+	state := filepath.Join(t.TempDir(), strings.Repeat("long", 50))
+	if err := os.Mkdir(state, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	dir := filepath.Join(state, NamePrefix+"0123456789ab")
 	shell, err := os.ReadFile("/bin/sh")
 	if err != nil {
