@@ -135,10 +135,10 @@ func settledCmdline(pid int) []byte {
 }
 
 // ending says whether a process has given up its memory, and with it its command line. Its
-// files go after that. (A thread of the kernel has no command line either, nor a session.)
+// files go after that. (A thread of the kernel never had any.)
 func ending(pid int) bool {
 	cmdline, err := cmdlineOf(pid)
-	return err == nil && len(cmdline) == 0 && sessionOf(pid) != 0
+	return err == nil && len(cmdline) == 0 && flagsOf(pid)&pfKthread == 0
 }
 
 // maxCmdline is far more than any HAProxy of ours was started with.
@@ -171,20 +171,30 @@ func masterOf(pids []int) int {
 	return 0
 }
 
-// sessionOf is 0 for a process that is not there.
-func sessionOf(pid int) int {
+// sessionOf is 0 for a process that is not there, and for one whose session's leader this
+// process cannot see (a container's, and what init starts).
+func sessionOf(pid int) int { return statOf(pid, 3) }
+
+// pfKthread is in the flags of the kernel's threads (include/linux/sched.h).
+const pfKthread = 0x00200000
+
+func flagsOf(pid int) int { return statOf(pid, 6) }
+
+// statOf is a field of /proc/PID/stat, counted from the state (proc_pid_stat(5)); 0 for a
+// process that is not there.
+func statOf(pid, field int) int {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
-	// Behind the program's name, which may hold anything: state, parent, group, session.
+	// Behind the program's name, which may hold anything.
 	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(f) < 4 {
+	if field >= len(f) {
 		return 0
 	}
-	session, err := strconv.Atoi(f[3])
+	n, err := strconv.Atoi(f[field])
 	if err != nil {
 		return 0
 	}
-	return session
+	return n
 }

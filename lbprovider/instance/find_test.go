@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/fixtures/need"
 )
 
 // A master executes itself anew right after its start, and for a moment has no command line.
@@ -45,5 +47,26 @@ func TestFoundWhileItExecutes(t *testing.T) {
 	}
 	if err := c.Wait(); err != nil || looks < 1000 {
 		t.Errorf("looked %d times, %v", looks, err)
+	}
+}
+
+// The same where no process has a session that can be seen, as in a container whose init
+// came in from outside.
+func TestFoundWithoutASession(t *testing.T) {
+	need.Root(t)
+	out, err := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", os.Args[0], "-test.v", "-test.run=^TestFoundWhileItExecutes$").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestFoundWhileItExecutes") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// A thread of the kernel has no command line, and is not ending.
+func TestKernelThreadIsNotEnding(t *testing.T) {
+	const kthreadd = 2
+	if comm, err := os.ReadFile("/proc/2/comm"); err != nil || string(comm) != "kthreadd\n" {
+		t.Skip("the kernel's threads are out of sight, as in a container")
+	}
+	if ending(kthreadd) {
+		t.Error("kthreadd is ending")
 	}
 }
