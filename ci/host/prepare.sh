@@ -20,6 +20,7 @@ readonly STATE=/run/plumbline
 readonly WRAPPER=/usr/local/lib/plumbline/ociwrap
 readonly POLICY=${PLUMBLINE_POLICY:-/usr/sbin/policy-rc.d}
 readonly FORWARD=/proc/sys/net/ipv4/ip_forward
+readonly FORWARDING=(net/ipv4/ip_forward net/ipv6/conf/all/forwarding net/ipv6/conf/default/forwarding)
 readonly MARK='# plumbline: for the time of one apt-get only'
 readonly CAP_SYS_RESOURCE=24
 readonly WAIT_SECONDS=60
@@ -102,7 +103,7 @@ missing_packages() {
 
 # --- changing --------------------------------------------------------------
 
-# started [pid]: when a process was started, by which it differs from a later one of its pid.
+# started pid: when a process was started, by which it differs from a later one of its pid.
 started() { sed 's/.*) //' "/proc/$1/stat" | cut -d ' ' -f 20; }
 
 # Debian starts a service with its package. HAProxy is wanted as a program
@@ -247,15 +248,22 @@ ensure_engine() {
 # the user's, and then published addresses would not be reached.
 ensure_forwarding() {
     if [[ $(cat "$FORWARD") == 1 ]]; then return; fi
+    mkdir -p "$STATE"
+    grep -qsxF net/ipv4/ip_forward "$STATE/forwarding-off" || echo net/ipv4/ip_forward >>"$STATE/forwarding-off"
     say "turn IPv4 forwarding on (net.ipv4.ip_forward=1)"
     echo 1 >"$FORWARD"
 }
 
-# note_forwarding keeps what was there before a dockerd turns it on, for clean --host.
+# note_forwarding keeps what is off before a dockerd turns it on, for clean --host. It comes
+# before the packages, which may start one.
 note_forwarding() {
-    if [[ $(cat "$FORWARD") == 1 ]]; then return; fi
-    mkdir -p "$STATE"
-    touch "$STATE/forwarding-off"
+    if engine_answers; then return; fi
+    local name
+    for name in "${FORWARDING[@]}"; do
+        if [[ $(cat "/proc/sys/$name" 2>/dev/null) != 0 ]]; then continue; fi
+        mkdir -p "$STATE"
+        grep -qsxF "$name" "$STATE/forwarding-off" || echo "$name" >>"$STATE/forwarding-off"
+    done
 }
 
 # take_turns: one at a time prepares a host (packages, dockerd). The lock is on a folder
@@ -277,7 +285,7 @@ check_platform() {
     [[ " $distro " =~ " debian "|" ubuntu " ]] || refuse \
         "this host is not Debian or Ubuntu (${distro% }), so nothing is installed here" \
         "have these programs ready and run plumbline without this script:" \
-        "  a Docker engine, debootstrap, nft, iptables, conntrack, haproxy, CA certificates"
+        "  a Docker engine, debootstrap, gpgv, Debian's archive keyring, nft, iptables, conntrack, haproxy, CA certificates"
     [[ ${DOCKER_HOST:-unix://} == unix://* ]] || refuse \
         "DOCKER_HOST is $DOCKER_HOST, but clusters need a Docker engine on this host" "unset DOCKER_HOST"
 }
@@ -312,9 +320,9 @@ main() {
     mapfile -t packages < <("$wanted") # another may have installed them meanwhile
     trap release_services EXIT
     release_services
+    if [[ ${1:-} != --lab ]]; then note_forwarding; fi
     if ((${#packages[@]})); then install_packages "${packages[@]}"; fi
     if [[ ${1:-} == --lab ]]; then say "ready for a lab"; return; fi
-    note_forwarding
     ensure_engine
     ensure_forwarding
     say "ready: docker $(docker version --format '{{.Server.Version}}'), runtime $(docker info --format '{{.DefaultRuntime}}')"
