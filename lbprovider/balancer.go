@@ -177,27 +177,32 @@ func (b *balancer) plan(ctx context.Context, svc *v1.Service, nodes []*v1.Node, 
 }
 
 // adopt brings a load balancer that exists to cfg. One at whose socket nobody listens (its
-// directory was removed, or it crashes again and again) is made anew. One that listens and
-// says nothing for startTimeout (its host is starved) keeps its connections: that is an
-// error, and the controller tries again.
+// directory was removed, or it crashes again and again), or somebody who is no HAProxy, is
+// made anew. One that listens and says nothing for startTimeout (its host is starved) keeps
+// its connections, and so does one that is too old: that is an error, and the controller
+// tries again.
 func (b *balancer) adopt(ctx context.Context, spec instance.Spec, cfg haproxy.Config) error {
-	if err := errors.Join(b.dir(spec.Name).make(), b.Recorder.Attach(spec.Name, spec.Service, spec.Dir)); err != nil {
+	if err := b.dir(spec.Name).make(); err != nil {
+		return err
+	}
+	if err := b.Recorder.Attach(spec.Name, spec.Service, spec.Dir); err != nil {
 		return err
 	}
 	now, err := b.answering(ctx, spec.Name)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil && !haproxy.IsGone(err) {
+	if err != nil && !haproxy.IsGone(err) && !errors.Is(err, haproxy.ErrNonsense) {
 		return fmt.Errorf("%s runs, but has not answered within %s: %w", spec.Name, startTimeout, err)
 	}
 	if err != nil {
 		b.Log.Warn("load balancer does not answer and is made anew", "lb", spec.Service, "instance", spec.Name, "err", err)
 		return b.replace(ctx, spec, cfg)
 	}
-	if err := b.Recorder.Version(now.Version); err != nil {
-		return err
+	if err := haproxy.CheckVersion(now.Version); err != nil {
+		return fmt.Errorf("%s runs: %w", spec.Name, err)
 	}
+	b.Recorder.Version(now.Version)
 	return b.converge(ctx, spec.Name, cfg, now)
 }
 
@@ -212,7 +217,10 @@ func (b *balancer) replace(ctx context.Context, spec instance.Spec, cfg haproxy.
 // start runs a new HAProxy; all servers begin DOWN.
 func (b *balancer) start(ctx context.Context, spec instance.Spec, cfg haproxy.Config) error {
 	d := b.dir(spec.Name)
-	if err := errors.Join(d.make(), d.write(haproxy.ConfigFile, haproxy.Render(cfg)), d.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{}))); err != nil {
+	if err := d.make(); err != nil {
+		return err
+	}
+	if err := errors.Join(d.write(haproxy.ConfigFile, haproxy.Render(cfg)), d.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{}))); err != nil {
 		return err
 	}
 	if err := b.Recorder.Attach(spec.Name, spec.Service, d.path); err != nil {
@@ -221,13 +229,16 @@ func (b *balancer) start(ctx context.Context, spec instance.Spec, cfg haproxy.Co
 	if err := b.Instances.Start(ctx, spec); err != nil {
 		return err
 	}
+	b.note(spec.Name, func(m *memory) { m.drains, m.leaving = nil, nil }) // the connections were the old one's
 	now, err := b.answering(ctx, spec.Name)
 	if err != nil {
 		return fmt.Errorf("%s does not answer after its start (its output: docker logs, or *.log in %s): %w", spec.Name, d.path, err)
 	}
-	if err := errors.Join(haproxy.CheckVersion(now.Version), b.Recorder.Version(now.Version)); err != nil {
+	if err := haproxy.CheckVersion(now.Version); err != nil {
+		b.note(spec.Name, func(m *memory) { m.ended = err }) // for revive
 		return errors.Join(err, b.Instances.Stop(ctx, spec.Name))
 	}
+	b.Recorder.Version(now.Version)
 	b.Recorder.Seed(spec.Name, spec.Service, now.Servers)
 	b.Log.Info("load balancer started", "lb", spec.Service, "haproxy", now.Version, "instance", spec.Name, "addresses", spec.Addrs, "servers", len(now.Servers))
 	return nil
@@ -290,6 +301,6 @@ func (b *balancer) drop(ctx context.Context, name string, why error) error {
 	if err := b.dir(name).remove(); err != nil {
 		return err
 	}
-	b.note(name, func(m *memory) { m.addrs, m.drains = nil, nil })
+	b.note(name, func(m *memory) { m.addrs, m.drains, m.leaving = nil, nil, nil })
 	return nil
 }

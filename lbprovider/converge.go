@@ -11,15 +11,25 @@ import (
 )
 
 // converge brings a running HAProxy to cfg: by its socket where that can be,
-// else by a reload. One that already runs cfg is not touched.
+// else by a reload. One that already runs cfg is not touched. The connections of nodes that
+// are gone begin to drain once that is done.
 func (b *balancer) converge(ctx context.Context, name string, cfg haproxy.Config, now haproxy.Running) error {
-	d := b.dir(name)
 	b.Recorder.Seed(name, cfg.LB.Service, now.Servers)
-	delta := haproxy.Change(now, cfg)
-	b.drain(name, now, cfg)
-	if delta.Reload {
-		return b.reload(ctx, name, cfg, now)
+	b.leave(name, now, cfg)
+	var err error
+	if delta := haproxy.Change(now, cfg); delta.Reload {
+		err = b.reload(ctx, name, cfg, now)
+	} else {
+		err = b.change(ctx, name, cfg, delta)
 	}
+	if err == nil {
+		b.drain(name)
+	}
+	return err
+}
+
+func (b *balancer) change(ctx context.Context, name string, cfg haproxy.Config, delta haproxy.Delta) error {
+	d := b.dir(name)
 	// Before anything changes: a crash from here on starts with cfg, all DOWN.
 	if err := errors.Join(d.write(haproxy.ConfigFile, haproxy.Render(cfg)), d.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{}))); err != nil {
 		return err

@@ -33,9 +33,11 @@ type memory struct {
 	spec     instance.Spec        // to start it again; no name: not known
 	goal     lbplan.LB            // what it was last brought to
 	drains   map[string]time.Time // when the connections of servers that are gone are ended
+	leaving  map[string]bool      // servers that a change which has not succeeded yet takes away
+	ending   bool                 // see endDrains
 	unheard  haproxy.Unheard
 	told     []netip.Addr // what ensure last returned, for the controller to publish
-	ended    error        // why it must not exist: errDeleted or a refusal; nil: it may
+	ended    error        // why it must not exist: errDeleted, a refusal, its version; nil: it may
 	reviving bool         // see revive
 	looks    int          // that revive has left
 }

@@ -8,10 +8,11 @@
 // The service controller of k8s.io/cloud-provider drives it; Events, the
 // finalizer, retries and the choice of nodes are that controller's.
 //
-// Nothing is remembered in this process that could not be found again: the
-// address of a load balancer is in its instance's labels and in the Service's
-// status, what it runs is asked of its socket. So it may be killed at any
-// point; load balancers go on without it.
+// What this process has to know it can find again: the address of a load
+// balancer is in its instance's labels and in the Service's status, what it runs
+// is asked of its socket. So it may be killed at any point; load balancers go on
+// without it. (Two waits begin anew then: that of Profile.Drain, and for the first
+// result of another kind of check.)
 //
 // A Service that cannot be served as it is written (UDP, no nodePorts, a taken
 // address …) is refused whole: what ran for it is taken down, its status is

@@ -264,6 +264,97 @@ func TestDrainEnds(t *testing.T) {
 	}
 }
 
+// A change that fails takes nothing away: the connections of nodes that were to go live on, and
+// begin to drain when it succeeds.
+func TestFailedChangeDrainsNothing(t *testing.T) {
+	t.Parallel()
+	r := newRigAt(t, "127.77.8.0/24")
+	r.balancer.Profile.Drain = time.Second
+	a, b := newBackend(t, "node-a", "127.78.27.1", true, true), newBackend(t, "node-b", "127.78.27.2", true, true)
+	svc := testService()
+	ip := r.ensure(svc, a)
+	r.awaitUp(svc, "node-a", true)
+	ofA := dial(t, ip)
+	request(t, ofA)
+	const port = 18189
+	taken, err := net.Listen("tcp", net.JoinHostPort(ip, strconv.Itoa(port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := svc.DeepCopy()
+	other.Spec.Ports[0].Port = port
+	// A reload that fails takes far longer than the drain.
+	if _, err := r.EnsureLoadBalancer(t.Context(), "test", other, nodesOf(b)); err == nil {
+		t.Fatal("a reload did not fail though its port is taken")
+	}
+	for until := time.Now().Add(2*drainEvery + r.balancer.Profile.Drain); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+		request(t, ofA)
+	}
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	removed := time.Now()
+	r.ensure(other, b)
+	if n, err := ofA.Read(make([]byte, 1)); err == nil || n > 0 {
+		t.Errorf("read %d bytes, %v", n, err)
+	}
+	if after := time.Since(removed); after < r.balancer.Profile.Drain {
+		t.Errorf("it ended after %s already", after)
+	}
+}
+
+// A load balancer that is made anew has no connections of a node that went before, and ends none
+// of it that has come back.
+func TestNewInstanceDrainsNothing(t *testing.T) {
+	t.Parallel()
+	r := newRigAt(t, "127.77.9.0/24")
+	r.balancer.Profile.Drain = 2 * time.Second
+	a, b := newBackend(t, "node-a", "127.78.28.1", true, true), newBackend(t, "node-b", "127.78.28.2", true, true)
+	svc := testService()
+	r.ensure(svc, a, b)
+	r.ensure(svc, b)
+	if err := r.balancer.Instances.Stop(t.Context(), r.balancer.name(svc)); err != nil {
+		t.Fatal(err)
+	}
+	ip := r.ensure(svc, a)
+	r.awaitUp(svc, "node-a", true)
+	ofA := dial(t, ip)
+	for until := time.Now().Add(r.balancer.Profile.Drain + 2*drainEvery); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+		request(t, ofA)
+	}
+}
+
+// Where a port goes and its node stays, the port's connections have no such end.
+func TestRemovedPortDoesNotDrain(t *testing.T) {
+	t.Parallel()
+	r := newRigAt(t, "127.77.7.0/24")
+	r.balancer.Profile.Drain = time.Second
+	a, b := newBackend(t, "node-a", "127.78.26.1", true, true), newBackend(t, "node-b", "127.78.26.2", true, true)
+	svc := testService()
+	ip := r.ensure(svc, a, b)
+	r.awaitUp(svc, "node-a", true)
+	r.awaitUp(svc, "node-b", true)
+	conns := map[*backend]net.Conn{}
+	for len(conns) < 2 {
+		before := map[*backend]int64{a: a.served.Load(), b: b.served.Load()}
+		c := dial(t, ip)
+		request(t, c)
+		for n, was := range before {
+			if n.served.Load() > was {
+				conns[n] = c
+			}
+		}
+	}
+	svc.Spec.Ports[0].Port = 18189
+	r.ensure(svc, a)
+	if n, err := conns[b].Read(make([]byte, 1)); err == nil || n > 0 {
+		t.Errorf("of the node that went: read %d bytes, %v", n, err)
+	}
+	for until := time.Now().Add(2 * drainEvery); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+		request(t, conns[a])
+	}
+}
+
 // request wants an answer over a connection that stays.
 func request(t *testing.T, c net.Conn) {
 	t.Helper()
@@ -754,20 +845,21 @@ func TestSilentIsNotReplaced(t *testing.T) {
 }
 
 // A load balancer whose directory was removed cannot be spoken to; it is made
-// anew, with its address.
+// anew, with its address, and its connections are recorded.
 func TestLostDirectoryIsMadeAnew(t *testing.T) {
 	r := newRig(t)
 	a := newBackend(t, "node-a", "127.78.11.1", true, true)
 	svc := testService()
 	ip := r.ensure(svc, a)
-	r.balancer.Recorder.Detach(r.balancer.name(svc))
 	if err := os.RemoveAll(filepath.Join(r.stateDir, r.balancer.name(svc))); err != nil {
 		t.Fatal(err)
 	}
 	if again := r.ensure(svc, a); again != ip {
 		t.Errorf("address %s, was %s", again, ip)
 	}
-	if _, _, err := ask(t.Context(), "", ip, 18188); err != nil {
+	_, src, err := ask(t.Context(), "", ip, 18188)
+	if err != nil {
 		t.Error(err)
 	}
+	checkConns(t, r, map[string]string{src: "node-a"})
 }

@@ -44,6 +44,7 @@ type Recorder struct {
 	events *record.Writer[record.Event] // likewise
 
 	mu      sync.Mutex         // guards the fields below
+	version string             // as noted
 	taps    map[string]*tap    // by instance
 	servers map[server]upState // last known
 	seen    seenRows           // of connections
@@ -87,15 +88,25 @@ func NewRecorder(dir string, log *slog.Logger) (*Recorder, error) {
 	return r, nil
 }
 
-// Version notes which HAProxy serves; all of a provider's are of one version.
-func (r *Recorder) Version(version string) error {
-	if r.dir == "" {
-		return nil
+// Version notes which HAProxy serves; all of a provider's are of one version. A note that
+// cannot be written keeps no load balancer from serving.
+func (r *Recorder) Version(version string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dir == "" || r.version == version {
+		return
 	}
-	if err := os.WriteFile(filepath.Join(r.dir, VersionFile), []byte(version+"\n"), 0o644); err != nil {
-		return fmt.Errorf("note HAProxy's version: %w", err)
+	path := filepath.Join(r.dir, VersionFile)
+	next := path + ".new"
+	err := os.WriteFile(next, []byte(version+"\n"), 0o644)
+	if err == nil {
+		err = os.Rename(next, path)
 	}
-	return nil
+	if err != nil {
+		r.log.Error("HAProxy's version is not noted", "version", version, "err", err)
+		return
+	}
+	r.version = version
 }
 
 func create[T any](path string) (*record.Writer[T], error) {
@@ -131,13 +142,18 @@ func (r *Recorder) Close() error {
 }
 
 // Attach listens for the log of the load balancer called name. One that is
-// already attached stays.
+// already attached stays, unless its sockets were removed. It is not called twice at once
+// for one name.
 func (r *Recorder) Attach(name, service, dir string) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, ok := r.taps[name]; ok {
+	attached, ok := r.taps[name]
+	r.mu.Unlock()
+	if ok && attached.stands() {
 		return nil
 	}
+	r.Detach(name)
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	t, err := newTap(dir, r.log)
 	if err != nil {
 		return fmt.Errorf("listen for the log of %s: %w", service, err)
@@ -178,11 +194,15 @@ func (r *Recorder) accept(t *tap, from source) {
 func (r *Recorder) read(c io.Reader, from source, take func(from source, line haproxy.Line)) {
 	rows := bufio.NewReaderSize(c, 64<<10)
 	for {
-		row, err := rows.ReadString('\n')
+		row, err := rows.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			r.log.Warn("log row of the load balancer has no end", "lb", from.service, "bytes", len(row))
+			continue
+		}
 		if err != nil {
 			return
 		}
-		line, err := haproxy.ParseLog(row)
+		line, err := haproxy.ParseLog(string(row))
 		if err != nil {
 			r.log.Warn("log row of the load balancer is not understood", "lb", from.service, "err", err)
 			continue

@@ -2,8 +2,12 @@ package lbprovider
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,4 +73,62 @@ func TestEndOfContainer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A version that cannot be noted keeps nothing from serving, and is noted once it can be.
+func TestVersionIsNoted(t *testing.T) {
+	dir := t.TempDir()
+	r, err := NewRecorder(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, VersionFile)
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r.Version("2.6.12")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []string{"2.6.12", "3.0.1", "3.0.1"} {
+		r.Version(v)
+		if got, err := os.ReadFile(path); err != nil || string(got) != v+"\n" {
+			t.Errorf("noted %q, %v, want %s", got, err, v)
+		}
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A row that does not end is not kept, and the next that does is taken.
+func TestRowWithoutEnd(t *testing.T) {
+	r, err := NewRecorder("", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	const size = 64 << 20
+	in := io.MultiReader(io.LimitReader(endless{}, size), strings.NewReader("\n<5>2026-01-02T03:04:05.678901+00:00 Proxy p started\n"))
+	var taken []string
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r.read(in, source{}, func(_ source, l haproxy.Line) { taken = append(taken, l.Text) })
+	runtime.ReadMemStats(&after)
+	if d := cmp.Diff([]string{"Proxy p started"}, taken); d != "" {
+		t.Errorf("taken (-want +got):\n%s", d)
+	}
+	if got := after.TotalAlloc - before.TotalAlloc; got > size/4 {
+		t.Errorf("%d bytes were kept of a row of %d", got, size)
+	}
+}
+
+// endless says x for ever.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = 'x'
+	}
+	return len(b), nil
 }

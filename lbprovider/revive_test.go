@@ -1,14 +1,19 @@
 package lbprovider
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,6 +21,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
 )
@@ -26,6 +32,8 @@ type containers struct {
 	all    map[string]instance.Instance
 	starts []instance.Spec
 	fail   map[string]int // calls that fail from now on, by method
+	// started is told of each start
+	started func(instance.Spec)
 }
 
 func (c *containers) failing(method string) error {
@@ -52,6 +60,9 @@ func (c *containers) Start(_ context.Context, s instance.Spec) error {
 	}
 	c.starts = append(c.starts, s)
 	c.all[s.Name] = instance.Instance{Name: s.Name, Service: s.Service, UID: s.UID, Addrs: s.Addrs, Running: true}
+	if c.started != nil {
+		c.started(s)
+	}
 	return nil
 }
 
@@ -249,6 +260,94 @@ func TestReviveWaitsForTheLock(t *testing.T) {
 		return "not started", len(fake.starts) == 1
 	})
 	<-done
+}
+
+// answers has somebody at the socket of s who says this when asked for his info, and nothing else.
+func answers(t *testing.T, s instance.Spec, info string) net.Listener {
+	t.Helper()
+	l, err := net.Listen("unix", filepath.Join(s.Dir, haproxy.StatsSocket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			if asked, _ := bufio.NewReader(c).ReadString('\n'); asked == "show info\n" {
+				fmt.Fprintln(c, info)
+			}
+			c.Close()
+		}
+	}()
+	return l
+}
+
+// haproxyInfo is what a HAProxy of a version says, as far as it is read.
+func haproxyInfo(version string) string { return "Version: " + version + "\nPid: 7" }
+
+// A HAProxy that is too old is ended, and nothing brings it back but the next try, which says
+// the same.
+func TestTooOldStaysEnded(t *testing.T) {
+	t.Parallel()
+	fake := newContainers()
+	p := newFaked(t, fake)
+	fake.started = func(s instance.Spec) {
+		if err := os.Remove(filepath.Join(s.Dir, haproxy.StatsSocket)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Error(err)
+		}
+		answers(t, s, haproxyInfo("2.4.22"))
+	}
+	const want = "HAProxy 2.4.22 is too old"
+	for try := 1; try <= 2; try++ {
+		if _, err := p.EnsureLoadBalancer(t.Context(), "test", testService(), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+		p.balancer.revive(t.Context(), p.balancer.name(testService()))
+		if len(fake.starts) != try || len(fake.all) > 0 {
+			t.Errorf("started %d times in %d tries, left %v", len(fake.starts), try, fake.all)
+		}
+	}
+	if err := p.UpdateLoadBalancer(t.Context(), "test", testService(), nil); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("new nodes: error %v, want %q", err, want)
+	}
+}
+
+// One that runs is left as it is.
+func TestTooOldIsNotAdopted(t *testing.T) {
+	t.Parallel()
+	fake := newContainers()
+	p := newFaked(t, fake)
+	name := p.balancer.name(testService())
+	d := p.balancer.dir(name)
+	if err := d.make(); err != nil {
+		t.Fatal(err)
+	}
+	fake.all[name] = instance.Instance{Name: name, Service: "shop/web", Addrs: []netip.Addr{netip.MustParseAddr("127.77.0.9")}, Running: true}
+	answers(t, instance.Spec{Dir: d.path}, haproxyInfo("2.4.22"))
+	const want = "HAProxy 2.4.22 is too old"
+	if _, err := p.EnsureLoadBalancer(t.Context(), "test", testService(), nil); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+	if !fake.all[name].Running || len(fake.starts) > 0 {
+		t.Errorf("%+v, started %d times", fake.all, len(fake.starts))
+	}
+}
+
+// One at whose socket somebody else answers is made anew.
+func TestNonsenseIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	fake := newContainers()
+	p := newFaked(t, fake)
+	name := p.balancer.name(testService())
+	d := p.balancer.dir(name)
+	if err := d.make(); err != nil {
+		t.Fatal(err)
+	}
+	fake.all[name] = instance.Instance{Name: name, Service: "shop/web", Addrs: []netip.Addr{netip.MustParseAddr("127.77.0.9")}, Running: true}
+	l := answers(t, instance.Spec{Dir: d.path}, "220 mail.example.com ESMTP")
+	fake.started = func(s instance.Spec) { l.Close(); answers(t, s, haproxyInfo("3.0.1")) }
+	if err := p.balancer.adopt(t.Context(), p.balancer.specOf(fake.all[name]), haproxy.Config{}); err != nil || len(fake.starts) != 1 {
+		t.Errorf("%v, started %d times", err, len(fake.starts))
+	}
 }
 
 func TestIsName(t *testing.T) {

@@ -2,7 +2,6 @@ package lbprovider
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -43,7 +42,10 @@ func (b *balancer) sweep(ctx context.Context, wanted []*v1.Service) error {
 // attach takes over a load balancer that an earlier process started.
 func (b *balancer) attach(ctx context.Context, i instance.Instance) error {
 	d := b.dir(i.Name)
-	if err := errors.Join(d.make(), b.Recorder.Attach(i.Name, i.Service, d.path)); err != nil {
+	if err := d.make(); err != nil {
+		return err
+	}
+	if err := b.Recorder.Attach(i.Name, i.Service, d.path); err != nil {
 		return err
 	}
 	b.note(i.Name, func(m *memory) { m.spec = b.specOf(i) })

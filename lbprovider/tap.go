@@ -20,6 +20,7 @@ import (
 type tap struct {
 	stream  net.Listener
 	packets *net.UnixConn
+	sockets map[string]fs.FileInfo // by path; const
 	wg      sync.WaitGroup
 
 	mu     sync.Mutex        // guards the fields below
@@ -35,7 +36,7 @@ func newTap(dir string, log *slog.Logger) (*tap, error) {
 			return nil, fmt.Errorf("free the log socket: %w", err)
 		}
 	}
-	t := &tap{conns: map[net.Conn]bool{}}
+	t := &tap{conns: map[net.Conn]bool{}, sockets: map[string]fs.FileInfo{}}
 	var err error
 	if t.stream, err = net.Listen("unix", stream); err != nil {
 		return nil, err
@@ -45,7 +46,11 @@ func newTap(dir string, log *slog.Logger) (*tap, error) {
 	}
 	d := newRunDir(dir)
 	for _, path := range []string{stream, packets} {
-		if err := give(path, os.Geteuid(), d.gid, 0o660); err != nil {
+		err := give(path, os.Geteuid(), d.gid, 0o660)
+		if err == nil {
+			t.sockets[path], err = os.Lstat(path)
+		}
+		if err != nil {
 			return nil, errors.Join(fmt.Errorf("open the log socket to HAProxy: %w", err), t.stream.Close(), t.packets.Close())
 		}
 	}
@@ -76,6 +81,17 @@ func listenPackets(path string, log *slog.Logger) (c *net.UnixConn, err error) {
 		err = listen()
 	}
 	return c, err
+}
+
+// stands says whether the sockets are still what their paths lead to.
+func (t *tap) stands() bool {
+	for path, made := range t.sockets {
+		now, err := os.Lstat(path)
+		if err != nil || !os.SameFile(made, now) {
+			return false
+		}
+	}
+	return true
 }
 
 func (t *tap) close() {

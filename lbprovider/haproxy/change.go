@@ -32,7 +32,7 @@ func Change(now Running, want Config) Delta {
 	}
 	have := map[string]ServerState{}
 	for _, s := range now.Servers {
-		have[s.Proxy+"/"+s.Server] = s
+		have[s.ID()] = s
 	}
 	var d Delta
 	for _, l := range want.LB.Listeners {
@@ -58,28 +58,6 @@ func Change(now Running, want Config) Delta {
 		}
 	}
 	return d
-}
-
-// Gone are the servers that run and that want does not have, by their names.
-func Gone(now Running, want Config) (out []string) {
-	wanted := Wanted(want)
-	for _, s := range now.Servers {
-		if id := s.Proxy + "/" + s.Server; !wanted[id] {
-			out = append(out, id)
-		}
-	}
-	return out
-}
-
-// Wanted are the names of the servers that c has.
-func Wanted(c Config) map[string]bool {
-	out := map[string]bool{}
-	for _, l := range c.LB.Listeners {
-		for _, s := range l.Servers {
-			out[proxyName(l)+"/"+serverName(s.Node)] = true
-		}
-	}
-	return out
 }
 
 // addServer makes a server that takes no traffic before its first good check;

@@ -20,6 +20,8 @@ import (
 const (
 	commandTimeout = 5 * time.Second
 	pollEvery      = 50 * time.Millisecond
+	// maxAnswer is far more than a row for each of a full HAProxy's sessions.
+	maxAnswer = 64 << 20
 )
 
 // Client speaks to one HAProxy through the sockets in its directory.
@@ -57,7 +59,10 @@ func (c *Client) ask(ctx context.Context, socket, line string) (string, error) {
 			return "", fmt.Errorf("ask HAProxy at %s: %w", path, err)
 		}
 	}
-	answer, err := io.ReadAll(conn)
+	answer, err := io.ReadAll(io.LimitReader(conn, maxAnswer+1))
+	if err == nil && len(answer) > maxAnswer {
+		err = fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
+	}
 	if err != nil {
 		return "", fmt.Errorf("ask HAProxy at %s %.60q: %w", path, line, err)
 	}
@@ -103,7 +108,11 @@ func (c *Client) Running(ctx context.Context) (Running, error) {
 		}
 	}
 	if r.PID == 0 {
-		return Running{}, fmt.Errorf("HAProxy at %s tells no pid: %.80q", c.dir, info)
+		err := fmt.Errorf("HAProxy at %s tells no pid: %.80q", c.dir, info)
+		if info != "" { // else it is out of descriptors, or ends
+			err = fmt.Errorf("%w: %w", ErrNonsense, err)
+		}
+		return Running{}, err
 	}
 	states, err := c.Do(ctx, "show servers state")
 	if err != nil {
@@ -153,6 +162,9 @@ func (c *Client) Learned(ctx context.Context) (bool, error) {
 func (c *Client) AwaitLearned(ctx context.Context) error {
 	return poll(ctx, 5*time.Millisecond, func() (bool, error) { return c.Learned(ctx) })
 }
+
+// ErrNonsense is in an error of Running where what answers is no HAProxy.
+var ErrNonsense = errors.New("what answers is no HAProxy")
 
 // IsGone says whether nobody listens at a socket, or there is none: the HAProxy that made it
 // does not run. (One that runs and does not get to accept has its queue fill up, EAGAIN.)
@@ -253,7 +265,8 @@ func (c *Client) Await(ctx context.Context, ok func(Running) bool) (r Running, e
 	return r, err
 }
 
-// poll asks until it is done or ctx ends; then it returns what was said last as well.
+// poll asks until it is done or ctx ends; then it returns what was said last as well. Nothing
+// is asked after that end: that would say no more than that it was too late.
 func poll(ctx context.Context, every time.Duration, ask func() (done bool, err error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -264,8 +277,16 @@ func poll(ctx context.Context, every time.Duration, ask func() (done bool, err e
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
 		case <-tick.C:
 		}
+		if ended(ctx) {
+			return errors.Join(cmp.Or(ctx.Err(), context.DeadlineExceeded), err)
+		}
 	}
+}
+
+// ended is true from the deadline on: ctx itself hears of it a moment later, a dial at once.
+func ended(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }

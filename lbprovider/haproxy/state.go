@@ -35,6 +35,15 @@ type ServerState struct {
 // Node is the node the server stands for.
 func (s ServerState) Node() string { return nodeName(s.Server) }
 
+// ID is the server's name at the socket.
+func (s ServerState) ID() string { return s.Proxy + "/" + s.Server }
+
+// NodeOf is the node that the server with this ID stands for.
+func NodeOf(id string) string {
+	_, server, _ := strings.Cut(id, "/")
+	return nodeName(server)
+}
+
 const (
 	stateHeader = "1\n# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight srv_iweight srv_time_since_last_change srv_check_status srv_check_result srv_check_health srv_check_state srv_agent_state bk_f_forced_id srv_f_forced_id srv_fqdn srv_port srvrecord srv_use_ssl srv_check_port srv_check_addr srv_agent_addr srv_agent_port\n"
 	stateFields = 25
@@ -101,7 +110,7 @@ func parseServer(f []string) (ServerState, error) {
 func StateFile(c Config, now Running) string {
 	known := map[string]ServerState{}
 	for _, s := range now.Servers {
-		known[s.Proxy+"/"+s.Server] = s
+		known[s.ID()] = s
 	}
 	var b strings.Builder
 	b.WriteString(stateHeader)
@@ -109,7 +118,7 @@ func StateFile(c Config, now Running) string {
 		ids := serverIDs(l)
 		for _, s := range l.Servers {
 			row := ServerState{Proxy: proxyName(l), Server: serverName(s.Node), Addr: s.Addr, CheckPort: c.LB.Check.Port, status: checkInit}
-			if k, ok := known[row.Proxy+"/"+row.Server]; ok && k.InService && k.Checked && k.Addr == row.Addr {
+			if k, ok := known[row.ID()]; ok && k.InService && k.Checked && k.Addr == row.Addr {
 				row.Up, row.since, row.status, row.result, row.level = k.Up, k.since, k.status, k.result, k.level
 				if k.CheckPort != row.CheckPort {
 					row.status, row.result = checkInit, 0
@@ -130,7 +139,7 @@ func UnheardOf(now Running, want Config) Unheard {
 	out := Unheard{}
 	for _, s := range now.Servers {
 		if s.Up && s.CheckPort != want.LB.Check.Port {
-			out[s.Proxy+"/"+s.Server] = true
+			out[s.ID()] = true
 		}
 	}
 	return out
@@ -141,7 +150,7 @@ func UnheardOf(now Running, want Config) Unheard {
 // want "fall" of them to fail.
 func (u Unheard) Hear(now Running) (commands []string) {
 	for _, s := range now.Servers {
-		id := s.Proxy + "/" + s.Server
+		id := s.ID()
 		if !u[id] || !s.Checked {
 			continue
 		}
@@ -168,7 +177,7 @@ func writeState(b *strings.Builder, proxy, server int, s ServerState) {
 func (r Running) Expected(lb lbplan.LB) bool {
 	checked := map[string]bool{}
 	for _, s := range r.Servers {
-		checked[s.Proxy+"/"+s.Server] = s.Checked && s.InService
+		checked[s.ID()] = s.Checked && s.InService
 	}
 	for _, l := range lb.Listeners {
 		for _, s := range l.Servers {

@@ -256,8 +256,7 @@ func TestHost(t *testing.T) {
 	f.checkWrites()
 }
 
-// A node whose address changes is followed, one that gets its address late is used, and a
-// node's other changes cost nothing.
+// A node whose address changes is followed, and one that gets its address late is used.
 func TestNodeAddressIsFollowed(t *testing.T) {
 	f := newForeign(t)
 	late := f.node()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,9 +36,11 @@ func watch(kube kubernetes.Interface, namespace, class string, known []types.UID
 	return factory, nil
 }
 
-const withoutAddresses = " at "
+// addressesMark separates them from the providerID.
+const addressesMark = " at "
 
-// withAddresses adds a Node's addresses to its providerID: by that the service controller
+// withAddresses adds a Node's addresses, in their order (the first of a family counts), to its
+// providerID: by that the service controller
 // tells whether a node is another (nodesSufficientlyEqual), and then load balancers are
 // brought to the nodes as they are.
 func withAddresses(obj any) (any, error) {
@@ -45,39 +48,41 @@ func withAddresses(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	id, _, _ := strings.Cut(node.Spec.ProviderID, withoutAddresses)
+	id, _, _ := strings.Cut(node.Spec.ProviderID, addressesMark)
 	var addrs []string
 	for _, a := range node.Status.Addresses {
 		if a.Type == v1.NodeInternalIP {
 			addrs = append(addrs, a.Address)
 		}
 	}
-	slices.Sort(addrs)
-	node.Spec.ProviderID = id + withoutAddresses + strings.Join(addrs, ",")
+	node.Spec.ProviderID = id + addressesMark + strings.Join(addrs, ",")
 	return node, nil
 }
 
-// seenKey is an annotation that only this process sees: a Service that ofClass has dealt with.
+// seenKey is an annotation that only this process sees: a Service that ofClass has dealt with
+// has it, with a value that nobody can know.
 const seenKey = "io.plumbline.class-seen"
 
 // ofClass turns Services of class (spec.loadBalancerClass, KEP-1959) into those that the
 // service controller serves, which are those without one, and hides all others: their
 // finalizer is for their own load balancers' controller to take off. A Service that was of
-// class, and becomes of another type, has lost it; it is known by its UID.
+// class, and becomes of another type, has lost it; it is known by its UID, until it is of
+// another class.
 func ofClass(class string, known ...types.UID) func(any) (any, error) {
 	var mine sync.Map // of types.UID
 	for _, uid := range known {
 		mine.Store(uid, true)
 	}
+	seen := rand.Text()
 	return func(obj any) (any, error) {
 		svc, ok := obj.(*v1.Service)
-		if !ok || svc.Annotations[seenKey] != "" {
+		if !ok || svc.Annotations[seenKey] == seen {
 			return obj, nil
 		}
 		if svc.Annotations == nil {
 			svc.Annotations = map[string]string{}
 		}
-		svc.Annotations[seenKey] = "yes"
+		svc.Annotations[seenKey] = seen
 		has := svc.Spec.LoadBalancerClass
 		_, was := mine.Load(svc.UID)
 		switch {
@@ -86,6 +91,9 @@ func ofClass(class string, known ...types.UID) func(any) (any, error) {
 			svc.Spec.LoadBalancerClass = nil
 		case was && svc.Spec.Type != v1.ServiceTypeLoadBalancer: // to be cleaned up
 		default:
+			if svc.Spec.Type == v1.ServiceTypeLoadBalancer {
+				mine.Delete(svc.UID)
+			}
 			svc.Spec.Type, svc.Spec.LoadBalancerClass = v1.ServiceTypeClusterIP, nil
 			svc.Finalizers = slices.DeleteFunc(svc.Finalizers, func(f string) bool { return f == helpers.LoadBalancerCleanupFinalizer })
 		}

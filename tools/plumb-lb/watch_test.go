@@ -52,13 +52,49 @@ func TestOfClass(t *testing.T) {
 	}
 }
 
+// A Service that was ours, then of another class, is not ours to clean up after that one.
+func TestAnotherClassEndsOurs(t *testing.T) {
+	ours, others := "example.com/ours", "example.com/others"
+	svc := func(kind v1.ServiceType, class *string) *v1.Service {
+		out := &v1.Service{ObjectMeta: metav1.ObjectMeta{UID: "known", Finalizers: []string{helpers.LoadBalancerCleanupFinalizer}}}
+		out.Spec.Type, out.Spec.LoadBalancerClass = kind, class
+		return out
+	}
+	transform := ofClass(ours, "known")
+	for _, c := range []struct {
+		name string
+		svc  *v1.Service
+		want bool
+	}{
+		{"to be cleaned up", svc(v1.ServiceTypeNodePort, nil), true},
+		{"of another class", svc(v1.ServiceTypeLoadBalancer, &others), false},
+		{"to be cleaned up by that one", svc(v1.ServiceTypeNodePort, nil), false},
+		{"ours again", svc(v1.ServiceTypeLoadBalancer, &ours), true},
+		{"to be cleaned up again", svc(v1.ServiceTypeNodePort, nil), true},
+	} {
+		got := twice(t, transform, c.svc)
+		if seen := len(wanted([]*v1.Service{got})) == 1; seen != c.want {
+			t.Errorf("%s: seen %t, want %t", c.name, seen, c.want)
+		}
+	}
+}
+
+// An annotation that somebody made up hides nothing.
+func TestSeenIsNotToBeMadeUp(t *testing.T) {
+	svc := &v1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{seenKey: "yes"}}}
+	svc.Spec.Type = v1.ServiceTypeLoadBalancer
+	if got := twice(t, ofClass("example.com/ours"), svc); len(wanted([]*v1.Service{got})) > 0 {
+		t.Error("a Service without a class is served")
+	}
+}
+
 func TestWithAddresses(t *testing.T) {
 	node := &v1.Node{}
 	node.Spec.ProviderID = "kind://docker/c/n"
 	node.Status.Addresses = []v1.NodeAddress{
 		{Type: v1.NodeInternalIP, Address: "fd00::1"}, {Type: v1.NodeHostName, Address: "n"}, {Type: v1.NodeInternalIP, Address: "10.0.0.1"},
 	}
-	if d := cmp.Diff("kind://docker/c/n at 10.0.0.1,fd00::1", twice(t, withAddresses, node).Spec.ProviderID); d != "" {
+	if d := cmp.Diff("kind://docker/c/n at fd00::1,10.0.0.1", twice(t, withAddresses, node).Spec.ProviderID); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 }
