@@ -149,7 +149,11 @@ func openEnv(ctx context.Context, st stage.Stage, known declared, evidence strin
 	families := map[string][]corev1.IPFamily{
 		"ipv4": {corev1.IPv4Protocol}, "ipv6": {corev1.IPv6Protocol}, "dual": {corev1.IPv4Protocol, corev1.IPv6Protocol},
 	}[opts.stage.IPFamily]
+	ranges, err := opts.stage.Foreign.Ranges()
+	if err != nil {
+		return nil, err
+	}
 	return kit.Open(ctx, st, kit.Config{
-		Image: image, Families: families, Features: known.Unsupported, Flush: known.flush(), Dir: evidence, Parallel: opts.parallel, Seed: seed, Limit: limit, Log: log,
+		Image: image, Ranges: ranges, Families: families, Features: known.Unsupported, Flush: known.flush(), Dir: evidence, Parallel: opts.parallel, Seed: seed, Limit: limit, Log: log,
 	})
 }

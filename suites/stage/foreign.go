@@ -11,6 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/existing"
 	"github.com/plumbline/plumbline/fixtures/host"
+	"github.com/plumbline/plumbline/fixtures/probeagent"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
 
@@ -21,6 +22,9 @@ type Foreign struct {
 	EchoImage  string // of the workload; the nodes have it or can pull it
 	ProbeImage string // of plumb-probe, for conformance
 	ProxyImage string // of plumb-proxy, for rows that install it
+	// ProbeRanges are CIDRs that probes may connect into besides those that the API
+	// tells; see Ranges.
+	ProbeRanges string
 }
 
 // loopbackLBs are the addresses of our load balancers for an existing cluster: on this
@@ -67,6 +71,9 @@ func (f Foreign) check(rows []scenario.Row) error {
 	case f.LB != string(scenario.OurLB) && f.LB != string(scenario.ClusterLB) && f.LB != string(scenario.NoLB):
 		return fmt.Errorf("unknown --lb %q; known: ours, cluster, none", f.LB)
 	}
+	if _, err := f.Ranges(); err != nil {
+		return err
+	}
 	for _, r := range rows {
 		switch {
 		case r.Own() && f.ProxyImage == "":
@@ -76,6 +83,15 @@ func (f Foreign) check(rows []scenario.Row) error {
 		}
 	}
 	return nil
+}
+
+// Ranges are those of ProbeRanges.
+func (f Foreign) Ranges() (probeagent.Ranges, error) {
+	r, err := probeagent.ParseRanges(f.ProbeRanges)
+	if err != nil {
+		return nil, fmt.Errorf("--probe-ranges %s: %w", f.ProbeRanges, err)
+	}
+	return r, nil
 }
 
 // settleFamily takes the cluster's IP family, where its Services have but one.

@@ -185,6 +185,12 @@ func firstAddr(ep *network.EndpointSettings, family string) (netip.Addr, error) 
 	return netip.ParseAddr(ep.IPAddress)
 }
 
+// LBRanges are where load balancers get their addresses from.
+func (k *Kind) LBRanges() []netip.Prefix {
+	net := k.fixture.Network()
+	return []netip.Prefix{net.V4.LB, net.V6.LB}
+}
+
 func (k *Kind) openProvider(ctx context.Context) error {
 	haproxyImage, err := k.images.HAProxy(ctx)
 	if err != nil {

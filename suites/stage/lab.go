@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/plumbline/plumbline/ci"
 	"github.com/plumbline/plumbline/fixtures/cluster"
@@ -149,6 +150,12 @@ func (l *Lab) StopAgents(ctx context.Context) error { return l.agents.Halt(ctx) 
 // StartAgents starts them again and returns when they forward.
 func (l *Lab) StartAgents(ctx context.Context) error {
 	return errors.Join(l.agents.Start(ctx, l.installed), l.installer.AwaitForwarding(ctx))
+}
+
+// LBRanges are where load balancers get their addresses from.
+func (l *Lab) LBRanges() []netip.Prefix {
+	wire := l.lab.Network().Wire()
+	return slices.DeleteFunc([]netip.Prefix{wire.V4.LB, wire.V6.LB}, func(p netip.Prefix) bool { return !p.IsValid() })
 }
 
 func (l *Lab) openProvider(context.Context) error {

@@ -3,7 +3,7 @@
 // plumb-probe is the eyes of the conformance suite in a cluster: servers that say
 // who they are and whom they see, and an agent that makes connections on demand
 // (see fixtures/probeagent). It needs no capabilities. Its identity comes from
-// --name and --node, or POD_NAME and NODE_NAME.
+// --name and --node, or POD_NAME and NODE_NAME; the key of its run from PROBE_KEY.
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"os"
 	"os/signal"
 	"slices"
@@ -26,9 +27,9 @@ import (
 const usage = `usage: plumb-probe serve --name NAME [flags]
 
 Serves identities on test ports and takes orders on a control port, until
-SIGTERM. GET /healthz of the control port answers once all ports are open.
-The control port opens connections for whoever reaches it: use it on test
-clusters only.
+SIGTERM. The control port is open once all others are. It answers who shows the
+certificate of $PROBE_KEY (mutual TLS; PEM of a certificate and its private key),
+and connects into the ranges of --connect alone.
 `
 
 func main() { os.Exit(run(os.Args[1:], os.Getenv, os.Stderr)) }
@@ -57,7 +58,9 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg pro
 	fs.SetOutput(io.Discard) // one line says what is wrong
 	fs.StringVar(&cfg.Name, "name", getenv("POD_NAME"), "what the servers call themselves; default $POD_NAME")
 	fs.StringVar(&cfg.Node, "node", getenv("NODE_NAME"), "the node they say they are on; default $NODE_NAME")
-	control := fs.String("control", ":39797", "control port, on all addresses of both IP families")
+	control := fs.String("control", ":39797", "control port")
+	address := fs.String("address", "", "IP addresses to listen on, such as $POD_IPS; default: all of both families")
+	connect := fs.String("connect", "", "CIDRs and IP addresses that it may connect to: those of Services, pods, nodes and tests; default: none")
 	tcp := fs.String("tcp", "", "TCP ports to serve, such as 8080,8090-8099")
 	udp := fs.String("udp", "", "UDP ports to serve")
 	sctp := fs.String("sctp", "", "SCTP ports to serve")
@@ -81,6 +84,12 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg pro
 	if cfg.Control, err = controlPort(*control); err != nil {
 		return cfg, err
 	}
+	if cfg.Addrs, err = addresses(*address); err != nil {
+		return cfg, fmt.Errorf("--address %s: %w", *address, err)
+	}
+	if cfg.Ranges, err = probeagent.ParseRanges(*connect); err != nil {
+		return cfg, fmt.Errorf("--connect %s: %w", *connect, err)
+	}
 	for _, l := range []struct {
 		name, text string
 		to         *[]uint16
@@ -94,8 +103,27 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg pro
 		return cfg, fmt.Errorf("unexpected argument %q: serve takes flags only", fs.Arg(0))
 	case cfg.Name == "":
 		return cfg, errors.New("--name: must not be empty (or set POD_NAME)")
+	case getenv("PROBE_KEY") == "":
+		return cfg, errors.New("$PROBE_KEY is empty: it must be the PEM of the run's certificate and private key")
+	}
+	if cfg.Key, err = probeagent.ParseKey([]byte(getenv("PROBE_KEY"))); err != nil {
+		return cfg, fmt.Errorf("$PROBE_KEY: %w", err)
 	}
 	return cfg, nil
+}
+
+func addresses(list string) (out []netip.Addr, err error) {
+	for part := range strings.SplitSeq(list, ",") {
+		if part == "" {
+			continue
+		}
+		a, err := netip.ParseAddr(part)
+		if err != nil || a.Zone() != "" {
+			return nil, fmt.Errorf("%q is not an IP address without zone", part)
+		}
+		out = append(out, a)
+	}
+	return out, nil
 }
 
 func controlPort(s string) (uint16, error) {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -37,6 +36,9 @@ func TestBadFlags(t *testing.T) {
 		"serve --name a --tcp 80,x":         `--tcp 80,x: "x"`,
 		"serve --name a --udp 90-80":        "--udp 90-80: range",
 		"serve --name a --sctp 70000":       "--sctp 70000",
+		"serve --name a --address 1.2.3":    `--address 1.2.3: "1.2.3"`,
+		"serve --name a --connect ::1,x/8":  `--connect ::1,x/8: "x/8"`,
+		"serve --name a":                    "$PROBE_KEY is empty",
 	} {
 		var stderr bytes.Buffer
 		if code := run(strings.Fields(args), noEnv, &stderr); code != 2 {
@@ -83,9 +85,11 @@ func TestUnprivileged(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	key, text := newKey(t)
 	control, test := freePort(t), freePort(t)
-	cmd := exec.Command(bin, "serve", "--control", ":"+strconv.Itoa(control), "--tcp", strconv.Itoa(test), "--udp", strconv.Itoa(test), "--sctp", strconv.Itoa(test), "--sctp-optional")
-	cmd.Env = []string{"POD_NAME=pod-1", "NODE_NAME=node-1"}
+	cmd := exec.Command(bin, "serve", "--control", ":"+strconv.Itoa(control), "--tcp", strconv.Itoa(test), "--udp", strconv.Itoa(test), "--sctp", strconv.Itoa(test), "--sctp-optional",
+		"--address", "127.0.0.1,::1", "--connect", "127.0.0.1,::1/128")
+	cmd.Env = []string{"POD_NAME=pod-1", "NODE_NAME=node-1", "PROBE_KEY=" + text}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: syscall.SIGKILL}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -96,12 +100,7 @@ func TestUnprivileged(t *testing.T) {
 	}
 	awaitServing(t, stderr)
 	local := netip.MustParseAddr("127.0.0.1")
-	resp, err := http.Get("http://127.0.0.1:" + strconv.Itoa(control) + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	c, err := probeagent.Dial(t.Context(), netip.AddrPortFrom(local, uint16(control)), nil)
+	c, err := probeagent.Dial(t.Context(), netip.AddrPortFrom(local, uint16(control)), key, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,6 +117,9 @@ func TestUnprivileged(t *testing.T) {
 			}
 		}
 	}
+	if _, err := c.Batch(t.Context(), probeagent.Batch{Network: probeagent.TCP, Target: netip.MustParseAddrPort("127.0.0.2:1")}); err == nil || !strings.Contains(err.Error(), "127.0.0.1/32,::1/128") {
+		t.Errorf("beside its ranges: %v", err)
+	}
 	c.Close()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -125,6 +127,20 @@ func TestUnprivileged(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
+}
+
+// newKey is a run's, and as an agent is given it.
+func newKey(t *testing.T) (*probeagent.Key, string) {
+	t.Helper()
+	key, err := probeagent.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := key.PEM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, string(text)
 }
 
 // awaitServing reads the log to the line that says so, and drains the rest.
@@ -163,7 +179,9 @@ func TestNoSCTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stderr bytes.Buffer
-	code := run([]string{"serve", "--name", "a", "--control", strconv.Itoa(freePort(t)), "--sctp", "9000"}, noEnv, &stderr)
+	_, text := newKey(t)
+	env := func(name string) string { return map[string]string{"PROBE_KEY": text}[name] }
+	code := run([]string{"serve", "--name", "a", "--control", strconv.Itoa(freePort(t)), "--sctp", "9000"}, env, &stderr)
 	if got := stderr.String(); code != 1 || !strings.Contains(got, "port 9000/sctp") || strings.Count(got, "\n") != 1 {
 		t.Errorf("exit %d, said %q", code, got)
 	}

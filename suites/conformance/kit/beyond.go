@@ -54,7 +54,7 @@ func (s *Spec) HostBeyond(n *Node) Client {
 	c := Client{Name: Outside, probe: probeagent.Local(s.ctx, Outside, place.Socket), addrs: families([]netip.Addr{own.Addr()}), router: n}
 	s.onEnd(func() error { c.probe.Close(); return nil })
 	for began := time.Now(); ; {
-		res, err := c.probe.Batch(s.ctx, probeagent.Batch{Network: probeagent.TCP, Target: netip.AddrPortFrom(gate.Addr(), HostPort), Attempts: 1, Timeout: silence})
+		res, err := c.probe.Batch(s.ctx, probeagent.Batch{Network: probeagent.TCP, Target: netip.AddrPortFrom(n.Addr(s.Family), HostPort), Attempts: 1, Timeout: silence})
 		s.must(err, "attempt of a host beyond %s", n.Name)
 		if res.Attempts[0].Class == probeagent.OK {
 			return c

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,15 @@ import (
 	"github.com/plumbline/plumbline/fixtures/probeagent"
 )
 
+// key is that of all probes of the tests.
+var key = sync.OnceValue(func() *probeagent.Key {
+	k, err := probeagent.NewKey()
+	if err != nil {
+		panic(err)
+	}
+	return k
+})
+
 // serving has a node's probe serve one protocol until stop is called.
 func serving(t *testing.T, n *Node, network probeagent.Network) (stop func()) {
 	t.Helper()
@@ -24,7 +34,7 @@ func serving(t *testing.T, n *Node, network probeagent.Network) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := probeagent.Config{Name: n.Name, Control: controlPort, TCP: []uint16{HostPort}, Open: place.Socket}
+	cfg := probeagent.Config{Name: n.Name, Key: key(), Ranges: probeagent.Everywhere, Control: controlPort, TCP: []uint16{HostPort}, Open: place.Socket}
 	if network == probeagent.UDP {
 		cfg.Control, cfg.TCP, cfg.UDP = controlPort+1, nil, []uint16{HostPort}
 	}

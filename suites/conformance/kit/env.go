@@ -1,16 +1,13 @@
 package kit
 
 import (
-	"bytes"
 	"context"
-	_ "embed"
 	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
-	"text/template"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,9 +19,6 @@ import (
 	"github.com/plumbline/plumbline/fixtures/probeagent"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
-
-//go:embed probes.yaml
-var probes string
 
 // Outside is the name of the client outside the cluster.
 const Outside = "outside"
@@ -46,6 +40,7 @@ type Config struct {
 	Parallel int                // behaviours that run side by side
 	Seed     int64              // of their order
 	Limit    time.Duration      // how late a dataplane may follow a change; 0: Limit
+	Ranges   probeagent.Ranges  // further ones that probes may connect into; see ranges
 	Log      *slog.Logger
 }
 
@@ -54,7 +49,10 @@ type Env struct {
 	cfg       Config
 	stage     Stage
 	namespace string
+	uid       types.UID // of that namespace, which is the run's
 	client    kubernetes.Interface
+	key       *probeagent.Key   // of this run's probes
+	ranges    probeagent.Ranges // that they connect into
 	nodes     []*Node
 	outside   Client
 
@@ -80,6 +78,9 @@ func Open(ctx context.Context, st Stage, cfg Config) (*Env, error) {
 	if e.client, err = kubernetes.NewForConfig(st.Cluster().RESTConfig()); err != nil {
 		return nil, fmt.Errorf("make API client: %w", err)
 	}
+	if e.key, err = probeagent.NewKey(); err != nil {
+		return nil, err
+	}
 	if st.Kind() == "kind" { // whose nodes are ours, and in no zone
 		if err := e.spread(ctx); err != nil {
 			return nil, err
@@ -93,46 +94,6 @@ func Open(ctx context.Context, st Stage, cfg Config) (*Env, error) {
 	}
 	e.outside = Client{Name: Outside, probe: probeagent.Local(ctx, Outside, nil)}
 	return e, nil
-}
-
-// spread puts the nodes that take pods into three zones, in turn, in the order of their names.
-func (e *Env) spread(ctx context.Context) error {
-	nodes, err := e.stage.Cluster().Nodes(ctx)
-	if err != nil {
-		return err
-	}
-	nodes = slices.DeleteFunc(nodes, func(n cluster.Node) bool { return n.ControlPlane })
-	slices.SortFunc(nodes, func(a, b cluster.Node) int { return strings.Compare(a.Name, b.Name) })
-	for i, n := range nodes {
-		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"zone-%c"}}}`, corev1.LabelTopologyZone, 'a'+i%3)
-		if _, err := e.client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
-			return fmt.Errorf("put node %s into a zone: %w", n.Name, err)
-		}
-	}
-	return nil
-}
-
-func (e *Env) deploy(ctx context.Context) error {
-	if err := e.stage.Cluster().Load(ctx, e.cfg.Image); err != nil {
-		return err
-	}
-	t, err := template.New("probes").Parse(probes)
-	if err != nil {
-		return fmt.Errorf("read the probes' manifest: %w", err)
-	}
-	var text bytes.Buffer
-	err = t.Execute(&text, map[string]any{
-		"Namespace": e.namespace, "Image": e.cfg.Image, "Control": controlPort,
-		"Port": PodPort, "Other": OtherPort, "Host": HostPort, "Pods": []string{"probe-a", "probe-b"},
-	})
-	if err != nil {
-		return fmt.Errorf("write the probes' manifest: %w", err)
-	}
-	applier, err := cluster.NewApplier(e.stage.Cluster().RESTConfig(), e.stage.Run())
-	if err != nil {
-		return err
-	}
-	return applier.Apply(ctx, text.String())
 }
 
 // connect waits for the probes' pods, and speaks to each: to those on the nodes
@@ -153,7 +114,7 @@ func (e *Env) connect(ctx context.Context) error {
 	for _, n := range nodes {
 		node := &Node{Name: n.Name, NetNS: n.NetNS}
 		control := netip.AddrPortFrom(n.Addrs[0], controlPort)
-		probe, err := probeagent.Dial(ctx, control, nil)
+		probe, err := probeagent.Dial(ctx, control, e.key, nil)
 		if err != nil {
 			return fmt.Errorf("reach the probe of node %s: %w", n.Name, err)
 		}
@@ -190,6 +151,11 @@ func (e *Env) pod(ctx context.Context, n *Node, p corev1.Pod) (*Pod, error) {
 	if len(addrs) == 0 {
 		return nil, fmt.Errorf("pod %s has no address", p.Name)
 	}
+	for _, a := range addrs {
+		if !e.ranges.Contain(a) {
+			return nil, fmt.Errorf("pod %s has the address %s, and the Nodes' podCIDRs do not: give --probe-ranges the range of pods", p.Name, a)
+		}
+	}
 	probe, err := n.probe.Via(ctx, netip.AddrPortFrom(addrs[0], controlPort))
 	if err != nil {
 		return nil, fmt.Errorf("reach the probe of pod %s by way of node %s: %w", p.Name, n.Name, err)
@@ -216,7 +182,9 @@ func (e *Env) Close(ctx context.Context) error {
 	}
 	e.outside.probe.Close()
 	background := metav1.DeletePropagationBackground
-	err := e.client.CoreV1().Namespaces().Delete(ctx, e.namespace, metav1.DeleteOptions{PropagationPolicy: &background})
+	err := e.client.CoreV1().Namespaces().Delete(ctx, e.namespace, metav1.DeleteOptions{
+		PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &e.uid},
+	})
 	if err != nil {
 		return fmt.Errorf("delete namespace %s: %w", e.namespace, err)
 	}

@@ -30,7 +30,7 @@ func served(t *testing.T) (*Env, Client) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = place.Close() })
-	probe, err := probeagent.Dial(t.Context(), netip.MustParseAddrPort(fmt.Sprintf("192.0.2.2:%d", controlPort)), place.Socket)
+	probe, err := probeagent.Dial(t.Context(), netip.MustParseAddrPort(fmt.Sprintf("192.0.2.2:%d", controlPort)), key(), place.Socket)
 	if err != nil {
 		t.Fatal(err)
 	}

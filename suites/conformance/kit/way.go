@@ -1,12 +1,23 @@
 package kit
 
-import "net/netip"
+import (
+	"context"
+	"net/netip"
 
-// Lead gives a node an address and another node a route to it there, until the behaviour
-// ends: what pods of the latter send to it is answered, unless their node keeps it. It
-// needs NeedNodes.
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+)
+
+// Lead gives a node an address, where it serves HostPort over TCP, and another node a
+// route to it there, until the behaviour ends: what pods of the latter send to it is
+// answered, unless their node keeps it. It needs NeedNodes.
 func (s *Spec) Lead(from, to *Node, a netip.Addr) {
-	s.ExecUntilEnd(to, []string{"ip", "addr", "add", Alone(a), "dev", "lo"}, []string{"ip", "addr", "del", Alone(a), "dev", "lo"})
+	s.give(to, a)
+	port := probeagent.Port{Network: probeagent.TCP, Port: HostPort, Mode: probeagent.Serving, Addr: a}
+	s.must(to.probe.SetPort(s.ctx, port), "have %s serve at %s", to.Name, a)
+	s.onEnd(func() error {
+		port.Mode = probeagent.Closed
+		return to.probe.SetPort(context.WithoutCancel(s.ctx), port)
+	})
 	route := []string{Alone(a), "via", to.Addr(s.Family).String()}
 	s.ExecUntilEnd(from, append([]string{"ip", "route", "add"}, route...), append([]string{"ip", "route", "del"}, route...))
 }

@@ -1,0 +1,75 @@
+package kit
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+)
+
+// documentation are the ranges of addresses that behaviours make up: those for
+// documentation (RFC 5737, RFC 3849), which are nobody's.
+var documentation = probeagent.Ranges{
+	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"),
+	netip.MustParsePrefix("2001:db8::/32"),
+}
+
+// balanced is a stage that knows where its load balancers' addresses are from.
+type balanced interface{ LBRanges() []netip.Prefix }
+
+// findRanges are all that probes connect to: Services, pods, nodes, load balancers of
+// ours, and what behaviours make up.
+func (e *Env) findRanges(ctx context.Context) (probeagent.Ranges, error) {
+	out := append(probeagent.Ranges{}, e.cfg.Ranges...)
+	add := func(list string, of string) error {
+		r, err := probeagent.ParseRanges(list)
+		if err != nil {
+			return fmt.Errorf("read the range of %s: %w", of, err)
+		}
+		out = append(out, r...)
+		return nil
+	}
+	services, err := e.client.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && len(e.cfg.Ranges) == 0:
+		return nil, fmt.Errorf("the cluster does not say where Services get their addresses (ServiceCIDR, Kubernetes 1.33): give --probe-ranges the range of Services")
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("list ServiceCIDRs: %w", err)
+	case err == nil:
+		for _, s := range services.Items {
+			for _, cidr := range s.Spec.CIDRs {
+				if err := add(cidr, "ServiceCIDR "+s.Name); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	nodes, err := e.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	for _, n := range nodes.Items {
+		for _, cidr := range n.Spec.PodCIDRs {
+			if err := add(cidr, "pods of node "+n.Name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	list, err := e.stage.Cluster().Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range list {
+		for _, a := range n.Addrs {
+			out = append(out, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	if s, ok := e.stage.(balanced); ok {
+		out = append(out, s.LBRanges()...)
+	}
+	return append(out, documentation...), nil
+}
