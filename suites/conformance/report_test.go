@@ -84,6 +84,9 @@ func describe(ctx context.Context, st stage.Stage, rep *conformance.Report) (err
 		return err
 	}
 	rep.Implementation.ConfigDigest, rep.Implementation.Images = digests.Config, digests.Images
+	if s, ok := st.(interface{ Beside() []string }); ok {
+		rep.Environment.Beside = s.Beside()
+	}
 	rep.Environment.NodeImage, err = st.NodeImage(ctx)
 	return err
 }

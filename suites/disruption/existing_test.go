@@ -182,6 +182,39 @@ var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("exi
 		gomega.Expect(onHost(ctx)).To(gomega.BeEmpty(), "nor on this host")
 	})
 
+	// Two dataplanes would answer for each other: so a row is refused beside another's, and
+	// with --beside it is judged by nobody.
+	ginkgo.It("is given no dataplane beside its own, unless that is asked for", func(ctx ginkgo.SpecContext) {
+		before, err := inventory(ctx, client)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		asBefore := func(how string) {
+			gomega.Expect(inventory(ctx, client)).To(gomega.Equal(before), how+": nothing of ours is left in the cluster")
+			gomega.Expect(tables(ctx, nodes)).To(gomega.BeEmpty(), how+": nor in its nodes")
+			gomega.Expect(onHost(ctx)).To(gomega.BeEmpty(), how+": nor on this host")
+		}
+		results := filepath.Join(opts.results, "existing-beside")
+		run := []string{"run", "--cluster=existing", "--kubeconfig=" + kubeconfig, "--rows=plumb-nftables:fallback", "--lb=none",
+			"--echo-image=" + echo, "--proxy-image=" + proxy, "--rollouts=1", "--delay=8s", "--profile=l4-fast", "--results=" + results}
+		gomega.Expect(plumbline(ctx, run...)).NotTo(gomega.Succeed())
+		sum, err := report.Read(filepath.Join(results, "latest", report.SummaryFile))
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		gomega.Expect(sum.ExitCode).To(gomega.Equal(report.ExitUnknown))
+		list, err := nodes.Nodes(ctx)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		for _, n := range list {
+			gomega.Expect(sum.Rows[0].Error).To(gomega.ContainSubstring("node " + n.Name + ": kube-proxy: "))
+		}
+		asBefore("a row that is refused")
+		gomega.Expect(plumbline(ctx, append(run, "--beside")...)).To(gomega.Succeed())
+		sum, err = report.Read(filepath.Join(results, "latest", report.SummaryFile))
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		gomega.Expect(sum.Rows[0].Rollouts).To(gomega.HaveLen(1))
+		gomega.Expect(sum.Rows[0].Word).To(gomega.Equal(report.Info))
+		gomega.Expect(strings.Join(sum.Rows[0].Beside, "\n")).To(gomega.And(
+			gomega.ContainSubstring("kube-proxy: table ip kube-proxy"), gomega.ContainSubstring("kube-proxy: process kube-proxy"), gomega.ContainSubstring(":443 answers")))
+		asBefore("a row beside another")
+	})
+
 	// From here on it has no kube-proxy of its own: two dataplanes would answer for each other.
 	ginkgo.It("is given a dataplane, and is as before however the run ends", func(ctx ginkgo.SpecContext) {
 		gomega.Expect(labelItsOwn(ctx, client, fmt.Sprintf("%q", made))).To(gomega.Succeed())

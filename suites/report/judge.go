@@ -48,6 +48,8 @@ func (r Row) Judge(s Settings) Word {
 		return Fail
 	case r.Error != "", len(r.Rollouts) == 0, len(r.Rollouts) < r.Wanted:
 		return Invalid
+	case len(r.Beside) > 0: // whose work it is cannot be told
+		return Info
 	case judged:
 		return Pass
 	case !r.probes(s):

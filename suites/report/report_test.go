@@ -274,6 +274,7 @@ func TestExitCode(t *testing.T) {
 		return func(r *Row) { r.Predicted = predicted(k, 300, low, 400) }
 	}
 	base := func(r *Row) { r.Own = false }
+	beside := func(r *Row) { r.Beside = []string{"node n1: kube-proxy: table ip kube-proxy"} }
 	for _, tc := range []struct {
 		name string
 		rows []Row
@@ -305,6 +306,10 @@ func TestExitCode(t *testing.T) {
 		{"a loss outweighs what is unknown", []Row{own(Fallback), own(Fallback, 1)}, nil, 1, Fail},
 		{"a loss in a row that broke off", []Row{with(own(Fallback, 1), func(r *Row) { r.Wanted = 3 })}, nil, 1, Fail},
 		{"losses that do not count", []Row{with(own(Fallback, 0), func(r *Row) { r.Invalid = []verdict.Rollout{rollout(9, 40)} })}, nil, 0, Pass},
+		{"nothing lost beside another proxy", []Row{with(own(Fallback, 0), beside)}, nil, 0, Info},
+		{"lost beside another proxy", []Row{with(own(Fallback, 1), beside)}, nil, 1, Fail},
+		{"ignore row beside another proxy loses nothing", []Row{with(with(own(Ignore, 0), band(1, 195)), beside)}, nil, 0, Info},
+		{"not enough beside another proxy", []Row{with(own(Fallback), beside)}, nil, 2, Invalid},
 		{"run broke off", []Row{own(Fallback, 0)}, func(s *Summary) { s.Error = "interrupted" }, 2, Pass},
 		{"no rows", nil, nil, 2, ""},
 	} {
@@ -407,6 +412,20 @@ func TestUnpredictedNote(t *testing.T) {
 	}
 	if got := problem(s.Rows[1], s.Settings); got != noPrediction {
 		t.Errorf("junit message %q", got)
+	}
+}
+
+// TestBesideNote: whoever reads a report is told that another's work may be in it.
+func TestBesideNote(t *testing.T) {
+	s := sample()
+	s.Rows[0].Beside = []string{"node n1: kube-proxy: table ip kube-proxy", "node n2: x\ny"}
+	var b bytes.Buffer
+	if err := Table(&b, Complete(s)); err != nil {
+		t.Fatal(err)
+	}
+	want := "- " + s.Rows[0].Name + ": measured beside another Service proxy, whose work this may be: node n1: kube-proxy: table ip kube-proxy; node n2: x; y"
+	if !strings.Contains(b.String(), want) {
+		t.Errorf("no note %q:\n%s", want, b.String())
 	}
 }
 

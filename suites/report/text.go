@@ -220,6 +220,9 @@ func notes(s Summary) []string {
 			out = append(out, name+": unsupported here: "+plain.Line(r.Unsupported))
 			continue
 		}
+		if len(r.Beside) > 0 {
+			out = append(out, name+": measured beside another Service proxy, whose work this may be: "+plain.Line(strings.Join(r.Beside, "; ")))
+		}
 		if c := r.Causes(); len(c) > 0 {
 			out = append(out, name+": causes of the losses: "+list(c))
 		}

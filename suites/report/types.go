@@ -112,8 +112,11 @@ type Row struct {
 	// Unsupported is what this host or cluster lacks for the dataplane; the row was
 	// not run, and that is neither a pass nor a failure.
 	Unsupported string `json:"unsupported,omitempty"`
-	Word        Word   `json:"word"`               // set by Write
-	Sequence    string `json:"sequence,omitempty"` // E1-E3: what the client saw, one line per probe
+	// Beside says who else proxied Services where the row was measured, a line each: what
+	// it shows may be theirs. Empty: nobody, or nobody was looked for (row existing).
+	Beside   []string `json:"beside,omitempty"`
+	Word     Word     `json:"word"`               // set by Write
+	Sequence string   `json:"sequence,omitempty"` // E1-E3: what the client saw, one line per probe
 }
 
 // Word is a row's verdict.

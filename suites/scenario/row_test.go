@@ -5,7 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
 )
@@ -18,6 +23,33 @@ type refusing struct {
 
 func (r refusing) Install(context.Context, Row) (string, func(context.Context) error, error) {
 	return "", nil, r.err
+}
+
+// beset is a stage where somebody else proxies Services.
+type beset struct{ Stage }
+
+func (beset) Install(context.Context, Row) (string, func(context.Context) error, error) {
+	return "v1", func(context.Context) error { return nil }, nil
+}
+
+func (beset) LB() LB { return stillLB{} }
+
+// stillLB lives.
+type stillLB struct{ LB }
+
+func (stillLB) Died() <-chan struct{} { return nil }
+
+func (beset) Beside() []string { return []string{"node n1: kube-proxy: table ip kube-proxy"} }
+
+// A row says beside whom it was measured, also if it could not be measured.
+func TestRowSaysBesideWhom(t *testing.T) {
+	client := fake.NewClientset()
+	client.PrependReactor("*", "*", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no API") })
+	r := &runner{stage: beset{}, client: client, log: slog.New(slog.DiscardHandler)}
+	out, clean := r.row(t.Context(), 0, Row{Dataplane: "plumb-nftables"})
+	if !clean || out.Error == "" || !slices.Equal(out.Beside, beset{}.Beside()) {
+		t.Errorf("clean %v, error %q, beside %q", clean, out.Error, out.Beside)
+	}
 }
 
 // The rows after one that failed are run if nothing of it is left, whosever fault it is that something is.

@@ -109,6 +109,9 @@ func (r *runner) prepare(ctx context.Context) (err error) {
 	return r.fill(ctx)
 }
 
+// neighboured is a stage where others may proxy Services beside a row's dataplane.
+type neighboured interface{ Beside() []string }
+
 // row installs a dataplane, deploys the workload if it is the first, runs the
 // rollouts and removes the dataplane. Its failure is the row's, not the run's,
 // unless something of it is left: clean says that nothing is.
@@ -132,6 +135,9 @@ func (r *runner) row(ctx context.Context, n int, spec Row) (out report.Row, clea
 		return out, !errors.Is(err, cluster.ErrNotRemoved)
 	}
 	out.Version = version
+	if s, ok := r.stage.(neighboured); ok {
+		out.Beside = s.Beside()
+	}
 	err = r.whileProvided(ctx, func(ctx context.Context) error {
 		if err := r.deploy(ctx); err != nil {
 			return err

@@ -60,6 +60,7 @@ func (o *Options) Flags(fs *flag.FlagSet) {
 	fs.StringVar(&o.Foreign.ProbeImage, "probe-image", "", "existing: image of plumb-probe, for conformance")
 	fs.StringVar(&o.Foreign.ProbeRanges, "probe-ranges", "", "existing: `CIDRs` of Services and pods, where its API does not tell them, for conformance: probes connect nowhere else")
 	fs.StringVar(&o.Foreign.ProxyImage, "proxy-image", "", "existing: image of plumb-proxy, for rows that install it")
+	fs.BoolVar(&o.Foreign.Beside, "beside", false, "existing: install a row's dataplane also where another proxies Services; the report says so")
 	fs.DurationVar(&o.Wait, "wait", lockPatience, "how long to wait for another run on this host to end")
 	fs.BoolVar(&o.Keep, "keep-cluster", false, "leave the cluster when done (kind)")
 }

@@ -32,6 +32,7 @@ type Existing struct {
 	applier *cluster.Applier
 	agents  *cluster.Manifests
 	control netip.AddrPort
+	beside  []string // who else proxies Services, when a row was installed
 }
 
 var _ Stage = (*Existing)(nil)
@@ -165,28 +166,42 @@ func (e *Existing) openProvider(ctx context.Context) error {
 		"--lb-range-v4="+loopbackLBs(e.opts.run.Number).String(), "--lb-class="+existing.LBClass(e.Run()), "--namespace="+e.Run().Namespace("test"))
 }
 
-// awaited are agents whose pods are ready when they have started: nobody sees from
-// within the nodes whether they forward.
-type awaited struct{ *cluster.Manifests }
+// awaited are agents whose pods are ready when they have started, and forward as far as
+// pods see it: nobody enters the nodes.
+type awaited struct {
+	*cluster.Manifests
+	e *Existing
+}
 
-// Start starts them and waits for their pods.
+// Start starts them, waits for their pods and, if there is an image that can ask, until
+// Services answer everywhere.
 func (a awaited) Start(ctx context.Context, d cluster.Dataplane) error {
 	if err := a.Manifests.Start(ctx, d); err != nil {
 		return err
 	}
-	return a.AwaitReady(ctx, d)
+	if err := a.AwaitReady(ctx, d); err != nil || a.e.opts.Foreign.ProxyImage == "" {
+		return err
+	}
+	services, err := a.e.installer.Services(ctx)
+	if err != nil {
+		return err
+	}
+	return a.AwaitAnswers(ctx, a.e.opts.Foreign.ProxyImage, services, cluster.DefaultTimeouts().Forward)
 }
 
 // removePatience is how long a cluster may take to remove a dataplane.
 const removePatience = 5 * time.Minute
 
 // Install leaves the cluster as it is for the row existing. Others it installs
-// from manifests: own ones and the user's. What it installs is removed once, by the
-// function that it returns or when the stage is closed.
+// from manifests: own ones and the user's, unless somebody proxies Services there already
+// (Foreign.Beside). What it installs is removed once, by the function that it returns or
+// when the stage is closed; if something of it is left that was not there before, that is
+// a cluster.Residue.
 func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(context.Context) error, error) {
 	if err := e.run.Occupied(ctx); err != nil {
 		return "", nil, fmt.Errorf("row %s: %w", r, err)
 	}
+	e.beside = nil
 	if r.Dataplane == scenario.Existing {
 		return "", func(context.Context) error { return nil }, nil
 	}
@@ -199,9 +214,13 @@ func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(co
 		return "", nil, err
 	}
 	if e.installer == nil {
-		if e.installer, err = cluster.NewInstaller(ctx, e.cluster, e.Run(), awaited{e.agents}, e.opts.Foreign.EchoImage, e.log); err != nil {
+		if e.installer, err = cluster.NewInstaller(ctx, e.cluster, e.Run(), awaited{e.agents, e}, e.opts.Foreign.EchoImage, e.log); err != nil {
 			return "", nil, err
 		}
+	}
+	before, err := e.lookAround(ctx, r)
+	if err != nil {
+		return "", nil, err
 	}
 	e.installed = d
 	err = e.installer.Install(ctx, d)
@@ -216,6 +235,9 @@ func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(co
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removePatience)
 		defer cancel()
 		err := e.installer.Remove(ctx, d)
+		if err == nil {
+			err = e.checkResidue(ctx, d, before)
+		}
 		gone = err == nil
 		return err
 	}

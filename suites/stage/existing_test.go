@@ -11,13 +11,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/plumbline/plumbline/fixtures/api"
 	"github.com/plumbline/plumbline/fixtures/cluster"
@@ -30,8 +33,9 @@ import (
 type foreign struct {
 	*Existing
 	api      *api.Server
-	manifest string          // of a dataplane of the user's
-	ran      map[string]bool // DaemonSets that were ready once
+	manifest string                            // of a dataplane of the user's
+	ran      map[string]bool                   // DaemonSets that were ready once
+	says     func(*corev1.Pod) (string, int32) // what a pod that looks who proxies Services ends with; nil: nothing, 0
 	halted   chan struct{}
 	halt     context.CancelFunc
 }
@@ -56,6 +60,12 @@ func openForeign(t *testing.T, objects ...api.Object) *foreign {
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
 	}))
+	port := int32(6443)
+	check(t, f.api.Apply(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Namespace: "default"}, Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.96.0.1"}}},
+		&discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Name: "kubernetes", Namespace: "default", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
+			AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: &port}}, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}}},
+		}))
 	check(t, f.api.Apply(objects...))
 	var err error
 	f.opts.run, err = host.BeginRun(t.Context(), t.TempDir(), "existing")
@@ -69,6 +79,9 @@ func openForeign(t *testing.T, objects ...api.Object) *foreign {
 	f.halt = cancel
 	go f.control(ctx)
 	t.Cleanup(f.stop)
+	wg := &sync.WaitGroup{}
+	wg.Go(func() { f.kubelet(t.Context()) })
+	t.Cleanup(wg.Wait)
 	return f
 }
 
@@ -91,6 +104,27 @@ func (f *foreign) control(ctx context.Context) {
 		f.ran[set.Name] = true
 		set.Status = appsv1.DaemonSetStatus{ObservedGeneration: set.Generation, DesiredNumberScheduled: 1, NumberReady: 1, UpdatedNumberScheduled: 1}
 		_, _ = f.client.AppsV1().DaemonSets(set.Namespace).UpdateStatus(ctx, set, metav1.UpdateOptions{}) // it may be gone
+	}
+}
+
+// kubelet ends every pod that looks who proxies Services.
+func (f *foreign) kubelet(ctx context.Context) {
+	w, err := f.client.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{LabelSelector: "app=look"})
+	if err != nil {
+		return // what waits for it says so
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		p, ok := e.Object.(*corev1.Pod)
+		if !ok || e.Type != watch.Added {
+			continue
+		}
+		end := &corev1.ContainerStateTerminated{}
+		if f.says != nil {
+			end.Message, end.ExitCode = f.says(p)
+		}
+		p.Status = corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: end}}}}
+		_, _ = f.client.CoreV1().Pods(p.Namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{}) // it may be gone
 	}
 }
 
@@ -118,13 +152,7 @@ func check(t *testing.T, err error) {
 func (f *foreign) install(ctx context.Context, t *testing.T) (remove func(context.Context) error) {
 	t.Helper()
 	check(t, f.openRun(t.Context()))
-	check(t, f.api.Apply(
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Namespace: "default"}},
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "witness", Namespace: f.Run().Namespace("system"), Labels: f.Run().Labels()}},
-	))
-	f.manifest = filepath.Join(t.TempDir(), "agent.yaml")
-	check(t, os.WriteFile(f.manifest, []byte(userManifest), 0o600))
-	_, remove, err := f.Install(ctx, scenario.Row{Dataplane: scenario.Manifest, Mode: f.manifest})
+	_, remove, err := f.Install(ctx, f.row(t))
 	check(t, err)
 	if made := f.holds(); !slices.Contains(made, "daemonsets.apps kube-system/agent") {
 		t.Fatalf("it was not installed: %v", made)

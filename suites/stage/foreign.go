@@ -22,6 +22,7 @@ type Foreign struct {
 	EchoImage  string // of the workload; the nodes have it or can pull it
 	ProbeImage string // of plumb-probe, for conformance
 	ProxyImage string // of plumb-proxy, for rows that install it
+	Beside     bool   // install a dataplane also where another proxies Services
 	// ProbeRanges are CIDRs that probes may connect into besides those that the API
 	// tells; see Ranges.
 	ProbeRanges string

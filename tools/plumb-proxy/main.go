@@ -5,6 +5,7 @@
 // the legacy flavour of iptables also NET_RAW, for userspace NET_BIND_SERVICE.
 //
 // `plumb-proxy show` asks the agent on the node what it does: see show.go.
+// `plumb-proxy look` says who proxies Services on the node: see look.go.
 //
 // The rules stay when it exits; --cleanup removes them. --init-only does what
 // needs more than NET_ADMIN (sysctls, and loading conntrack if they are not there
@@ -51,6 +52,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 			return badCall(err, stdout, stderr)
 		}
 		return exit(q.ask(ctx, stdout), stderr)
+	}
+	if len(args) > 0 && args[0] == "look" {
+		l, err := parseLook(args[1:])
+		if err != nil {
+			return badCall(err, stdout, stderr)
+		}
+		return l.run(ctx, stdout, stderr)
 	}
 	opt, err := parse(args, os.Getenv)
 	if err != nil {

@@ -53,6 +53,12 @@ func TestCommandLine(t *testing.T) {
 		{"show --verbose services", 2, "-verbose; see plumb-proxy show --help"},
 		{"show --help", 0, "usage: plumb-proxy show services|backends|path"},
 		{"show services --metrics-bind-address 127.0.0.1:1", 1, "ask the agent at 127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused; is plumb-proxy running on this node?"},
+		{"look here", 2, `look: unexpected argument "here"`},
+		{"look --connect 10.96.0.1", 2, `look: --connect "10.96.0.1": give an address and a port`},
+		{"look --await 1s", 2, "look: --await is about --connect"},
+		{"look --await -1s --connect 10.96.0.1:1", 2, "look: --await -1s: must not be negative"},
+		{"look --all", 2, "-all; see plumb-proxy look --help"},
+		{"look --help", 0, "usage: plumb-proxy look"},
 		{"--node-name n --kubeconfig /does/not/exist", 1, "find the API server"},
 	} {
 		t.Run(c.args, func(t *testing.T) {

@@ -163,6 +163,8 @@ func concludeChosen(r Report) (Conclusion, int, string) {
 		return NonConformant, ExitNonConformant, fmt.Sprintf("%d MUST failed", n.Failed)
 	case r.Error != "":
 		return Unjudged, ExitUnjudged, "the run ended early: " + r.Error
+	case len(r.Environment.Beside) > 0:
+		return Unjudged, ExitUnjudged, "what passed may be another's work: " + strings.Join(r.Environment.Beside, "; ")
 	case twice != "":
 		return Unjudged, ExitUnjudged, "two tests are called " + twice
 	case len(open) > 0:

@@ -18,6 +18,7 @@ func TestConclusion(t *testing.T) {
 		return Test{ID: string(rune('a' + n%26)), Profile: "Core", Level: l, Result: r, Reason: "because", Features: []string{"sctp"}}
 	}
 	pass := func() Test { return test(Must, Pass) }
+	besideKubeProxy := func(r *Report) { r.Environment.Beside = []string{"node n1: kube-proxy: table ip kube-proxy"} }
 	for _, tc := range []struct {
 		name  string
 		tests []Test
@@ -45,6 +46,8 @@ func TestConclusion(t *testing.T) {
 		{"a failure outweighs what is open", []Test{test(Must, Fail), test(Must, Inconclusive), test(Must, Skip)}, func(r *Report) { r.Error = "x" }, 1, "1 MUST failed"},
 		{"all that is open", []Test{pass(), test(Must, Inconclusive), test(Must, Skip)}, nil, 2, "1 MUST inconclusive, 1 MUST skipped"},
 		{"ended early", []Test{pass()}, func(r *Report) { r.Error = "interrupted" }, 2, "the run ended early: interrupted"},
+		{"beside another proxy", []Test{pass()}, besideKubeProxy, 2, "what passed may be another's work: node n1: kube-proxy: table ip kube-proxy"},
+		{"failed beside another proxy", []Test{test(Must, Fail)}, besideKubeProxy, 1, "1 MUST failed"},
 		{"nothing", nil, nil, 2, "no MUST was run"},
 		{"only unsupported", []Test{test(Must, Unsupported)}, nil, 2, "no MUST was run"},
 		{"no MUST", []Test{test(Should, Pass)}, nil, 2, "no MUST was run"},

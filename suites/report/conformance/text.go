@@ -27,6 +27,7 @@ func facts(r Report) []fact {
 		{"cluster", joined(", ", e.Cluster, prefixed("Kubernetes ", e.Kubernetes), some(e.Nodes, "node"), some(e.Zones, "zone"), prefixed("IP family ", e.IPFamily), prefixed("CNI ", e.CNI))},
 		{"node image", e.NodeImage},
 		{"host", joined(", ", e.OS, prefixed("kernel ", e.Kernel), some(e.CPUs, "CPU"))},
+		{"beside", strings.Join(e.Beside, "; ")},
 		{"balancer", lbText(e.LB)},
 		{"control", noiseText(e.Noise)},
 		{"ended early", r.Error},

@@ -82,6 +82,8 @@ type Environment struct {
 	Zones      int    `json:"zones,omitempty"`
 	LB         *LB    `json:"lb,omitempty"` // nil: the cluster has none
 	Noise      *Noise `json:"noise,omitempty"`
+	// Beside says who else proxied Services there, a line each: what passed may be theirs.
+	Beside []string `json:"beside,omitempty"`
 }
 
 // LB is the load balancer's profile as it was configured.

@@ -1,0 +1,55 @@
+//go:build linux
+
+// Package others finds who proxies Services in a network namespace, by what they leave
+// there: so that nobody takes their work for that of the dataplane under test.
+//
+//	found, err := others.Find(others.Config{Cgroup: "/sys/fs/cgroup"})
+//	found[0].String()    // kube-proxy: table ip kube-proxy
+//
+// What is looked at, each by its own file:
+//
+//	rules.go      nftables, and iptables in either flavour: tables and chains by their names
+//	ipvs.go       virtual services of IPVS
+//	programs.go   eBPF: sockets' hooks of the root cgroup, and tc programs by their names
+//	processes.go  agents that run in the namespace, and links that only they make
+//
+// Names are those of upstream: kube-proxy (pkg/proxy), Cilium (bpf/), Calico (felix/bpf),
+// kube-router, Antrea, OVN-Kubernetes, and our own. A proxy of another kind is not
+// recognised here: whether somebody answers for a Service is a matter of asking.
+//
+// Concurrency: none; Find looks at the namespace of the thread that calls it.
+package others
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+)
+
+// Trace is something that a Service proxy left or keeps in a namespace.
+type Trace struct {
+	Who  string // "kube-proxy"
+	What string // "table ip kube-proxy"
+}
+
+func (t Trace) String() string { return t.Who + ": " + t.What }
+
+// Config says where to look.
+type Config struct {
+	Proc   string // default /proc: the processes of the node
+	Cgroup string // the root of the node's cgroup v2 hierarchy; empty, or not of that kind: not looked at
+}
+
+// Find lists the traces in order, without repetition. An error says what could not be
+// looked at; what was found beside it is returned too.
+func Find(cfg Config) ([]Trace, error) {
+	cfg.Proc = cmp.Or(cfg.Proc, "/proc")
+	var out []Trace
+	var errs []error
+	for _, look := range []func(Config) ([]Trace, error){nftables, legacy, ipvs, sockets, filters, links, processes} {
+		found, err := look(cfg)
+		out, errs = append(out, found...), append(errs, err)
+	}
+	slices.SortFunc(out, func(a, b Trace) int { return cmp.Or(cmp.Compare(a.Who, b.Who), cmp.Compare(a.What, b.What)) })
+	return slices.Compact(out), errors.Join(errs...)
+}

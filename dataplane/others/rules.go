@@ -1,0 +1,125 @@
+//go:build linux
+
+package others
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+
+	lib "github.com/google/nftables"
+)
+
+// ofTable is whose a table of nftables is; empty: no Service proxy's. Our own are
+// dataplane/nftables.TableName and dataplane/userspace.TableName.
+func ofTable(name string) string {
+	return map[string]string{"kube-proxy": "kube-proxy", "plumbline": "plumb-nftables", "plumbline-userspace": "plumb-userspace"}[name]
+}
+
+// ofChain is whose a chain of iptables is. Only those are told that lead to Services:
+// kubelet has chains KUBE- as well. [kubernetes/pkg/proxy/iptables/proxier.go,
+// kube-router/pkg/controllers/proxy, ovn-kubernetes/go-controller/pkg/node/iptables]
+func ofChain(name string) string {
+	switch name {
+	case "KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL":
+		return "kube-proxy"
+	case "KUBE-ROUTER-SERVICES":
+		return "kube-router"
+	case "OVN-KUBE-NODEPORT", "OVN-KUBE-EXTERNALIP", "OVN-KUBE-ITP":
+		return "OVN-Kubernetes"
+	}
+	if strings.HasPrefix(name, "PLUMB-") { // dataplane/iptables.Prefix
+		return "plumb-iptables"
+	}
+	return ""
+}
+
+// nftables looks at the tables of nftables and the chains of iptables-nft, which are some
+// of them. A chain without rules does nothing.
+func nftables(Config) ([]Trace, error) {
+	conn, err := lib.New(lib.AsLasting())
+	if err != nil {
+		return nil, fmt.Errorf("look at nftables: %w", err)
+	}
+	defer conn.CloseLasting()
+	var out []Trace
+	for _, family := range []struct {
+		lib.TableFamily
+		text string
+	}{{lib.TableFamilyIPv4, "ip"}, {lib.TableFamilyIPv6, "ip6"}, {lib.TableFamilyINet, "inet"}} {
+		tables, err := conn.ListTablesOfFamily(family.TableFamily)
+		if err != nil {
+			return out, fmt.Errorf("look at nftables: list tables of family %s: %w", family.text, err)
+		}
+		for _, t := range tables {
+			if who := ofTable(t.Name); who != "" {
+				out = append(out, Trace{who, "table " + family.text + " " + t.Name})
+			}
+		}
+		chains, err := conn.ListChainsOfTableFamily(family.TableFamily)
+		if err != nil {
+			return out, fmt.Errorf("look at nftables: list chains of family %s: %w", family.text, err)
+		}
+		for _, c := range chains {
+			who := ofChain(c.Name)
+			if who == "" {
+				continue
+			}
+			rules, err := conn.GetRules(c.Table, c)
+			if err != nil {
+				return out, fmt.Errorf("look at nftables: list the rules of chain %s %s %s: %w", family.text, c.Table.Name, c.Name, err)
+			}
+			if len(rules) > 0 {
+				out = append(out, Trace{who, fmt.Sprintf("chain %s of table %s %s", c.Name, family.text, c.Table.Name)})
+			}
+		}
+	}
+	return out, nil
+}
+
+// legacy looks at iptables-legacy, whose tables are read with its programs. Where the
+// kernel has none of them it is not asked: that would load them.
+func legacy(cfg Config) ([]Trace, error) {
+	var out []Trace
+	var errs []error
+	for names, program := range map[string]string{"ip_tables_names": "iptables-legacy-save", "ip6_tables_names": "ip6tables-legacy-save"} {
+		tables, err := os.ReadFile(cfg.Proc + "/thread-self/net/" + names)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(tables)) == 0 {
+			continue
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("look at iptables-legacy: %w", err))
+			continue
+		}
+		text, err := exec.Command(program).Output()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("look at iptables-legacy: run %s: %w", program, err))
+			continue
+		}
+		out = append(out, ofListing(string(text), strings.TrimSuffix(program, "-save"))...)
+	}
+	return out, errors.Join(errs...)
+}
+
+// ofListing reads what iptables-save prints: the chains that have rules.
+func ofListing(text, program string) []Trace {
+	var out []Trace
+	table, seen := "", map[string]bool{}
+	for line := range strings.Lines(text) {
+		word := strings.Fields(line)
+		switch {
+		case strings.HasPrefix(line, "*"):
+			table, seen = strings.TrimSpace(line[1:]), map[string]bool{}
+		case len(word) > 1 && word[0] == "-A" && !seen[word[1]]:
+			seen[word[1]] = true
+			if who := ofChain(word[1]); who != "" {
+				out = append(out, Trace{who, fmt.Sprintf("chain %s of table %s (%s)", word[1], table, program)})
+			}
+		}
+	}
+	return out
+}
