@@ -48,7 +48,7 @@ func ofVirtual(text string) []Trace {
 	if n == 0 {
 		return nil
 	}
-	return []Trace{{"IPVS", fmt.Sprintf("%d virtual services, the first %s", n, first)}}
+	return []Trace{{Who: "IPVS", What: fmt.Sprintf("%d virtual services, the first %s", n, first)}}
 }
 
 // address is 0A600001:01BB or [fd00:…]:01BB as people write it.

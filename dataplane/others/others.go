@@ -8,7 +8,8 @@
 //
 // What is looked at, each by its own file:
 //
-//	rules.go      nftables, and iptables in either flavour: tables and chains by their names
+//	rules.go      nftables, and iptables-nft: tables and chains by their names
+//	legacy.go     iptables-legacy
 //	ipvs.go       virtual services of IPVS
 //	programs.go   eBPF: sockets' hooks of the root cgroup, and tc programs by their names
 //	processes.go  agents that run in the namespace, and links that only they make
@@ -24,12 +25,18 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // Trace is something that a Service proxy left or keeps in a namespace.
 type Trace struct {
 	Who  string // "kube-proxy"
 	What string // "table ip kube-proxy"
+	// Network says that it is found as well where Who is no more than the pods' network:
+	// alone it proves nothing.
+	Network bool
 }
 
 func (t Trace) String() string { return t.Who + ": " + t.What }
@@ -37,7 +44,7 @@ func (t Trace) String() string { return t.Who + ": " + t.What }
 // Config says where to look.
 type Config struct {
 	Proc   string // default /proc: the processes of the node
-	Cgroup string // the root of the node's cgroup v2 hierarchy; empty, or not of that kind: not looked at
+	Cgroup string // the root of the node's cgroups; empty: not looked at
 }
 
 // Find lists the traces in order, without repetition. An error says what could not be
@@ -47,9 +54,24 @@ func Find(cfg Config) ([]Trace, error) {
 	var out []Trace
 	var errs []error
 	for _, look := range []func(Config) ([]Trace, error){nftables, legacy, ipvs, sockets, filters, links, processes} {
-		found, err := look(cfg)
+		found, err := steady(func() ([]Trace, error) { return look(cfg) })
 		out, errs = append(out, found...), append(errs, err)
 	}
 	slices.SortFunc(out, func(a, b Trace) int { return cmp.Or(cmp.Compare(a.Who, b.Who), cmp.Compare(a.What, b.What)) })
 	return slices.Compact(out), errors.Join(errs...)
+}
+
+// tries bounds how often is looked anew because something came or went meanwhile.
+const tries = 5
+
+// steady looks until nothing came or went meanwhile.
+func steady(look func() ([]Trace, error)) (found []Trace, err error) {
+	for range tries {
+		found, err = look()
+		if !errors.Is(err, netlink.ErrDumpInterrupted) && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) &&
+			!errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
+			break
+		}
+	}
+	return found, err
 }

@@ -22,6 +22,9 @@ var agents = map[string]string{
 	"ovnkube": "OVN-Kubernetes", "plumb-proxy": "plumb-proxy",
 }
 
+// networks are those whose agents may be the pods' network and leave Services to others.
+var networks = map[string]bool{"Cilium": true, "kube-router": true, "Antrea": true, "OVN-Kubernetes": true}
+
 // processes looks at those that run in this namespace.
 func processes(cfg Config) ([]Trace, error) {
 	own, err := os.Readlink(cfg.Proc + "/thread-self/ns/net")
@@ -44,7 +47,7 @@ func processes(cfg Config) ([]Trace, error) {
 			return out, fmt.Errorf("look at the namespace of process %s (%s): %w", filepath.Base(dir), name, err)
 		}
 		if err == nil && ns == own && filepath.Base(dir) != strconv.Itoa(os.Getpid()) && !looks(dir) {
-			out = append(out, Trace{agents[name], "process " + name})
+			out = append(out, Trace{Who: agents[name], What: "process " + name, Network: networks[agents[name]]})
 		}
 	}
 	return out, nil
@@ -58,7 +61,7 @@ func looks(dir string) bool {
 }
 
 // ofLink is whose a link is that only they make. A link says that an agent works here, or
-// did: that of Cilium and Antrea carry what they do to Services too.
+// did.
 func ofLink(name string) string {
 	return map[string]string{
 		"kube-ipvs0": "kube-proxy", "kube-dummy-if": "kube-router", "cilium_host": "Cilium", "antrea-gw0": "Antrea", "ovn-k8s-mp0": "OVN-Kubernetes",
@@ -74,7 +77,7 @@ func links(Config) ([]Trace, error) {
 	var out []Trace
 	for _, l := range list {
 		if who := ofLink(l.Attrs().Name); who != "" {
-			out = append(out, Trace{who, "link " + l.Attrs().Name})
+			out = append(out, Trace{Who: who, What: "link " + l.Attrs().Name, Network: networks[who]})
 		}
 	}
 	return out, nil

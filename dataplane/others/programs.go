@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -23,18 +24,20 @@ var socketHooks = map[string]ebpf.AttachType{
 
 // sockets looks at the hooks of the root cgroup.
 func sockets(cfg Config) ([]Trace, error) {
-	var fs unix.Statfs_t
-	if cfg.Cgroup == "" || unix.Statfs(cfg.Cgroup, &fs) != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC {
+	if cfg.Cgroup == "" {
 		return nil, nil
 	}
-	dir, err := os.Open(cfg.Cgroup)
-	if err != nil {
-		return nil, fmt.Errorf("look at the sockets' hooks: %w", err)
+	root, err := openHierarchy(cfg.Cgroup)
+	if errors.Is(err, unix.ENODEV) { // a kernel without cgroup v2 has no such hooks
+		return nil, nil
 	}
-	defer dir.Close()
+	if err != nil {
+		return nil, fmt.Errorf("look at the sockets' hooks: open the root cgroup: %w", err)
+	}
+	defer unix.Close(root)
 	var out []Trace
 	for hook, at := range socketHooks {
-		names, err := attached(int(dir.Fd()), at)
+		names, err := attached(root, at)
 		if err != nil {
 			return out, fmt.Errorf("look at the sockets' hook %s: %w", hook, err)
 		}
@@ -43,16 +46,44 @@ func sockets(cfg Config) ([]Trace, error) {
 			if who == "" {
 				who = "an eBPF program"
 			}
-			out = append(out, Trace{who, fmt.Sprintf("program %s at hook %s of the root cgroup", name, hook)})
+			out = append(out, Trace{Who: who, What: fmt.Sprintf("program %s at hook %s of the root cgroup", name, hook)})
 		}
 	}
 	return out, nil
 }
 
+// openHierarchy opens the root of cgroup v2. Where nobody has mounted it at the usual
+// places, agents that need it mount it elsewhere; so does this, nowhere.
+func openHierarchy(path string) (fd int, err error) {
+	if dir := hierarchy(path); dir != "" {
+		return unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	}
+	fs, err := unix.Fsopen("cgroup2", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(fs)
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return -1, err
+	}
+	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0)
+}
+
+// hierarchy is where cgroup v2 is: beside those of cgroup v1 it may be below them.
+func hierarchy(path string) string {
+	for _, dir := range []string{path, filepath.Join(path, "unified")} {
+		var fs unix.Statfs_t
+		if unix.Statfs(dir, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC {
+			return dir
+		}
+	}
+	return ""
+}
+
 // attached are the names of the programs at a hook. A kernel that has no such hook has none.
 func attached(target int, at ebpf.AttachType) ([]string, error) {
 	res, err := link.QueryPrograms(link.QueryOptions{Target: target, Attach: at})
-	if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, unix.EINVAL) {
+	if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENODEV) { // ENODEV: the link went
 		return nil, nil
 	}
 	if err != nil {
@@ -102,23 +133,28 @@ func ofProgram(name string) string {
 	return ""
 }
 
-// filters looks at the tc programs of all links: those of tcx, and of classifiers.
+// filters looks at the tc programs of all links: those of tcx, and of classifiers. Cilium
+// has some whether it proxies Services or not, Calico only if it does.
 func filters(Config) ([]Trace, error) {
 	list, err := netlink.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("look at tc programs: list links: %w", err)
 	}
-	var out []Trace
+	first := map[string]string{} // of each, for pods have a link each
 	for _, l := range list {
 		names, err := programsOf(l)
 		if err != nil {
-			return out, fmt.Errorf("look at the tc programs of %s: %w", l.Attrs().Name, err)
+			return nil, fmt.Errorf("look at the tc programs of %s: %w", l.Attrs().Name, err)
 		}
 		for _, name := range names {
-			if who := ofProgram(name); who != "" {
-				out = append(out, Trace{who, fmt.Sprintf("program %s at link %s", name, l.Attrs().Name)})
+			if who := ofProgram(name); who != "" && first[who] == "" {
+				first[who] = fmt.Sprintf("tc programs, such as %s at link %s", name, l.Attrs().Name)
 			}
 		}
+	}
+	var out []Trace
+	for who, what := range first {
+		out = append(out, Trace{Who: who, What: what, Network: who == "Cilium"})
 	}
 	return out, nil
 }

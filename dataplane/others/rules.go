@@ -3,12 +3,7 @@
 package others
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"os/exec"
 	"strings"
 
 	lib "github.com/google/nftables"
@@ -57,7 +52,7 @@ func nftables(Config) ([]Trace, error) {
 		}
 		for _, t := range tables {
 			if who := ofTable(t.Name); who != "" {
-				out = append(out, Trace{who, "table " + family.text + " " + t.Name})
+				out = append(out, Trace{Who: who, What: "table " + family.text + " " + t.Name})
 			}
 		}
 		chains, err := conn.ListChainsOfTableFamily(family.TableFamily)
@@ -74,52 +69,9 @@ func nftables(Config) ([]Trace, error) {
 				return out, fmt.Errorf("look at nftables: list the rules of chain %s %s %s: %w", family.text, c.Table.Name, c.Name, err)
 			}
 			if len(rules) > 0 {
-				out = append(out, Trace{who, fmt.Sprintf("chain %s of table %s %s", c.Name, family.text, c.Table.Name)})
+				out = append(out, Trace{Who: who, What: fmt.Sprintf("chain %s of table %s %s", c.Name, family.text, c.Table.Name)})
 			}
 		}
 	}
 	return out, nil
-}
-
-// legacy looks at iptables-legacy, whose tables are read with its programs. Where the
-// kernel has none of them it is not asked: that would load them.
-func legacy(cfg Config) ([]Trace, error) {
-	var out []Trace
-	var errs []error
-	for names, program := range map[string]string{"ip_tables_names": "iptables-legacy-save", "ip6_tables_names": "ip6tables-legacy-save"} {
-		tables, err := os.ReadFile(cfg.Proc + "/thread-self/net/" + names)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(tables)) == 0 {
-			continue
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("look at iptables-legacy: %w", err))
-			continue
-		}
-		text, err := exec.Command(program).Output()
-		if err != nil {
-			errs = append(errs, fmt.Errorf("look at iptables-legacy: run %s: %w", program, err))
-			continue
-		}
-		out = append(out, ofListing(string(text), strings.TrimSuffix(program, "-save"))...)
-	}
-	return out, errors.Join(errs...)
-}
-
-// ofListing reads what iptables-save prints: the chains that have rules.
-func ofListing(text, program string) []Trace {
-	var out []Trace
-	table, seen := "", map[string]bool{}
-	for line := range strings.Lines(text) {
-		word := strings.Fields(line)
-		switch {
-		case strings.HasPrefix(line, "*"):
-			table, seen = strings.TrimSpace(line[1:]), map[string]bool{}
-		case len(word) > 1 && word[0] == "-A" && !seen[word[1]]:
-			seen[word[1]] = true
-			if who := ofChain(word[1]); who != "" {
-				out = append(out, Trace{who, fmt.Sprintf("chain %s of table %s (%s)", word[1], table, program)})
-			}
-		}
-	}
-	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/suites/scenario"
@@ -42,18 +43,23 @@ func (e *Existing) look(ctx context.Context) (map[string][]string, error) {
 	return e.agents.Look(ctx, e.opts.Foreign.ProxyImage, services)
 }
 
-// checkResidue demands that nothing proxies Services that did not before the dataplane came.
+// checkResidue demands that nobody proxies Services who did not before the dataplane came.
+// What others do may change while a row runs: only names are compared.
 func (e *Existing) checkResidue(ctx context.Context, d cluster.Dataplane, before map[string][]string) error {
 	if e.opts.Foreign.ProxyImage == "" {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removePatience)
+	defer cancel()
 	now, err := e.look(ctx)
 	if err != nil {
 		return fmt.Errorf("remove %s: look for residue: %w: %w", d.Name, cluster.ErrNotRemoved, err)
 	}
 	left := map[string][]string{}
 	for node, lines := range now {
-		lines = slices.DeleteFunc(lines, func(line string) bool { return slices.Contains(before[node], line) })
+		lines = slices.DeleteFunc(lines, func(line string) bool {
+			return slices.ContainsFunc(before[node], func(b string) bool { return who(b) == who(line) })
+		})
 		if len(lines) > 0 {
 			left[node] = lines
 		}
@@ -62,6 +68,12 @@ func (e *Existing) checkResidue(ctx context.Context, d cluster.Dataplane, before
 		return fmt.Errorf("remove %s: look for residue: %w", d.Name, &cluster.Residue{Left: left})
 	}
 	return nil
+}
+
+// who is whom a line of what is found is about.
+func who(line string) string {
+	name, _, _ := strings.Cut(line, ": ")
+	return name
 }
 
 // Beside says who else proxied Services when the last row was installed, a line each: what

@@ -65,7 +65,11 @@ func TestOtherProxies(t *testing.T) {
 					installed = true
 					return "", 0
 				}
-				return c.says(p)
+				said, code := c.says(p)
+				if installed && code != 0 { // it works on meanwhile
+					said += who(said) + ": something more\n"
+				}
+				return said, code
 			}
 			check(t, f.openRun(t.Context()))
 			row := f.row(t)
@@ -123,7 +127,7 @@ func TestNobodyLooked(t *testing.T) {
 func TestForeignForwardsAndGoes(t *testing.T) {
 	f := openForeign(t)
 	silent, left := true, false
-	f.says = func(p *corev1.Pod) (string, int32) {
+	says := func(p *corev1.Pod) (string, int32) {
 		if p.Namespace != f.Run().Namespace("system") || !f.Run().Owns(p) || p.Spec.NodeName != "cp" || p.Spec.Containers[0].Image != "proxy:1" {
 			t.Errorf("pod %s/%s of run %s on %s", p.Namespace, p.Name, p.Labels[cluster.Label], p.Spec.NodeName)
 		}
@@ -135,6 +139,7 @@ func TestForeignForwardsAndGoes(t *testing.T) {
 		}
 		return "", 0
 	}
+	f.says = says
 	check(t, f.openRun(t.Context()))
 	row := f.row(t)
 	before := f.holds()
@@ -145,7 +150,28 @@ func TestForeignForwardsAndGoes(t *testing.T) {
 	if diff := cmp.Diff(before, f.holds()); diff != "" {
 		t.Errorf("of a dataplane that does not forward is left (-want +got):\n%s", diff)
 	}
-	silent = false
+	left = true
+	_, _, err = f.Install(t.Context(), row)
+	if _, ok := errors.AsType[*cluster.Residue](err); ok || err == nil { // it was there before
+		t.Errorf("it says: %v", err)
+	}
+	left = false
+	f.says = func(p *corev1.Pod) (string, int32) {
+		switch tried := asked(p, "--await="); {
+		case tried && !p.Spec.HostNetwork:
+			left = true
+			return "10.96.0.1:443 does not answer: i/o timeout\n", 3
+		case left && inNode(p):
+			return "plumb-nftables: table ip plumbline\n", 3
+		}
+		return "", 0
+	}
+	_, _, err = f.Install(t.Context(), row)
+	if _, ok := errors.AsType[*cluster.Residue](err); !ok || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("of one that did not forward something is left, and it says: %v", err)
+	}
+	silent, left = false, false
+	f.says = says
 	_, remove, err := f.Install(t.Context(), row)
 	check(t, err)
 	left = true

@@ -224,6 +224,9 @@ func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(co
 	}
 	e.installed = d
 	err = e.installer.Install(ctx, d)
+	if err != nil && !errors.Is(err, cluster.ErrTaken) {
+		err = errors.Join(err, e.checkResidue(ctx, d, before))
+	}
 	if err != nil && !errors.Is(err, cluster.ErrNotRemoved) {
 		return "", nil, err
 	}
@@ -238,7 +241,7 @@ func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(co
 		if err == nil {
 			err = e.checkResidue(ctx, d, before)
 		}
-		gone = err == nil
+		gone = err == nil || errors.Is(err, cluster.ErrResidue) // then it is no more than left
 		return err
 	}
 	e.onClose(remove)

@@ -87,6 +87,14 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg pro
 	if cfg.Addrs, err = addresses(*address); err != nil {
 		return cfg, fmt.Errorf("--address %s: %w", *address, err)
 	}
+	fs.Visit(func(f *flag.Flag) {
+		if f.Name == "address" && len(cfg.Addrs) == 0 {
+			err = errors.New("--address names no address; without it all are listened on")
+		}
+	})
+	if err != nil {
+		return cfg, err
+	}
 	if cfg.Ranges, err = probeagent.ParseRanges(*connect); err != nil {
 		return cfg, fmt.Errorf("--connect %s: %w", *connect, err)
 	}

@@ -37,6 +37,7 @@ func TestBadFlags(t *testing.T) {
 		"serve --name a --udp 90-80":        "--udp 90-80: range",
 		"serve --name a --sctp 70000":       "--sctp 70000",
 		"serve --name a --address 1.2.3":    `--address 1.2.3: "1.2.3"`,
+		"serve --name a --address=":         "--address names no address",
 		"serve --name a --connect ::1,x/8":  `--connect ::1,x/8: "x/8"`,
 		"serve --name a":                    "$PROBE_KEY is empty",
 	} {

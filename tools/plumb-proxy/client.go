@@ -21,6 +21,9 @@ const (
 	clientBurst = 40
 )
 
+// apiName is one for which the certificate of every cluster's API is.
+const apiName = "kubernetes.default.svc"
+
 func newClient(kubeconfig string) (kubernetes.Interface, error) {
 	cfg, err := rest.InClusterConfig()
 	if kubeconfig != "" {
@@ -28,6 +31,9 @@ func newClient(kubeconfig string) (kubernetes.Interface, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", err)
+	}
+	if kubeconfig == "" { // the address is a server's own, for which its certificate need not be
+		cfg.TLSClientConfig.ServerName = apiName
 	}
 	cfg.UserAgent = "plumb-proxy/" + version
 	cfg.QPS, cfg.Burst = clientQPS, clientBurst

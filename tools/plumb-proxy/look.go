@@ -8,9 +8,13 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/others"
 )
@@ -18,8 +22,9 @@ import (
 const lookUsage = `usage: plumb-proxy look [flags]
 
 Says who proxies Services on this node: a line for each trace of a proxy, ours or
-another's, and for each address of --connect that answers. Exit status: 0 there is
-none, 3 there is, 1 it could not be found out.
+another's, and for each address of --connect that answers. An agent that may be no
+more than the pods' network is told of only beside something else. Exit status: 0
+there is none, 3 there is, 1 it could not be found out.
 
 With --await it waits until every address of --connect answers, and says which do
 not: exit status 0 all do, 3 some do not.
@@ -46,7 +51,7 @@ func parseLook(args []string) (look, error) {
 	connect := fs.String("connect", "", "`addresses` of Services over TCP, such as 10.96.0.1:443,[fd00::1]:443")
 	fs.BoolVar(&l.only, "only-connect", false, "look at no traces, which needs CAP_NET_ADMIN")
 	fs.DurationVar(&l.await, "await", 0, "wait until all of --connect answer, for so long at most")
-	fs.StringVar(&l.cgroup, "cgroup", "/sys/fs/cgroup", "root of the node's cgroup v2 hierarchy")
+	fs.StringVar(&l.cgroup, "cgroup", "/sys/fs/cgroup", "root of the node's cgroups")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fs.PrintDefaults()
@@ -62,7 +67,9 @@ func parseLook(args []string) (look, error) {
 		if err != nil || at.Port() == 0 {
 			return l, fmt.Errorf("look: --connect %q: give an address and a port", part)
 		}
-		l.connect = append(l.connect, at)
+		if !slices.Contains(l.connect, at) {
+			l.connect = append(l.connect, at)
+		}
 	}
 	switch {
 	case fs.NArg() > 0:
@@ -77,35 +84,45 @@ func parseLook(args []string) (look, error) {
 
 // run says what there is, and returns the exit status.
 func (l look) run(ctx context.Context, stdout, stderr io.Writer) int {
+	say := l.look
 	if l.await > 0 {
-		ctx, cancel := context.WithTimeout(ctx, l.await)
-		defer cancel()
-		silent := l.awaitAll(ctx)
-		for _, at := range l.connect {
-			if err := silent[at]; err != nil {
-				fmt.Fprintf(stdout, "%s does not answer: %v\n", at, err)
-			}
-		}
-		return found(len(silent) > 0)
+		say = l.awaitAll
 	}
+	lines, err := say(ctx)
+	if err != nil {
+		fmt.Fprintf(stderr, "plumb-proxy: look: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return exitFailed
+	}
+	for _, line := range lines {
+		fmt.Fprintln(stdout, line)
+	}
+	return found(len(lines) > 0)
+}
+
+// look says who proxies Services, a line each.
+func (l look) look(ctx context.Context) (lines []string, err error) {
 	var traces []others.Trace
 	if !l.only {
-		var err error
 		if traces, err = others.Find(others.Config{Cgroup: l.cgroup}); err != nil {
-			fmt.Fprintf(stderr, "plumb-proxy: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
-			return exitFailed
+			return nil, err
 		}
 	}
-	for _, t := range traces {
-		fmt.Fprintln(stdout, t)
+	silent, err := ask(ctx, l.connect)
+	if err != nil {
+		return nil, err
 	}
-	silent := ask(ctx, l.connect)
 	for _, at := range l.connect {
 		if silent[at] == nil {
-			fmt.Fprintf(stdout, "somebody: %s answers\n", at)
+			lines = append(lines, fmt.Sprintf("somebody: %s answers", at))
 		}
 	}
-	return found(len(traces) > 0 || len(silent) < len(l.connect))
+	proven := len(lines) > 0 || slices.ContainsFunc(traces, func(t others.Trace) bool { return !t.Network })
+	for _, t := range traces {
+		if proven {
+			lines = append(lines, t.String())
+		}
+	}
+	return lines, nil
 }
 
 func found(yes bool) int {
@@ -119,8 +136,13 @@ func found(yes bool) int {
 // after a second (RFC 6298).
 const answerLimit = 2500 * time.Millisecond
 
+// silences are what a connection comes to where nobody forwards it. Any other failure is
+// this program's, or its surroundings', and says nothing.
+var silences = []error{context.DeadlineExceeded, os.ErrDeadlineExceeded, unix.ETIMEDOUT, unix.ECONNREFUSED, unix.ECONNRESET, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EACCES, unix.EPERM}
+
 // ask connects to all at once and says why those do not answer that do not.
-func ask(ctx context.Context, list []netip.AddrPort) map[netip.AddrPort]error {
+func ask(ctx context.Context, list []netip.AddrPort) (map[netip.AddrPort]error, error) {
+	var failed []error
 	silent := map[netip.AddrPort]error{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -134,29 +156,38 @@ func ask(ctx context.Context, list []netip.AddrPort) map[netip.AddrPort]error {
 			mu.Lock()
 			defer mu.Unlock()
 			silent[at] = err
+			if !slices.ContainsFunc(silences, func(s error) bool { return errors.Is(err, s) }) {
+				failed = append(failed, err)
+			}
 		})
 	}
 	wg.Wait()
-	return silent
+	return silent, errors.Join(append(failed, ctx.Err())...)
 }
 
-// awaitAll asks again and again, and returns what the last answers were.
-func (l look) awaitAll(ctx context.Context) map[netip.AddrPort]error {
+// awaitAll asks again and again until all answer, and says which do not at the end.
+func (l look) awaitAll(ctx context.Context) (lines []string, err error) {
+	end := time.Now().Add(l.await)
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	last := map[netip.AddrPort]error{}
 	for {
-		silent := ask(ctx, l.connect)
+		silent, err := ask(ctx, l.connect)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if len(silent) == 0 {
-			return nil
+			return nil, nil
 		}
-		if ctx.Err() != nil && len(last) > 0 { // what the end of the wait cut off says nothing
-			return last
+		if time.Now().After(end) {
+			for _, at := range l.connect {
+				if silent[at] != nil {
+					lines = append(lines, fmt.Sprintf("%s does not answer: %v", at, silent[at]))
+				}
+			}
+			return lines, err
 		}
-		last = silent
 		select {
 		case <-ctx.Done():
-			return last
 		case <-tick.C:
 		}
 	}

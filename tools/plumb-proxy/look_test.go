@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestLookAsks: who answers is told, and with --await who does not.
@@ -30,6 +35,7 @@ func TestLookAsks(t *testing.T) {
 		{"--only-connect", 0, ""},
 		{"--only-connect --connect=" + c, 0, ""},
 		{"--only-connect --connect=" + o + "," + c, 3, "somebody: " + o + " answers\n"},
+		{"--only-connect --connect=" + o + "," + o, 3, "somebody: " + o + " answers\n"},
 		{"--only-connect --await=10s --connect=" + o, 0, ""},
 		{"--only-connect --await=500ms --connect=" + o + "," + c, 3, refused},
 	} {
@@ -37,6 +43,47 @@ func TestLookAsks(t *testing.T) {
 		code := run(append([]string{"look"}, strings.Fields(tc.args)...), &stdout, &stderr)
 		if code != tc.code || stdout.String() != tc.out || stderr.Len() > 0 {
 			t.Errorf("%s: exit %d, %q, %q; want %d, %q", tc.args, code, stdout.String(), stderr.String(), tc.code, tc.out)
+		}
+	}
+}
+
+// TestLookHearsNothing: where nobody answers at all, that is silence as well.
+func TestLookHearsNothing(t *testing.T) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	name, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(name.(*unix.SockaddrInet4).Port))
+	for { // its queue is full, so that it drops what comes
+		c, err := net.DialTimeout("tcp", at.String(), 200*time.Millisecond)
+		if err != nil {
+			break
+		}
+		defer c.Close()
+	}
+	var stdout, stderr strings.Builder
+	if code := run([]string{"look", "--only-connect", "--connect=" + at.String()}, &stdout, &stderr); code != 0 || stdout.Len()+stderr.Len() > 0 {
+		t.Errorf("exit %d, %q, %q", code, stdout.String(), stderr.String())
+	}
+}
+
+// TestLookCutShort: what was not asked to its end found nobody silent.
+func TestLookCutShort(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, l := range []look{{only: true}, {only: true, await: time.Minute}} {
+		l.connect = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}
+		var stdout, stderr strings.Builder
+		if code := l.run(ctx, &stdout, &stderr); code != 1 || stdout.Len() > 0 || !strings.Contains(stderr.String(), "cancel") {
+			t.Errorf("exit %d, %q, %q", code, stdout.String(), stderr.String())
 		}
 	}
 }

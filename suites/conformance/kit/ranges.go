@@ -34,12 +34,10 @@ func (e *Env) findRanges(ctx context.Context) (probeagent.Ranges, error) {
 		return nil
 	}
 	services, err := e.client.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
-	switch {
-	case apierrors.IsNotFound(err) && len(e.cfg.Ranges) == 0:
-		return nil, fmt.Errorf("the cluster does not say where Services get their addresses (ServiceCIDR, Kubernetes 1.33): give --probe-ranges the range of Services")
-	case err != nil && !apierrors.IsNotFound(err):
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) { // then the user may tell
 		return nil, fmt.Errorf("list ServiceCIDRs: %w", err)
-	case err == nil:
+	}
+	if err == nil {
 		for _, s := range services.Items {
 			for _, cidr := range s.Spec.CIDRs {
 				if err := add(cidr, "ServiceCIDR "+s.Name); err != nil {
@@ -47,6 +45,9 @@ func (e *Env) findRanges(ctx context.Context) (probeagent.Ranges, error) {
 				}
 			}
 		}
+	}
+	if err := e.containsServices(ctx, out, err); err != nil {
+		return nil, err
 	}
 	nodes, err := e.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -72,4 +73,26 @@ func (e *Env) findRanges(ctx context.Context) (probeagent.Ranges, error) {
 		out = append(out, s.LBRanges()...)
 	}
 	return append(out, documentation...), nil
+}
+
+// containsServices makes sure that ranges contain the Service that every cluster has. why
+// says what kept the API from telling them, if anything did.
+func (e *Env) containsServices(ctx context.Context, ranges probeagent.Ranges, why error) error {
+	s, err := e.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read Service default/kubernetes: %w", err)
+	}
+	for _, text := range s.Spec.ClusterIPs {
+		a, err := netip.ParseAddr(text)
+		if err == nil && !ranges.Contain(a) {
+			err = fmt.Errorf("the cluster does not tell where Services get their addresses (ServiceCIDR, Kubernetes 1.33): %s is one; give --probe-ranges their range", a)
+			if why != nil {
+				err = fmt.Errorf("%w (%w)", err, why)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

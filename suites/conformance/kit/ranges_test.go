@@ -2,6 +2,7 @@ package kit
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
@@ -39,10 +40,16 @@ func (atlas) LBRanges() []netip.Prefix { return []netip.Prefix{netip.MustParsePr
 func TestRanges(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"10.244.1.0/24", "fd00:1::/64"}}}
 	services := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}}
+	api := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Namespace: "default"}, Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.96.0.1"}}}
 	const made = "192.0.2.0/24,198.51.100.0/24,203.0.113.0/24,2001:db8::/32"
 	none := func(c *fake.Clientset) {
 		c.PrependReactor("list", "servicecidrs", func(ktesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewNotFound(networkingv1.Resource("servicecidrs"), "")
+		})
+	}
+	forbidden := func(c *fake.Clientset) {
+		c.PrependReactor("list", "servicecidrs", func(ktesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(networkingv1.Resource("servicecidrs"), "", errors.New("no"))
 		})
 	}
 	for name, c := range map[string]struct {
@@ -53,11 +60,14 @@ func TestRanges(t *testing.T) {
 	}{
 		"told by the API": {want: "10.96.0.0/16,10.244.1.0/24,fd00:1::/64,172.20.0.3/32,fd02::3/128,172.20.8.0/24," + made},
 		"and the user":    {more: "10.0.0.0/24", want: "10.0.0.0/24,10.96.0.0/16,10.244.1.0/24,fd00:1::/64,172.20.0.3/32,fd02::3/128,172.20.8.0/24," + made},
-		"by the user":     {more: "10.97.0.0/16", api: none, want: "10.97.0.0/16,10.244.1.0/24,fd00:1::/64,172.20.0.3/32,fd02::3/128,172.20.8.0/24," + made},
-		"by nobody":       {api: none, wantErr: "give --probe-ranges the range of Services"},
+		"by the user":     {more: "10.96.0.0/12", api: none, want: "10.96.0.0/12,10.244.1.0/24,fd00:1::/64,172.20.0.3/32,fd02::3/128,172.20.8.0/24," + made},
+		"by nobody":       {api: none, wantErr: "10.96.0.1 is one; give --probe-ranges their range"},
+		"of pods alone":   {more: "10.244.0.0/16", api: none, wantErr: "10.96.0.1 is one; give --probe-ranges their range"},
+		"not to everyone": {more: "10.96.0.0/12", api: forbidden, want: "10.96.0.0/12,10.244.1.0/24,fd00:1::/64,172.20.0.3/32,fd02::3/128,172.20.8.0/24," + made},
+		"to nobody":       {api: forbidden, wantErr: "forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := fake.NewClientset(node, services)
+			client := fake.NewClientset(node, services, api)
 			if c.api != nil {
 				c.api(client)
 			}
@@ -92,7 +102,8 @@ func TestPodBesideRanges(t *testing.T) {
 
 // The probes' manifest has the run's key in a Secret, and nowhere else.
 func TestKeyIsInTheSecret(t *testing.T) {
-	e := &Env{client: fake.NewClientset(), stage: atlas{}, key: key(), namespace: "ns"}
+	api := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Namespace: "default"}}
+	e := &Env{client: fake.NewClientset(api), stage: atlas{}, key: key(), namespace: "ns"}
 	manifest, err := e.manifest(t.Context())
 	if err != nil {
 		t.Fatal(err)

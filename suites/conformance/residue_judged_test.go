@@ -1,0 +1,35 @@
+package conformance
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/suites/report/conformance"
+)
+
+// What a dataplane leaves is held against it wherever it is seen. Where nobody enters the
+// nodes, that nothing was seen is no pass.
+func TestResidueIsJudged(t *testing.T) {
+	dir, where, what := opts.stage.Dir, opts.stage.Cluster, opts.dataplane
+	defer func() { opts.stage.Dir, opts.stage.Cluster, opts.dataplane = dir, where, what }()
+	opts.stage.Dir = t.TempDir()
+	left := &cluster.Residue{Left: map[string][]string{"n1": {"plumb-nftables: table ip plumbline"}}}
+	for _, c := range []struct {
+		cluster, dataplane string
+		removed            error
+		want               conformance.Result
+	}{
+		{"kind", "plumb-nftables", nil, conformance.Pass},
+		{"kind", "plumb-nftables", left, conformance.Fail},
+		{"kind", "plumb-nftables", errors.New("no"), conformance.Inconclusive},
+		{"existing", "plumb-nftables", nil, conformance.Skip},
+		{"existing", "plumb-nftables", left, conformance.Fail},
+		{"kind", "existing", nil, conformance.Skip},
+	} {
+		opts.stage.Cluster, opts.dataplane = c.cluster, c.dataplane
+		if got := residue(c.removed); got.Result != c.want {
+			t.Errorf("%s on %s, %v: %s, want %s", c.dataplane, c.cluster, c.removed, got.Result, c.want)
+		}
+	}
+}
