@@ -230,7 +230,7 @@ func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(co
 	if err != nil && !errors.Is(err, cluster.ErrNotRemoved) {
 		return "", nil, err
 	}
-	gone := false
+	gone := errors.Is(err, cluster.ErrResidue) // then it is no more than left, and said
 	remove := func(ctx context.Context) error {
 		if gone {
 			return nil
@@ -241,7 +241,7 @@ func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(co
 		if err == nil {
 			err = e.checkResidue(ctx, d, before)
 		}
-		gone = err == nil || errors.Is(err, cluster.ErrResidue) // then it is no more than left
+		gone = err == nil || errors.Is(err, cluster.ErrResidue)
 		return err
 	}
 	e.onClose(remove)

@@ -75,12 +75,21 @@ func TestLookHearsNothing(t *testing.T) {
 	}
 }
 
+// TestLookCannotAsk: what this host does not even send says nothing.
+func TestLookCannotAsk(t *testing.T) {
+	var stdout, stderr strings.Builder
+	code := run([]string{"look", "--only-connect", "--connect=[fe80::1]:80"}, &stdout, &stderr) // on which link?
+	if code != 1 || stdout.Len() > 0 || !strings.Contains(stderr.String(), "invalid argument") {
+		t.Errorf("exit %d, %q, %q", code, stdout.String(), stderr.String())
+	}
+}
+
 // TestLookCutShort: what was not asked to its end found nobody silent.
 func TestLookCutShort(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, l := range []look{{only: true}, {only: true, await: time.Minute}} {
-		l.connect = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}
+	at := []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}
+	for _, l := range []look{{only: true}, {only: true, connect: at}, {only: true, connect: at, await: time.Minute}} {
 		var stdout, stderr strings.Builder
 		if code := l.run(ctx, &stdout, &stderr); code != 1 || stdout.Len() > 0 || !strings.Contains(stderr.String(), "cancel") {
 			t.Errorf("exit %d, %q, %q", code, stdout.String(), stderr.String())
