@@ -13,8 +13,8 @@ import (
 )
 
 // TestReportFilled: a run in a lab leaves no field of its report empty that it could
-// have filled. Its nodes are of no image, our own declarations name nobody, and nothing
-// went wrong.
+// have filled. Its nodes are of no image, our own declarations name nobody, nobody else
+// proxies Services there, and nothing went wrong.
 func TestReportFilled(t *testing.T) {
 	ofTheTree(t) // or a run would begin a run
 	need.Root(t)
