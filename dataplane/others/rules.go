@@ -7,12 +7,15 @@ import (
 	"strings"
 
 	lib "github.com/google/nftables"
+
+	"github.com/plumbline/plumbline/dataplane/iptables"
+	own "github.com/plumbline/plumbline/dataplane/nftables"
+	"github.com/plumbline/plumbline/dataplane/userspace"
 )
 
-// ofTable is whose a table of nftables is; empty: no Service proxy's. Our own are
-// dataplane/nftables.TableName and dataplane/userspace.TableName.
+// ofTable is whose a table of nftables is; empty: no Service proxy's.
 func ofTable(name string) string {
-	return map[string]string{"kube-proxy": "kube-proxy", "plumbline": "plumb-nftables", "plumbline-userspace": "plumb-userspace"}[name]
+	return map[string]string{"kube-proxy": "kube-proxy", own.TableName: "plumb-nftables", userspace.TableName: "plumb-userspace"}[name]
 }
 
 // ofChain is whose a chain of iptables is. Only those are told that lead to Services:
@@ -27,7 +30,7 @@ func ofChain(name string) string {
 	case "OVN-KUBE-NODEPORT", "OVN-KUBE-EXTERNALIP", "OVN-KUBE-ITP":
 		return "OVN-Kubernetes"
 	}
-	if strings.HasPrefix(name, "PLUMB-") { // dataplane/iptables.Prefix
+	if strings.HasPrefix(name, iptables.Prefix) {
 		return "plumb-iptables"
 	}
 	return ""

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/suites/scenario"
@@ -96,6 +97,25 @@ func TestOtherProxies(t *testing.T) {
 			check(t, f.Close(t.Context()))
 		})
 	}
+}
+
+// Nodes that are not tested are looked at too: agents run there.
+func TestOtherProxyOnATaintedNode(t *testing.T) {
+	f := openForeign(t, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}},
+	})
+	f.says = func(p *corev1.Pod) (string, int32) {
+		if inNode(p) && p.Spec.NodeName == "gpu" {
+			return kubeProxys, 3
+		}
+		return "", 0
+	}
+	check(t, f.openRun(t.Context()))
+	_, _, err := f.Install(t.Context(), f.row(t))
+	if err == nil || !strings.Contains(err.Error(), "the row's: node gpu: kube-proxy: process kube-proxy and 1 more; ") {
+		t.Errorf("it says: %v", err)
+	}
+	check(t, f.Close(t.Context()))
 }
 
 // What looks is not to be believed if it could not look.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,8 +26,8 @@ type balanced interface{ LBRanges() []netip.Prefix }
 // ours, and what behaviours make up.
 func (e *Env) findRanges(ctx context.Context) (probeagent.Ranges, error) {
 	out := append(probeagent.Ranges{}, e.cfg.Ranges...)
-	add := func(list string, of string) error {
-		r, err := probeagent.ParseRanges(list)
+	add := func(cidr, of string) error {
+		r, err := probeagent.ParseRanges(cidr)
 		if err != nil {
 			return fmt.Errorf("read the range of %s: %w", of, err)
 		}
@@ -59,14 +60,13 @@ func (e *Env) findRanges(ctx context.Context) (probeagent.Ranges, error) {
 				return nil, err
 			}
 		}
-	}
-	list, err := e.stage.Cluster().Nodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range list {
-		for _, a := range n.Addrs {
-			out = append(out, netip.PrefixFrom(a, a.BitLen()))
+		for _, a := range n.Status.Addresses {
+			if a.Type != corev1.NodeInternalIP {
+				continue
+			}
+			if err := add(a.Address, "node "+n.Name); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if s, ok := e.stage.(balanced); ok {

@@ -1,7 +1,6 @@
 package kit
 
 import (
-	"context"
 	"errors"
 	"net/netip"
 	"strings"
@@ -19,18 +18,10 @@ import (
 	"github.com/plumbline/plumbline/fixtures/probeagent"
 )
 
-// atlas is a stage of which only its nodes and its load balancers' range are known.
+// atlas is a stage of which only its run and its load balancers' range are known.
 type atlas struct{ Stage }
 
-func (atlas) Cluster() cluster.Cluster { return atlasCluster{} }
-
 func (atlas) Run() cluster.Run { return "run-aaaaa" }
-
-type atlasCluster struct{ cluster.Cluster }
-
-func (atlasCluster) Nodes(context.Context) ([]cluster.Node, error) {
-	return []cluster.Node{{Name: "n1", Addrs: []netip.Addr{netip.MustParseAddr("172.20.0.3"), netip.MustParseAddr("fd02::3")}}}, nil
-}
 
 func (atlas) LBRanges() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("172.20.8.0/24")} }
 
@@ -39,6 +30,10 @@ func (atlas) LBRanges() []netip.Prefix { return []netip.Prefix{netip.MustParsePr
 // user must.
 func TestRanges(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"10.244.1.0/24", "fd00:1::/64"}}}
+	node.Status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeHostName, Address: "n1"}, {Type: corev1.NodeInternalIP, Address: "172.20.0.3"},
+		{Type: corev1.NodeInternalIP, Address: "fd02::3"}, {Type: corev1.NodeExternalIP, Address: "198.18.0.1"},
+	}
 	services := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}}
 	api := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Namespace: "default"}, Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.96.0.1"}}}
 	const made = "192.0.2.0/24,198.51.100.0/24,203.0.113.0/24,2001:db8::/32"
