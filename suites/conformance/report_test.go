@@ -109,6 +109,9 @@ func environment(ctx context.Context, st stage.Stage) (conformance.Environment, 
 		return e, fmt.Errorf("ask for the version of Kubernetes: %w", err)
 	}
 	e.Kubernetes = v.GitVersion
+	if e.Cluster == "lab" {
+		e.ControlPlane = opts.stage.ControlPlane
+	}
 	if e.Cluster != "existing" {
 		sys := host.ThisSystem()
 		e.Kernel, e.OS, e.CPUs = sys.Kernel, sys.OS, sys.CPUs

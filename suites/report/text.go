@@ -139,6 +139,9 @@ func clusterText(e Environment) string {
 	if e.Cluster != "" {
 		t = plain.Text(e.Cluster) + ", " + t
 	}
+	if e.ControlPlane != "" {
+		t += " (control plane: " + plain.Text(e.ControlPlane) + ")"
+	}
 	if e.Nodes > 0 {
 		t += ", " + plural(e.Nodes, "node")
 	}

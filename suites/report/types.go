@@ -55,6 +55,8 @@ type Environment struct {
 	NodeImage  string `json:"nodeImage,omitempty"` // name@digest, where the nodes were made of one here
 	Nodes      int    `json:"nodes,omitempty"`
 	IPFamily   string `json:"ipFamily,omitempty"`
+
+	ControlPlane string `json:"controlPlane,omitempty"` // of a lab: model or real (Kubernetes' own)
 }
 
 // LB is the load balancer's profile as it was configured.

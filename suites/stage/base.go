@@ -31,13 +31,15 @@ type Options struct {
 	Cluster  string // kind, lab or existing
 	Name     string // of the cluster
 	IPFamily string
-	Workers  int            // nodes that take the workload
-	Profile  string         // of the load balancer
-	Rows     []scenario.Row // whose images or programs are made beforehand
-	Dir      string         // records and logs go here
-	Keep     bool           // leave the cluster when done
-	Wait     time.Duration  // for another run on this host to end
-	Foreign  Foreign        // of an existing cluster
+	// ControlPlane of a lab: Model or Real.
+	ControlPlane string
+	Workers      int            // nodes that take the workload
+	Profile      string         // of the load balancer
+	Rows         []scenario.Row // whose images or programs are made beforehand
+	Dir          string         // records and logs go here
+	Keep         bool           // leave the cluster when done
+	Wait         time.Duration  // for another run on this host to end
+	Foreign      Foreign        // of an existing cluster
 
 	// Lost is called once if the run cannot go on, with the cause: who waits for it ends it.
 	Lost context.CancelCauseFunc
@@ -48,12 +50,19 @@ type Options struct {
 	AwaitQuiet time.Duration // for a busy host to become quiet before the first row
 }
 
+// What a lab's API, controllers and scheduler are.
+const (
+	Model = "model" // fixtures/api and fixtures/lab/control, in this process
+	Real  = "real"  // etcd and Kubernetes' own programs
+)
+
 // Flags lets a command line say what is brought up.
 func (o *Options) Flags(fs *flag.FlagSet) {
 	fs.StringVar(&o.Cluster, "cluster", "kind", "what it runs on: kind, lab (network namespaces, no Docker) or existing (--kubeconfig)")
 	fs.StringVar(&o.Name, "name", "", "name of the cluster, made for the run (default: plumbline-run; a lab's: lab)")
 	fs.IntVar(&o.Workers, "workers", cmp.Or(o.Workers, 2), "nodes that take the workload")
 	fs.StringVar(&o.IPFamily, "ip-family", "ipv4", "ipv4, ipv6 or dual")
+	fs.StringVar(&o.ControlPlane, "control-plane", Model, "lab: model (in this process, starts at once) or real (etcd and Kubernetes' own programs; the first time they are built)")
 	fs.StringVar(&o.Foreign.Kubeconfig, "kubeconfig", "", "existing: `file` that says how its API is reached; in-cluster: the service account of the pod that this runs in")
 	fs.StringVar(&o.Foreign.LB, "lb", "ours", "existing: ours (an HAProxy on this host), cluster (its own) or none (a node port)")
 	fs.StringVar(&o.Foreign.EchoImage, "echo-image", "", "existing: image of plumb-echo that its nodes have or can pull")
@@ -73,6 +82,13 @@ func (o *Options) MeasureFlags(fs *flag.FlagSet) {
 // Enter puts this process where the clients of the cluster are. It comes before
 // anything is opened or printed: for a lab it starts this program anew inside.
 func Enter(ctx context.Context, o *Options, log *slog.Logger) error {
+	o.ControlPlane = cmp.Or(o.ControlPlane, Model)
+	if o.ControlPlane != Model && o.ControlPlane != Real {
+		return fmt.Errorf("unknown --control-plane %q; known: %s, %s", o.ControlPlane, Model, Real)
+	}
+	if o.ControlPlane == Real && o.Cluster != "lab" {
+		return fmt.Errorf("--control-plane=%s is of a lab; a cluster of the kind %s has its own", Real, o.Cluster)
+	}
 	switch o.Cluster {
 	case "kind":
 		o.Name = cmp.Or(o.Name, "plumbline-run")

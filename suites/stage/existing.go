@@ -156,7 +156,7 @@ func (e *Existing) openProvider(ctx context.Context) error {
 	if e.opts.Foreign.LB != string(scenario.OurLB) {
 		return nil
 	}
-	p, err := findPrograms(ctx, nil, e.log)
+	p, err := findPrograms(ctx, Options{}, e.log)
 	if err != nil {
 		return err
 	}

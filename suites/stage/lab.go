@@ -52,7 +52,7 @@ func EnterLab(ctx context.Context, o *Options, log *slog.Logger) error {
 		o.run, o.Name = r, r.ID
 		return errors.Join(os.Unsetenv(runMark), network.Enter(r.ID)) // it only looks whether that is true
 	}
-	if _, err := findPrograms(ctx, o.Rows, log); err != nil {
+	if _, err := findPrograms(ctx, *o, log); err != nil {
 		return err
 	}
 	if _, err := removeDead(ctx, StateDir, o.Name, log); err != nil {
@@ -87,7 +87,7 @@ func OpenLab(ctx context.Context, o Options, log *slog.Logger) (*Lab, error) {
 		return nil, err
 	}
 	l := &Lab{base: b, version: pins.Kubernetes}
-	if l.programs, err = findPrograms(ctx, o.Rows, log); err != nil {
+	if l.programs, err = findPrograms(ctx, o, log); err != nil {
 		return nil, err
 	}
 	l.mutant = l.programs.own("mutant/plumb-proxy")
@@ -120,7 +120,7 @@ func (l *Lab) openRun(context.Context) error {
 
 func (l *Lab) openLab(ctx context.Context) (err error) {
 	l.lab, err = lab.Open(ctx, lab.Config{
-		Network: labConfig(l.opts), Version: l.version, Echo: echo, Programs: map[string]string{echo: l.programs.own(echo), probe: l.programs.own(probe)},
+		Network: labConfig(l.opts), Version: l.version, Real: l.programs.controlPlane, Echo: echo, Programs: map[string]string{echo: l.programs.own(echo), probe: l.programs.own(probe)},
 		Dir: filepath.Join(l.state, "lab"), Logs: filepath.Join(l.opts.Dir, "lab"),
 	}, l.log)
 	if err != nil {

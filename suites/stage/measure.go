@@ -64,6 +64,9 @@ func Measure(ctx context.Context, s scenario.Scenario, o Options, results string
 		err = errors.Join(cause, err)
 	}
 	sum.Environment.Plumbline, sum.Environment.Commit = Version(), Commit()
+	if o.Cluster == "lab" {
+		sum.Environment.ControlPlane = o.ControlPlane
+	}
 	sum.LB = st.LB().Profile() // it has served, and tells more
 	var unknown error
 	sum.Environment.NodeImage, unknown = st.NodeImage(context.WithoutCancel(ctx))

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/fixtures/controlplane"
 )
 
 // echo is the workload's image in a lab: the name of a program.
@@ -24,6 +24,8 @@ const probe = "plumb-probe"
 type programs struct {
 	bin       string
 	kubeProxy string // empty until a row wants it
+
+	controlPlane *controlplane.Programs // nil unless it is to be the real one
 }
 
 func (p programs) own(name string) string { return filepath.Join(p.bin, name) }
@@ -34,7 +36,8 @@ func ownPrograms() []string { return []string{"plumb-proxy", "plumb-lb", echo, p
 // keep has the project's programs in a folder too: what is built while a run goes on is
 // not what it starts later.
 func (p programs) keep(dir string) (programs, error) {
-	kept := programs{bin: dir, kubeProxy: p.kubeProxy}
+	kept := p
+	kept.bin = dir
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return p, fmt.Errorf("keep the project's programs: %w", err)
 	}
@@ -64,9 +67,18 @@ func copyProgram(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// findPrograms finds the project's programs, and builds kube-proxy if a row asks
-// for it and it is not in the cache.
-func findPrograms(ctx context.Context, rows []scenario.Row, log *slog.Logger) (programs, error) {
+// controlPlane are the programs of the real one.
+func controlPlane(ctx context.Context, log *slog.Logger) (*controlplane.Programs, error) {
+	b, err := hostBuilder(log)
+	if err != nil {
+		return nil, err
+	}
+	return b.ControlPlane(ctx)
+}
+
+// findPrograms finds the project's programs, and builds what is asked for of Kubernetes'
+// and is not in the cache.
+func findPrograms(ctx context.Context, o Options, log *slog.Logger) (programs, error) {
 	root, err := SourceRoot()
 	if err != nil {
 		return programs{}, err
@@ -77,7 +89,12 @@ func findPrograms(ctx context.Context, rows []scenario.Row, log *slog.Logger) (p
 			return p, fmt.Errorf("find the project's programs: %w; run make build", err)
 		}
 	}
-	for _, r := range rows {
+	if o.ControlPlane == Real {
+		if p.controlPlane, err = controlPlane(ctx, log); err != nil {
+			return p, err
+		}
+	}
+	for _, r := range o.Rows {
 		if r.Dataplane != "kube-proxy" || p.kubeProxy != "" {
 			continue
 		}

@@ -24,7 +24,7 @@ func facts(r Report) []fact {
 		{"phases", phasesText(r.Phases)},
 		{"behaviours", extent(r)},
 		{"command", r.Command},
-		{"cluster", joined(", ", e.Cluster, prefixed("Kubernetes ", e.Kubernetes), some(e.Nodes, "node"), some(e.Zones, "zone"), prefixed("IP family ", e.IPFamily), prefixed("CNI ", e.CNI))},
+		{"cluster", joined(", ", e.Cluster, prefixed("Kubernetes ", e.Kubernetes), prefixed("control plane ", e.ControlPlane), some(e.Nodes, "node"), some(e.Zones, "zone"), prefixed("IP family ", e.IPFamily), prefixed("CNI ", e.CNI))},
 		{"node image", e.NodeImage},
 		{"host", joined(", ", e.OS, prefixed("kernel ", e.Kernel), some(e.CPUs, "CPU"))},
 		{"beside", strings.Join(e.Beside, "; ")},

@@ -70,18 +70,19 @@ type Harness struct {
 
 // Environment is where the run took place.
 type Environment struct {
-	Cluster    string `json:"cluster"` // kind, lab or existing
-	Kubernetes string `json:"kubernetes"`
-	NodeImage  string `json:"nodeImage,omitempty"`
-	Kernel     string `json:"kernel,omitempty"`
-	OS         string `json:"os,omitempty"`
-	CPUs       int    `json:"cpus,omitempty"`
-	CNI        string `json:"cni,omitempty"`
-	IPFamily   string `json:"ipFamily,omitempty"` // ipv4, ipv6 or dual
-	Nodes      int    `json:"nodes,omitempty"`
-	Zones      int    `json:"zones,omitempty"`
-	LB         *LB    `json:"lb,omitempty"` // nil: the cluster has none
-	Noise      *Noise `json:"noise,omitempty"`
+	Cluster      string `json:"cluster"` // kind, lab or existing
+	Kubernetes   string `json:"kubernetes"`
+	NodeImage    string `json:"nodeImage,omitempty"`
+	Kernel       string `json:"kernel,omitempty"`
+	OS           string `json:"os,omitempty"`
+	CPUs         int    `json:"cpus,omitempty"`
+	CNI          string `json:"cni,omitempty"`
+	IPFamily     string `json:"ipFamily,omitempty"`     // ipv4, ipv6 or dual
+	ControlPlane string `json:"controlPlane,omitempty"` // of a lab: model or real (Kubernetes' own)
+	Nodes        int    `json:"nodes,omitempty"`
+	Zones        int    `json:"zones,omitempty"`
+	LB           *LB    `json:"lb,omitempty"` // nil: the cluster has none
+	Noise        *Noise `json:"noise,omitempty"`
 	// Beside says who else proxied Services there, a line each: what passed may be theirs.
 	Beside []string `json:"beside,omitempty"`
 }

@@ -1,0 +1,26 @@
+package stage
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// A control plane that is unknown, or that a cluster cannot be given, is refused before
+// anything is made.
+func TestControlPlaneOfALabAlone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		o    Options
+		want string
+	}{
+		"unknown":     {Options{Cluster: "lab", ControlPlane: "k3s"}, `unknown --control-plane "k3s"; known: model, real`},
+		"of kind":     {Options{Cluster: "kind", ControlPlane: Real}, "--control-plane=real is of a lab; "},
+		"of somebody": {Options{Cluster: "existing", ControlPlane: Real}, "--control-plane=real is of a lab; "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := Enter(t.Context(), &tc.o, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v; want %q", err, tc.want)
+			}
+		})
+	}
+}
