@@ -18,7 +18,7 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 30s
 
-.PHONY: build programs host test race peer e2e lab agree conformance teeth bench microbench fuzz soak nightly lint clean
+.PHONY: build programs host test race peer differential e2e lab agree conformance teeth bench microbench fuzz soak nightly lint clean
 
 build: programs
 	go test -ldflags '$(LDFLAGS)' -c -o bin/ ./suites/disruption ./suites/conformance ./suites/lifecycle
@@ -65,6 +65,10 @@ race:
 # The contract's cases against upstream kube-proxy, in both modes.
 peer: host
 	PLUMBLINE_PEER=1 go test -count=1 -parallel 4 -timeout 20m ./suites/peer
+
+# The lab's API beside the real one: the same requests to both (fixtures/api/differential).
+differential: host
+	PLUMBLINE_DIFFERENTIAL=1 go test -count=1 -timeout 60m -run TestDifferential -v ./fixtures/api/differential
 
 e2e: host bin/disruption.test
 	PLUMBLINE_E2E=1 bin/disruption.test --ginkgo.v=false $(E2E)
@@ -125,6 +129,7 @@ nightly: host build
 	$(MAKE) e2e E2E='--cluster=lab --ginkgo.label-filter=interrupt'
 	$(MAKE) e2e E2E='--ginkgo.label-filter=existing'
 	$(MAKE) conformance CLUSTER=kind
+	$(MAKE) differential
 	$(MAKE) race
 	$(MAKE) fuzz
 	$(MAKE) soak SOAK='--time=2h'
