@@ -68,7 +68,7 @@ peer: host
 
 # The lab's API beside the real one: the same requests to both (fixtures/api/differential).
 differential: host
-	PLUMBLINE_DIFFERENTIAL=1 go test -count=1 -timeout 60m -run TestDifferential -v ./fixtures/api/differential
+	PLUMBLINE_DIFFERENTIAL=1 go test -count=1 -timeout 60m -v ./fixtures/api/differential
 
 e2e: host bin/disruption.test
 	PLUMBLINE_E2E=1 bin/disruption.test --ginkgo.v=false $(E2E)
