@@ -121,6 +121,62 @@ var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("exi
 		gomega.Expect(inventory(ctx, client)).To(gomega.Equal(before), "nothing of ours is left in the cluster")
 	})
 
+	for _, what := range []struct{ name, rows, lb string }{
+		{"as it is, with our load balancer", "existing", "ours"},
+		{"with a dataplane of ours", "plumb-nftables:fallback", "none"},
+	} {
+		ginkgo.It("is measured "+what.name+" by an account that may do what is printed and no more", func(ctx ginkgo.SpecContext) {
+			dir, err := os.MkdirTemp("", "plumbline-account-")
+			gomega.Expect(err).NotTo(gomega.HaveOccurred())
+			ginkgo.DeferCleanup(os.RemoveAll, dir)
+			before, err := inventory(ctx, client)
+			gomega.Expect(err).NotTo(gomega.HaveOccurred())
+			his, remove, err := account(ctx, client, kubeconfig, dir, "--rows="+what.rows, "--lb="+what.lb)
+			gomega.Expect(err).NotTo(gomega.HaveOccurred())
+			defer func() {
+				gomega.Expect(remove(ctx)).To(gomega.Succeed())
+				gomega.Expect(inventory(ctx, client)).To(gomega.Equal(before), "nothing of ours is left in the cluster")
+			}()
+			gomega.Expect(plumbline(ctx, "run", "--cluster=existing", "--kubeconfig="+his, "--rows="+what.rows, "--lb="+what.lb, "--beside",
+				"--proxy-image="+proxy, "--echo-image="+echo, "--rollouts=1", "--delay=8s", "--profile=l4-fast", "--results="+dir)).To(gomega.Succeed())
+		})
+	}
+
+	ginkgo.It("is asked for its Service semantics by an account that may do what is printed and no more", func(ctx ginkgo.SpecContext) {
+		dir, err := os.MkdirTemp("", "plumbline-account-")
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		ginkgo.DeferCleanup(os.RemoveAll, dir)
+		his, remove, err := account(ctx, client, kubeconfig, dir, "--conformance")
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		defer func() { gomega.Expect(remove(ctx)).To(gomega.Succeed()) }()
+		out, code := conformanceSuite(ctx, "--cluster=existing", "--dataplane=existing", "--ip-family=ipv4", "--kubeconfig="+his,
+			"--echo-image="+echo, "--probe-image="+probe, "--results="+filepath.Join(opts.results, "existing-account"))
+		gomega.Expect(code).To(gomega.Equal(conformance.ExitUnjudged), out) // as by whom may all
+	})
+
+	// Of what a manifest registers nothing stays, in an order in which it can go.
+	ginkgo.It("is measured with a dataplane that registers things, and is as before", func(ctx ginkgo.SpecContext) {
+		dir, err := os.MkdirTemp("", "plumbline-manifest-")
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		ginkgo.DeferCleanup(os.RemoveAll, dir)
+		manifest := filepath.Join(dir, "registers.yaml")
+		gomega.Expect(write(manifest, registering(echo))).To(gomega.Succeed())
+		before, err := inventory(ctx, client)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		args := []string{"run", "-v", "--cluster=existing", "--name=registers", "--kubeconfig=" + kubeconfig, "--rows=manifest:" + manifest, "--lb=none", "--beside",
+			"--proxy-image=" + proxy, "--echo-image=" + echo, "--rollouts=1", "--delay=8s", "--profile=l4-fast", "--results=" + filepath.Join(opts.results, "registers")}
+		killed, err := begin(ctx, args...)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		gomega.Expect(killed.await("msg=recording")).To(gomega.Succeed())
+		registered, err := inventory(ctx, client)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		gomega.Expect(registered).To(gomega.ContainElement(gomega.ContainSubstring("things.example.com")))
+		gomega.Expect(killed.cmd.Process.Kill()).To(gomega.Succeed())
+		_ = killed.end()
+		gomega.Expect(plumbline(ctx, args...)).To(gomega.Succeed(), "a run after the killed one, which removes what that left")
+		gomega.Expect(inventory(ctx, client)).To(gomega.Equal(before), "nothing of ours is left in the cluster")
+	})
+
 	// Runs share nothing: one that is killed, again and again, costs the other no request and
 	// no rollout, and blocks nobody. Its Services have the finalizer of our load balancer.
 	ginkgo.It("is measured while another run on it is killed ten times", func(ctx ginkgo.SpecContext) {
@@ -312,6 +368,11 @@ func inventory(ctx context.Context, client kubernetes.Interface) ([]string, erro
 		out = append(out, fmt.Sprint("node ", n.Name, n.Labels, n.Annotations, n.Spec))
 	}
 	all := metav1.ListOptions{}
+	registered, err := registrations(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, registered...)
 	for kind, list := range map[string]func() (runtime.Object, error){
 		"pod":                func() (runtime.Object, error) { return client.CoreV1().Pods("").List(ctx, all) },
 		"service":            func() (runtime.Object, error) { return client.CoreV1().Services("").List(ctx, all) },

@@ -46,11 +46,16 @@ func (e *Existing) look(ctx context.Context) (map[string][]string, error) {
 // checkResidue demands that nobody proxies Services who did not before the dataplane came.
 // What others do may change while a row runs: only names are compared.
 func (e *Existing) checkResidue(ctx context.Context, d cluster.Dataplane, before map[string][]string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removePatience)
+	defer cancel()
+	if d.Manifest != "" {
+		if err := e.agents.CheckRegistered(ctx, e.registered); err != nil {
+			return fmt.Errorf("remove %s: %w", d.Name, err)
+		}
+	}
 	if e.opts.Foreign.ProxyImage == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removePatience)
-	defer cancel()
 	now, err := e.look(ctx)
 	if err != nil {
 		return fmt.Errorf("remove %s: look for residue: %w: %w", d.Name, cluster.ErrNotRemoved, err)

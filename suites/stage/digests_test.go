@@ -80,7 +80,7 @@ func TestExistingDigests(t *testing.T) {
 	}
 	f.install(t.Context(), t)
 	check(t, f.api.Apply(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "agent-x", Namespace: "kube-system", OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agent", Controller: new(true)}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "agent-x", Namespace: "kube-system", OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "u", Controller: new(true)}}},
 		Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Image: "agent:1", ImageID: "sha256:12"}}},
 	}))
 	d, err := f.Digests(t.Context())

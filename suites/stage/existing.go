@@ -26,13 +26,14 @@ import (
 // may run beside it, from this host or another.
 type Existing struct {
 	base
-	cluster *existing.Cluster
-	run     *existing.Run
-	client  kubernetes.Interface
-	applier *cluster.Applier
-	agents  *cluster.Manifests
-	control netip.AddrPort
-	beside  []string // who else proxies Services, when a row was installed
+	cluster    *existing.Cluster
+	run        *existing.Run
+	client     kubernetes.Interface
+	applier    *cluster.Applier
+	agents     *cluster.Manifests
+	control    netip.AddrPort
+	beside     []string // who else proxies Services, when a row was installed
+	registered []string // in the cluster, before a manifest came
 }
 
 var _ Stage = (*Existing)(nil)
@@ -201,7 +202,7 @@ func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(co
 	if err := e.run.Occupied(ctx); err != nil {
 		return "", nil, fmt.Errorf("row %s: %w", r, err)
 	}
-	e.beside = nil
+	e.beside, e.registered = nil, nil
 	if r.Dataplane == scenario.Existing {
 		return "", func(context.Context) error { return nil }, nil
 	}
@@ -221,6 +222,11 @@ func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(co
 	before, err := e.lookAround(ctx, r)
 	if err != nil {
 		return "", nil, err
+	}
+	if d.Manifest != "" {
+		if e.registered, err = e.agents.Registered(ctx); err != nil {
+			return "", nil, err
+		}
 	}
 	e.installed = d
 	err = e.installer.Install(ctx, d)

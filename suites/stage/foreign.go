@@ -69,19 +69,34 @@ func (f Foreign) check(rows []scenario.Row) error {
 		return errors.New("--lb=ours needs a file as --kubeconfig")
 	case f.EchoImage == "":
 		return errors.New("--cluster=existing needs --echo-image: an image of plumb-echo that the nodes have or can pull")
-	case f.LB != string(scenario.OurLB) && f.LB != string(scenario.ClusterLB) && f.LB != string(scenario.NoLB):
-		return fmt.Errorf("unknown --lb %q; known: ours, cluster, none", f.LB)
+	}
+	if err := checkLB(f.LB); err != nil {
+		return err
 	}
 	if _, err := f.Ranges(); err != nil {
 		return err
 	}
 	for _, r := range rows {
-		switch {
-		case r.Own() && f.ProxyImage == "":
-			return fmt.Errorf("row %s on an existing cluster needs --proxy-image: an image of plumb-proxy that the nodes have or can pull", r)
-		case r.Dataplane == "kube-proxy":
-			return fmt.Errorf("row %s: on an existing cluster kube-proxy is either there (row existing) or comes from a manifest (row manifest:FILE)", r)
+		if err := checkRow(r); err != nil {
+			return err
 		}
+		if r.Own() && f.ProxyImage == "" {
+			return fmt.Errorf("row %s on an existing cluster needs --proxy-image: an image of plumb-proxy that the nodes have or can pull", r)
+		}
+	}
+	return nil
+}
+
+func checkLB(lb string) error {
+	if lb != string(scenario.OurLB) && lb != string(scenario.ClusterLB) && lb != string(scenario.NoLB) {
+		return fmt.Errorf("unknown --lb %q; known: ours, cluster, none", lb)
+	}
+	return nil
+}
+
+func checkRow(r scenario.Row) error {
+	if r.Dataplane == "kube-proxy" {
+		return fmt.Errorf("row %s: on an existing cluster kube-proxy is either there (row existing) or comes from a manifest (row manifest:FILE)", r)
 	}
 	return nil
 }

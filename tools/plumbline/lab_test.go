@@ -52,7 +52,7 @@ func TestLabKilled(t *testing.T) {
 		t.Skip("a minute of labs")
 	}
 	for _, said := range []string{
-		`msg=step name=network`, `msg=step name=API`, `msg=step name=controllers`, `msg=step name=kubelets`,
+		`msg=step name=network`, `msg=step name="control plane"`, `msg=step name=kubelets`,
 		`msg=step name="control server"`, `msg=step name=ready`, `msg=step name=witness`, `name="load balancer provider"`,
 		`msg=row`, `msg=recording`,
 	} {

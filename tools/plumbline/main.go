@@ -37,7 +37,7 @@ func run() int {
 		},
 	}
 	root.PersistentFlags().BoolVarP(&verbose, "verbose", "v", false, "say why, not only what")
-	root.AddCommand(doctorCommand(), nodeImageCommand(), clusterCommand(), runCommand(), compareCommand(), matrixCommand(), sonobuoyCommand(), benchCommand(), cleanCommand())
+	root.AddCommand(doctorCommand(), nodeImageCommand(), clusterCommand(), runCommand(), compareCommand(), matrixCommand(), sonobuoyCommand(), rbacCommand(), benchCommand(), cleanCommand())
 	err := root.ExecuteContext(ctx)
 	var lost lossError
 	switch {
