@@ -28,9 +28,11 @@ import (
 
 // Options describe what is brought up.
 type Options struct {
-	Cluster  string // kind, lab or existing
-	Name     string // of the cluster
-	IPFamily string
+	Cluster   string // kind, lab or existing
+	Name      string // of the cluster
+	IPFamily  string
+	NodeImage string // of kind; empty: the pinned one
+	Subnet    string // of kind's Docker network, IPv4; empty: chosen
 	// ControlPlane of a lab: Model or Real.
 	ControlPlane string
 	Workers      int            // nodes that take the workload
@@ -62,6 +64,8 @@ func (o *Options) Flags(fs *flag.FlagSet) {
 	fs.StringVar(&o.Name, "name", "", "name of the cluster, made for the run (default: plumbline-run; a lab's: lab)")
 	fs.IntVar(&o.Workers, "workers", cmp.Or(o.Workers, 2), "nodes that take the workload")
 	fs.StringVar(&o.IPFamily, "ip-family", "ipv4", "ipv4, ipv6 or dual")
+	fs.StringVar(&o.NodeImage, "node-image", "", "kind: a node `image` instead of the pinned one, such as one of another Kubernetes")
+	fs.StringVar(&o.Subnet, "subnet", "", "kind: IPv4 `network` (/16) of its Docker network (default: the first of 172.28.0.0/16 and four more that nothing on this host uses)")
 	fs.StringVar(&o.ControlPlane, "control-plane", Model, "lab: model (in this process, starts at once) or real (etcd and Kubernetes' own programs; the first time they are built)")
 	fs.StringVar(&o.Foreign.Kubeconfig, "kubeconfig", "", "existing: `file` that says how its API is reached; in-cluster: the service account of the pod that this runs in")
 	fs.StringVar(&o.Foreign.LB, "lb", "ours", "existing: ours (an HAProxy on this host), cluster (its own) or none (a node port)")

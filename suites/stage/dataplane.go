@@ -42,8 +42,7 @@ func (k *Kind) Install(ctx context.Context, r scenario.Row) (string, func(contex
 	case d.Own:
 		d.Image, err = k.images.Proxy(ctx, d.Backend)
 	case d.Manifest == "":
-		d.Version = k.images.Kubernetes()
-		d.Image, err = k.images.KubeProxy(ctx)
+		d.Image, d.Version, err = k.images.KubeProxy(ctx)
 	}
 	if err != nil {
 		return "", nil, err

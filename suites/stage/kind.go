@@ -37,7 +37,7 @@ var _ scenario.Stage = (*Kind)(nil)
 // OpenKind brings everything up. What an earlier run of the same name left
 // behind is removed first. If it fails, nothing stays.
 func OpenKind(ctx context.Context, o Options, progress io.Writer, log *slog.Logger) (*Kind, error) {
-	if err := (kind.Config{Name: o.Name, Workers: o.Workers, IPFamily: o.IPFamily}).Validate(); err != nil {
+	if err := (kind.Config{Name: o.Name, Workers: o.Workers, IPFamily: o.IPFamily, Subnet: o.Subnet}).Validate(); err != nil {
 		return nil, err
 	}
 	b, err := newBase(o, log)
@@ -64,7 +64,7 @@ func (k *Kind) openCluster(ctx context.Context) error {
 	if k.fixture, err = kind.New(k.images.Engine(), k.log); err != nil {
 		return err
 	}
-	cfg := kind.Config{Name: k.opts.Name, Workers: k.opts.Workers, IPFamily: k.opts.IPFamily, NodeImage: node, Dir: StateDir}
+	cfg := kind.Config{Name: k.opts.Name, Workers: k.opts.Workers, IPFamily: k.opts.IPFamily, NodeImage: node, Dir: StateDir, Subnet: k.opts.Subnet}
 	if err := k.removeLeftovers(ctx, cfg); err != nil {
 		return err
 	}
@@ -84,13 +84,18 @@ func (k *Kind) openCluster(ctx context.Context) error {
 // makeImages makes every image the run will need, before anything else: a pull
 // or a build that fails costs no cluster, and none disturbs a measurement.
 func (k *Kind) makeImages(ctx context.Context) (node string, err error) {
-	makers := []func(context.Context) (string, error){k.images.Node, k.images.Echo, k.images.HAProxy}
+	makers := []func(context.Context) (string, error){
+		func(ctx context.Context) (string, error) { return k.images.Node(ctx, k.opts.NodeImage) }, k.images.Echo, k.images.HAProxy,
+	}
 	for _, r := range k.opts.Rows {
 		switch {
 		case r.Own():
 			makers = append(makers, func(ctx context.Context) (string, error) { return k.images.Proxy(ctx, r.Mode) })
 		case r.Dataplane == "kube-proxy":
-			makers = append(makers, k.images.KubeProxy)
+			makers = append(makers, func(ctx context.Context) (string, error) {
+				ref, _, err := k.images.KubeProxy(ctx)
+				return ref, err
+			})
 		}
 	}
 	refs := make([]string, len(makers))
@@ -187,8 +192,7 @@ func firstAddr(ep *network.EndpointSettings, family string) (netip.Addr, error) 
 
 // LBRanges are where load balancers get their addresses from.
 func (k *Kind) LBRanges() []netip.Prefix {
-	net := k.fixture.Network()
-	return []netip.Prefix{net.V4.LB, net.V6.LB}
+	return k.fixture.Network().LBRanges()
 }
 
 func (k *Kind) openProvider(ctx context.Context) error {
@@ -197,9 +201,13 @@ func (k *Kind) openProvider(ctx context.Context) error {
 		return err
 	}
 	net := k.fixture.Network()
-	return k.startProvider(k.images.Program("plumb-lb"),
-		"--kubeconfig="+k.cluster.Config().Kubeconfig(), "--network="+net.Name,
-		"--lb-range-v4="+net.V4.LB.String(), "--lb-range-v6="+net.V6.LB.String(), "--image="+haproxyImage)
+	args := []string{
+		"--kubeconfig=" + k.cluster.Config().Kubeconfig(), "--network=" + net.Name, "--lb-range-v4=" + net.V4.LB.String(), "--image=" + haproxyImage,
+	}
+	if net.V6.LB.IsValid() {
+		args = append(args, "--lb-range-v6="+net.V6.LB.String())
+	}
+	return k.startProvider(k.images.Program("plumb-lb"), args...)
 }
 
 // removeBalancers removes the containers beside the cluster (load balancers,

@@ -47,9 +47,10 @@ func Rights(u Use) (*rbacv1.ClusterRole, error) {
 			rule("core", "namespaces", "get,list,create,delete"),
 			rule("core", "nodes", "get,list,watch"),
 			rule("core", "services", "get,list,watch,create,update,patch,delete"),
-			rule("core", "pods", "get,list,watch,create,delete"),
+			rule("core", "pods", "get,list,watch,create,delete,deletecollection"),
 			rule("core", "pods/status", "patch"), // the workload's readiness gate
 			rule("core", "configmaps", "get,create,update"),
+			rule("core", "events", "list"), // of a workload that does not become ready
 			rule("apps", "deployments,daemonsets", "get,list,watch,create,update,patch,delete"),
 			rule("discovery.k8s.io", "endpointslices", "get,list,watch"),
 			rule("coordination.k8s.io", "leases", "get,create,update"),
@@ -61,8 +62,9 @@ func Rights(u Use) (*rbacv1.ClusterRole, error) {
 	if u.Conformance {
 		role.Rules = append(role.Rules,
 			rule("core", "secrets", "get,create,update,delete"),
-			rule("discovery.k8s.io", "endpointslices", "create,update,patch,delete"),
-			rule("networking.k8s.io", "servicecidrs", "list"),
+			rule("core", "services/status", "update"),
+			rule("discovery.k8s.io", "endpointslices", "create,update,patch,delete,deletecollection"),
+			rule("networking.k8s.io", "servicecidrs", "get,list"),
 		)
 	}
 	for _, r := range u.Rows {
@@ -89,8 +91,8 @@ func rightsOf(r scenario.Row) ([]rbacv1.PolicyRule, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []rbacv1.PolicyRule
-	if d.Manifest != "" { // what it registers is looked for
+	out := []rbacv1.PolicyRule{rule("core", "namespaces", "patch")} // of the run itself, for its witness
+	if d.Manifest != "" {                                           // what it registers is looked for
 		for _, gvk := range cluster.Registrations() {
 			resource, _ := meta.UnsafeGuessKindToResource(gvk)
 			out = append(out, rule(gvk.Group, resource.Resource, "list"))

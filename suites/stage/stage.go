@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/plumbline/plumbline/ci"
 	"github.com/plumbline/plumbline/fixtures/host"
@@ -90,24 +91,39 @@ func (i *Images) Engine() *image.Engine { return i.engine }
 // BuildNode builds the node image even where one could be pulled.
 func (i *Images) BuildNode(ctx context.Context) (string, error) { return i.node.Build(ctx) }
 
-// Node is the kind node image.
-func (i *Images) Node(ctx context.Context) (string, error) {
+// Node is the kind node image: the one that is named, fetched if it is not there, or the
+// pinned one.
+func (i *Images) Node(ctx context.Context, named string) (string, error) {
+	if named != "" {
+		if ok, err := i.engine.Has(ctx, named); ok || err != nil || !i.pull {
+			return named, err // who makes the cluster says if it is not there
+		}
+		return named, i.engine.Pull(ctx, named)
+	}
 	if i.pull {
 		return i.pins.KindNodeImage, i.engine.Pull(ctx, i.pins.KindNodeImage)
 	}
 	return i.node.Build(ctx)
 }
 
-// KubeProxy is upstream's kube-proxy.
-func (i *Images) KubeProxy(ctx context.Context) (string, error) {
+// KubeProxy is upstream's kube-proxy, and its version.
+func (i *Images) KubeProxy(ctx context.Context) (ref, version string, err error) {
 	if i.pull {
-		return i.pins.KubeProxyImage, i.engine.Pull(ctx, i.pins.KubeProxyImage)
+		ref = i.pins.KubeProxyImage
+		return ref, tagOf(ref), i.engine.Pull(ctx, ref)
 	}
 	binary, err := i.node.Binary(ctx, "kube-proxy")
-	if err != nil {
-		return "", err
+	if err == nil {
+		ref, err = i.withTools(ctx, "kube-proxy", image.Files{"kube-proxy": binary})
 	}
-	return i.withTools(ctx, "kube-proxy", image.Files{"kube-proxy": binary})
+	return ref, i.pins.Kubernetes, err
+}
+
+// tagOf is an image's tag; empty if it has none.
+func tagOf(ref string) string {
+	name, _, _ := strings.Cut(ref, "@")
+	_, tag, _ := strings.Cut(name[strings.LastIndexByte(name, '/')+1:], ":")
+	return tag
 }
 
 // HAProxy is the load balancer's image.
@@ -128,9 +144,6 @@ func (i *Images) Echo(ctx context.Context) (string, error) { return i.own(ctx, "
 
 // Program is the path of one of the project's own programs.
 func (i *Images) Program(name string) string { return filepath.Join(i.bin, name) }
-
-// Kubernetes is the version the clusters run.
-func (i *Images) Kubernetes() string { return i.pins.Kubernetes }
 
 func (i *Images) own(ctx context.Context, name string) (string, error) {
 	return i.engine.Ensure(ctx, image.Recipe{Name: name, Files: image.Files{name: i.Program(name)}})

@@ -42,10 +42,8 @@ func clusterUpCommand() *cobra.Command {
 			}
 			// To build an image takes minutes: the lock comes before.
 			return locked(cmd.Context(), func() (err error) {
-				if cfg.NodeImage == "" {
-					if cfg.NodeImage, err = images.Node(cmd.Context()); err != nil {
-						return err
-					}
+				if cfg.NodeImage, err = images.Node(cmd.Context(), cfg.NodeImage); err != nil {
+					return err
 				}
 				if _, err := fixture.Up(cmd.Context(), cfg); err != nil {
 					return err
@@ -57,6 +55,7 @@ func clusterUpCommand() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&cfg.Workers, "workers", 2, "worker nodes beside the one control plane")
 	cmd.Flags().StringVar(&cfg.IPFamily, "ip-family", "ipv4", "ipv4, ipv6 or dual")
+	cmd.Flags().StringVar(&cfg.Subnet, "subnet", "", "IPv4 `network` (/16) of the clusters' Docker network (default: the first of 172.28.0.0/16 and four more that nothing on this host uses)")
 	cmd.Flags().StringVar(&cfg.NodeImage, "node-image", "", "a kind node image to use instead of the pinned one")
 	return cmd
 }
