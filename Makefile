@@ -18,7 +18,7 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 30s
 
-.PHONY: build programs host test race peer differential e2e lab agree conformance teeth bench microbench fuzz soak nightly lint clean
+.PHONY: build programs host test race peer differential e2e lab haproxy agree conformance teeth bench microbench fuzz soak nightly lint clean
 
 build: programs
 	go test -ldflags '$(LDFLAGS)' -c -o bin/ ./suites/disruption ./suites/conformance ./suites/lifecycle
@@ -80,6 +80,10 @@ lab: programs
 	ci/host/prepare.sh --lab
 	bin/plumbline run --cluster=lab --profile=l4-fast --delay=6s --rollouts=1 --rows='$(ROWS)' $(LAB)
 
+# The load balancer with HAProxy of Debian's newer releases, such as SUITES=trixie.
+haproxy: host
+	ci/haproxy $(SUITES)
+
 # The same scenario on kind and in a lab, side by side, such as AGREE='--rows=all'.
 AGREE ?=
 agree: host programs
@@ -130,6 +134,7 @@ nightly: host build
 	$(MAKE) e2e E2E='--ginkgo.label-filter=existing'
 	$(MAKE) conformance CLUSTER=kind
 	$(MAKE) differential
+	$(MAKE) haproxy
 	$(MAKE) race
 	$(MAKE) fuzz
 	$(MAKE) soak SOAK='--time=2h'

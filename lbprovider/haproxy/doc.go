@@ -48,7 +48,8 @@
 //
 // While the provider is away HAProxy 2.6 tries to reach its socket again without a pause
 // (the forwarder of rings, src/sink.c), which takes a processor for each load balancer: one
-// whose provider does not come back is to be ended.
+// whose provider does not come back is to be ended. HAProxy 3.0 and 3.2 notice that it has
+// ended by the next row, and lose that one (LosesFirstRow).
 //
 // # No server UP
 //

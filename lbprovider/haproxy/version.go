@@ -26,22 +26,35 @@ func VersionIn(answer string) (string, error) {
 
 var numbers = regexp.MustCompile(`^(\d+)\.(\d+)`)
 
-// CheckVersion refuses what is older than Oldest.
-func CheckVersion(version string) error {
+// parse reads the first two numbers of a version.
+func parse(version string) (major, minor int, err error) {
 	m := numbers.FindStringSubmatch(version)
 	if m == nil {
-		return fmt.Errorf("HAProxy %q is of an unknown version; %s or newer is needed", version, Oldest)
+		return 0, 0, fmt.Errorf("HAProxy %q is of an unknown version; %s or newer is needed", version, Oldest)
 	}
-	major, err := strconv.Atoi(m[1])
+	major, err = strconv.Atoi(m[1])
+	if err == nil {
+		minor, err = strconv.Atoi(m[2])
+	}
 	if err != nil {
-		return fmt.Errorf("HAProxy %s: %w", version, err)
+		return 0, 0, fmt.Errorf("HAProxy %s: %w", version, err)
 	}
-	minor, err := strconv.Atoi(m[2])
-	if err != nil {
-		return fmt.Errorf("HAProxy %s: %w", version, err)
+	return major, minor, nil
+}
+
+// CheckVersion refuses what is older than Oldest.
+func CheckVersion(version string) error {
+	major, minor, err := parse(version)
+	if err == nil && (major < 2 || major == 2 && minor < 6) {
+		err = fmt.Errorf("HAProxy %s is too old: %s or newer is needed", version, Oldest)
 	}
-	if major < 2 || major == 2 && minor < 6 {
-		return fmt.Errorf("HAProxy %s is too old: %s or newer is needed", version, Oldest)
-	}
-	return nil
+	return err
+}
+
+// LosesFirstRow tells whether a HAProxy of the version notices only by the next row that
+// who reads its ring has ended; that row is lost, all later ones are kept for the next
+// reader. So do 3.0 and 3.2; 2.6 notices at once. (2.8 was not tried and counts as they.)
+func LosesFirstRow(version string) bool {
+	major, minor, err := parse(version)
+	return err != nil || major > 2 || minor > 6
 }

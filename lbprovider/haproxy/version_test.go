@@ -21,6 +21,11 @@ func TestVersion(t *testing.T) {
 			t.Errorf("%s: %v", got, err)
 		}
 	}
+	for version, loses := range map[string]bool{"2.6.12-1+deb12u4": false, "2.8.5": true, "3.0.11": true, "3.2.26-1": true, "x": true} {
+		if got := LosesFirstRow(version); got != loses {
+			t.Errorf("%s loses a row: %t", version, got)
+		}
+	}
 	if v, err := VersionIn("no HAProxy"); err == nil {
 		t.Errorf("version %q", v)
 	}
