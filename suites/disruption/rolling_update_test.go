@@ -18,7 +18,9 @@ const takeDown = 3 * time.Minute
 
 // unknowable is what a report cannot say of a cluster of a kind: a lab's nodes have no
 // image, and an existing cluster is not of this host.
-var unknowable = map[string][]string{"lab": {"nodeImage"}, "existing": {"nodeImage", "usedMiB"}} // const
+var unknowable = map[string][]string{ // const; only a lab has a choice of control planes
+	"kind": {"controlPlane"}, "lab": {"nodeImage"}, "existing": {"controlPlane", "nodeImage", "usedMiB"},
+}
 
 // One replica moves from worker to worker with every restart. The load balancer
 // learns of it only by its health checks; until then the old node must go on
