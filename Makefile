@@ -67,8 +67,10 @@ peer: host
 	PLUMBLINE_PEER=1 go test -count=1 -parallel 4 -timeout 20m ./suites/peer
 
 # The lab's API beside the real one: the same requests to both (fixtures/api/differential).
+# DIFFERENTIAL=-update writes down anew what the real one says.
+DIFFERENTIAL ?=
 differential: host
-	PLUMBLINE_DIFFERENTIAL=1 go test -count=1 -timeout 60m -v ./fixtures/api/differential
+	PLUMBLINE_DIFFERENTIAL=1 go test -count=1 -timeout 60m -v ./fixtures/api/differential $(DIFFERENTIAL)
 
 e2e: host bin/disruption.test
 	PLUMBLINE_E2E=1 bin/disruption.test --ginkgo.v=false $(E2E)

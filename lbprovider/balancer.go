@@ -203,7 +203,9 @@ func (b *balancer) adopt(ctx context.Context, spec instance.Spec, cfg haproxy.Co
 		return fmt.Errorf("%s runs: %w", spec.Name, err)
 	}
 	b.Recorder.Version(now.Version)
-	if haproxy.LosesFirstRow(now.Version) {
+	var before lbplan.LB
+	b.note(spec.Name, func(m *memory) { before = m.goal })
+	if before.Service == "" && haproxy.LosesFirstRow(now.Version) { // another provider's
 		b.Log.Warn("the first connection since the last provider ended may be missing in the records", "lb", spec.Service, "haproxy", now.Version)
 	}
 	return b.converge(ctx, spec.Name, cfg, now)

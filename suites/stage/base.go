@@ -90,6 +90,9 @@ func Enter(ctx context.Context, o *Options, log *slog.Logger) error {
 	if o.ControlPlane != Model && o.ControlPlane != Real {
 		return fmt.Errorf("unknown --control-plane %q; known: %s, %s", o.ControlPlane, Model, Real)
 	}
+	if o.Cluster != "kind" && (o.Subnet != "" || o.NodeImage != "") {
+		return fmt.Errorf("--subnet and --node-image are of kind; a cluster of the kind %s has neither", o.Cluster)
+	}
 	if o.ControlPlane == Real && o.Cluster != "lab" {
 		return fmt.Errorf("--control-plane=%s is of a lab; a cluster of the kind %s has its own", Real, o.Cluster)
 	}

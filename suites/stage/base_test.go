@@ -6,15 +6,16 @@ import (
 	"testing"
 )
 
-// A control plane that is unknown, or that a cluster cannot be given, is refused before
-// anything is made.
-func TestControlPlaneOfALabAlone(t *testing.T) {
+// What is unknown, or what a cluster cannot be given, is refused before anything is made.
+func TestEnterRefusesWhatIsOfAnother(t *testing.T) {
 	for name, tc := range map[string]struct {
 		o    Options
 		want string
 	}{
 		"unknown":     {Options{Cluster: "lab", ControlPlane: "k3s"}, `unknown --control-plane "k3s"; known: model, real`},
 		"of kind":     {Options{Cluster: "kind", ControlPlane: Real}, "--control-plane=real is of a lab; "},
+		"subnet":      {Options{Cluster: "lab", Subnet: "10.9.0.0/16"}, "--subnet and --node-image are of kind; "},
+		"node image":  {Options{Cluster: "existing", NodeImage: "i"}, "--subnet and --node-image are of kind; "},
 		"of somebody": {Options{Cluster: "existing", ControlPlane: Real}, "--control-plane=real is of a lab; "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -45,11 +45,11 @@ func (e *Existing) look(ctx context.Context) (map[string][]string, error) {
 
 // checkResidue demands that nobody proxies Services who did not before the dataplane came.
 // What others do may change while a row runs: only names are compared.
-func (e *Existing) checkResidue(ctx context.Context, d cluster.Dataplane, before map[string][]string) error {
+func (e *Existing) checkResidue(ctx context.Context, d cluster.Dataplane, before map[string][]string, registered []string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removePatience)
 	defer cancel()
 	if d.Manifest != "" {
-		if err := e.agents.CheckRegistered(ctx, e.registered); err != nil {
+		if err := e.agents.CheckRegistered(ctx, registered); err != nil {
 			return fmt.Errorf("remove %s: %w", d.Name, err)
 		}
 	}

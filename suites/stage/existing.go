@@ -26,14 +26,13 @@ import (
 // may run beside it, from this host or another.
 type Existing struct {
 	base
-	cluster    *existing.Cluster
-	run        *existing.Run
-	client     kubernetes.Interface
-	applier    *cluster.Applier
-	agents     *cluster.Manifests
-	control    netip.AddrPort
-	beside     []string // who else proxies Services, when a row was installed
-	registered []string // in the cluster, before a manifest came
+	cluster *existing.Cluster
+	run     *existing.Run
+	client  kubernetes.Interface
+	applier *cluster.Applier
+	agents  *cluster.Manifests
+	control netip.AddrPort
+	beside  []string // who else proxies Services, when a row was installed
 }
 
 var _ Stage = (*Existing)(nil)
@@ -202,7 +201,7 @@ func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(co
 	if err := e.run.Occupied(ctx); err != nil {
 		return "", nil, fmt.Errorf("row %s: %w", r, err)
 	}
-	e.beside, e.registered = nil, nil
+	e.beside = nil
 	if r.Dataplane == scenario.Existing {
 		return "", func(context.Context) error { return nil }, nil
 	}
@@ -223,15 +222,16 @@ func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(co
 	if err != nil {
 		return "", nil, err
 	}
+	var registered []string // before a manifest comes
 	if d.Manifest != "" {
-		if e.registered, err = e.agents.Registered(ctx); err != nil {
+		if registered, err = e.agents.Registered(ctx); err != nil {
 			return "", nil, err
 		}
 	}
 	e.installed = d
 	err = e.installer.Install(ctx, d)
 	if err != nil && !errors.Is(err, cluster.ErrTaken) {
-		err = errors.Join(err, e.checkResidue(ctx, d, before))
+		err = errors.Join(err, e.checkResidue(ctx, d, before, registered))
 	}
 	if err != nil && !errors.Is(err, cluster.ErrNotRemoved) {
 		return "", nil, err
@@ -245,7 +245,7 @@ func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(co
 		defer cancel()
 		err := e.installer.Remove(ctx, d)
 		if err == nil {
-			err = e.checkResidue(ctx, d, before)
+			err = e.checkResidue(ctx, d, before, registered)
 		}
 		gone = err == nil || errors.Is(err, cluster.ErrResidue)
 		return err

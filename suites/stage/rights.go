@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,12 +24,11 @@ type Use struct {
 	Conformance bool
 }
 
-func rule(groups, resources, verbs string) rbacv1.PolicyRule {
-	group := strings.Split(groups, ",")
-	for i := range group {
-		group[i] = strings.TrimSuffix(group[i], "core")
-	}
-	return rbacv1.PolicyRule{APIGroups: group, Resources: strings.Split(resources, ","), Verbs: strings.Split(verbs, ",")}
+// core is the name of the group without one.
+const core = ""
+
+func rule(group, resources, verbs string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: strings.Split(resources, ","), Verbs: strings.Split(verbs, ",")}
 }
 
 // Rights are what an account needs for a run in somebody's cluster, and nothing more. They
@@ -44,25 +42,25 @@ func Rights(u Use) (*rbacv1.ClusterRole, error) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
 		ObjectMeta: metav1.ObjectMeta{Name: "plumbline"},
 		Rules: []rbacv1.PolicyRule{
-			rule("core", "namespaces", "get,list,create,delete"),
-			rule("core", "nodes", "get,list,watch"),
-			rule("core", "services", "get,list,watch,create,update,patch,delete"),
-			rule("core", "pods", "get,list,watch,create,delete,deletecollection"),
-			rule("core", "pods/status", "patch"), // the workload's readiness gate
-			rule("core", "configmaps", "get,create,update"),
-			rule("core", "events", "list"), // of a workload that does not become ready
+			rule(core, "namespaces", "get,list,create,delete"),
+			rule(core, "nodes", "get,list,watch"),
+			rule(core, "services", "get,list,watch,create,update,patch,delete"),
+			rule(core, "pods", "get,list,watch,create,delete,deletecollection"),
+			rule(core, "pods/status", "patch"), // the workload's readiness gate
+			rule(core, "configmaps", "get,create,update"),
+			rule(core, "events", "list"), // of a workload that does not become ready
 			rule("apps", "deployments,daemonsets", "get,list,watch,create,update,patch,delete"),
 			rule("discovery.k8s.io", "endpointslices", "get,list,watch"),
 			rule("coordination.k8s.io", "leases", "get,create,update"),
 		},
 	}
 	if u.LB == string(scenario.OurLB) {
-		role.Rules = append(role.Rules, rule("core", "services/status", "patch,update"), rule("core", "events", "create,patch,update"))
+		role.Rules = append(role.Rules, rule(core, "services/status", "patch,update"), rule(core, "events", "create,patch,update"))
 	}
 	if u.Conformance {
 		role.Rules = append(role.Rules,
-			rule("core", "secrets", "get,create,update,delete"),
-			rule("core", "services/status", "update"),
+			rule(core, "secrets", "get,create,update,delete"),
+			rule(core, "services/status", "update"),
 			rule("discovery.k8s.io", "endpointslices", "create,update,patch,delete,deletecollection"),
 			rule("networking.k8s.io", "servicecidrs", "get,list"),
 		)
@@ -91,8 +89,8 @@ func rightsOf(r scenario.Row) ([]rbacv1.PolicyRule, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := []rbacv1.PolicyRule{rule("core", "namespaces", "patch")} // of the run itself, for its witness
-	if d.Manifest != "" {                                           // what it registers is looked for
+	out := []rbacv1.PolicyRule{rule(core, "namespaces", "patch")} // of the run itself, for its witness
+	if d.Manifest != "" {                                         // what it registers is looked for
 		for _, gvk := range cluster.Registrations() {
 			resource, _ := meta.UnsafeGuessKindToResource(gvk)
 			out = append(out, rule(gvk.Group, resource.Resource, "list"))
@@ -110,7 +108,7 @@ func rightsOf(r scenario.Row) ([]rbacv1.PolicyRule, error) {
 		}
 		gvk := o.GroupVersionKind()
 		resource, _ := meta.UnsafeGuessKindToResource(gvk) // as kubectl guesses offline
-		out = append(out, rule(cmp.Or(gvk.Group, "core"), resource.Resource, "get,create,patch,delete"))
+		out = append(out, rule(gvk.Group, resource.Resource, "get,create,patch,delete"))
 		allowed, err := allows(o)
 		if err != nil {
 			return nil, fmt.Errorf("read the manifest of row %s: %w", r, err)
