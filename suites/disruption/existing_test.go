@@ -149,9 +149,7 @@ var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("exi
 		his, remove, err := account(ctx, client, kubeconfig, dir, "--conformance")
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		defer func() { gomega.Expect(remove(ctx)).To(gomega.Succeed()) }()
-		out, code := conformanceSuite(ctx, "--cluster=existing", "--dataplane=existing", "--ip-family=ipv4", "--kubeconfig="+his,
-			"--echo-image="+echo, "--probe-image="+probe, "--results="+filepath.Join(opts.results, "existing-account"))
-		gomega.Expect(code).To(gomega.Equal(conformance.ExitUnjudged), out) // as by whom may all
+		semantics(ctx, his, echo, probe, "existing-account")
 	})
 
 	// Of what a manifest registers nothing stays, in an order in which it can go.
@@ -214,26 +212,7 @@ var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("exi
 	ginkgo.It("is asked for its Service semantics, and is as before", func(ctx ginkgo.SpecContext) {
 		before, err := inventory(ctx, client)
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
-		results := filepath.Join(opts.results, "existing-conformance")
-		out, code := conformanceSuite(ctx, "--cluster=existing", "--dataplane=existing", "--ip-family=ipv4", "--kubeconfig="+kubeconfig,
-			"--echo-image="+echo, "--probe-image="+probe, "--results="+results)
-		gomega.Expect(code).To(gomega.Equal(conformance.ExitUnjudged), out)
-		found, err := filepath.Glob(filepath.Join(results, "*", conformance.JSONFile))
-		gomega.Expect(err).NotTo(gomega.HaveOccurred())
-		gomega.Expect(found).NotTo(gomega.BeEmpty(), out)
-		rep, err := conformance.Read(slices.Max(found)) // their names begin with the time
-		gomega.Expect(err).NotTo(gomega.HaveOccurred())
-		n := map[conformance.Result]int{}
-		for _, t := range rep.Tests {
-			if n[t.Result]++; t.Result != conformance.Pass {
-				gomega.Expect(t.Reason).NotTo(gomega.BeEmpty(), t.Key())
-			}
-			if t.Level == conformance.Must {
-				gomega.Expect(t.Result).To(gomega.BeElementOf(conformance.Pass, conformance.Skip, conformance.Unsupported), "%s: %s", t.Key(), t.Reason)
-			}
-		}
-		fmt.Printf("existing, conformance: %v\n", n)
-		gomega.Expect(n[conformance.Pass]).To(gomega.BeNumerically(">", n[conformance.Skip]), "most of it needs no node")
+		semantics(ctx, kubeconfig, echo, probe, "existing-conformance")
 		gomega.Expect(inventory(ctx, client)).To(gomega.Equal(before), "nothing of ours is left in the cluster")
 		gomega.Expect(onHost(ctx)).To(gomega.BeEmpty(), "nor on this host")
 	})
@@ -332,6 +311,31 @@ func tables(ctx context.Context, c cluster.Cluster) ([]string, error) {
 }
 
 // conformanceSuite runs the suite to its end.
+// semantics asks an existing cluster for its Service semantics. What needs the nodes
+// themselves is left out, most does not, and all of that passes.
+func semantics(ctx context.Context, kubeconfig, echo, probe, name string) {
+	results := filepath.Join(opts.results, name)
+	out, code := conformanceSuite(ctx, "--cluster=existing", "--dataplane=existing", "--ip-family=ipv4", "--kubeconfig="+kubeconfig,
+		"--echo-image="+echo, "--probe-image="+probe, "--results="+results)
+	gomega.Expect(code).To(gomega.Equal(conformance.ExitUnjudged), out)
+	found, err := filepath.Glob(filepath.Join(results, "*", conformance.JSONFile))
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	gomega.Expect(found).NotTo(gomega.BeEmpty(), out)
+	rep, err := conformance.Read(slices.Max(found)) // their names begin with the time
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	n := map[conformance.Result]int{}
+	for _, t := range rep.Tests {
+		if n[t.Result]++; t.Result != conformance.Pass {
+			gomega.Expect(t.Reason).NotTo(gomega.BeEmpty(), t.Key())
+		}
+		if t.Level == conformance.Must {
+			gomega.Expect(t.Result).To(gomega.BeElementOf(conformance.Pass, conformance.Skip, conformance.Unsupported), "%s: %s", t.Key(), t.Reason)
+		}
+	}
+	fmt.Printf("%s: %v\n", name, n)
+	gomega.Expect(n[conformance.Pass]).To(gomega.BeNumerically(">", n[conformance.Skip]), "most of it needs no node")
+}
+
 func conformanceSuite(ctx context.Context, args ...string) (out string, code int) {
 	root, err := stage.SourceRoot()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())

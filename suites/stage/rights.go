@@ -31,7 +31,7 @@ func rule(group, resources, verbs string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: strings.Split(resources, ","), Verbs: strings.Split(verbs, ",")}
 }
 
-// Rights are what an account needs for a run in somebody's cluster, and nothing more. They
+// Rights are what an account needs for a run in somebody's cluster. They
 // are of the whole cluster: a run's namespaces, which it makes and removes, have its id in
 // their names.
 func Rights(u Use) (*rbacv1.ClusterRole, error) {
@@ -43,26 +43,33 @@ func Rights(u Use) (*rbacv1.ClusterRole, error) {
 		ObjectMeta: metav1.ObjectMeta{Name: "plumbline"},
 		Rules: []rbacv1.PolicyRule{
 			rule(core, "namespaces", "get,list,create,delete"),
-			rule(core, "nodes", "get,list,watch"),
-			rule(core, "services", "get,list,watch,create,update,patch,delete"),
-			rule(core, "pods", "get,list,watch,create,delete,deletecollection"),
+			rule(core, "nodes", "get,list"),
+			rule(core, "services", "get,list,create"),
+			rule(core, "pods", "get,list,watch,create"),
 			rule(core, "pods/status", "patch"), // the workload's readiness gate
 			rule(core, "configmaps", "get,create,update"),
 			rule(core, "events", "list"), // of a workload that does not become ready
-			rule("apps", "deployments,daemonsets", "get,list,watch,create,update,patch,delete"),
+			rule("apps", "deployments", "get,create,patch"),
 			rule("discovery.k8s.io", "endpointslices", "get,list,watch"),
 			rule("coordination.k8s.io", "leases", "get,create,update"),
 		},
 	}
-	if u.LB == string(scenario.OurLB) {
-		role.Rules = append(role.Rules, rule(core, "services/status", "patch,update"), rule(core, "events", "create,patch,update"))
+	if u.LB == string(scenario.OurLB) { // with Kubernetes' service controller
+		role.Rules = append(role.Rules,
+			rule(core, "nodes", "watch"),
+			rule(core, "services", "watch,patch"),
+			rule(core, "services/status", "patch,update"),
+			rule(core, "events", "create,patch,update"),
+		)
 	}
 	if u.Conformance {
 		role.Rules = append(role.Rules,
-			rule(core, "secrets", "get,create,update,delete"),
+			rule(core, "services", "update,delete"),
 			rule(core, "services/status", "update"),
-			rule("discovery.k8s.io", "endpointslices", "create,update,patch,delete,deletecollection"),
-			rule("networking.k8s.io", "servicecidrs", "get,list"),
+			rule(core, "secrets", "get,create"),
+			rule("apps", "daemonsets", "get,create"),
+			rule("discovery.k8s.io", "endpointslices", "create,update,delete,deletecollection"),
+			rule("networking.k8s.io", "servicecidrs", "list"),
 		)
 	}
 	for _, r := range u.Rows {
@@ -89,8 +96,12 @@ func rightsOf(r scenario.Row) ([]rbacv1.PolicyRule, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := []rbacv1.PolicyRule{rule(core, "namespaces", "patch")} // of the run itself, for its witness
-	if d.Manifest != "" {                                         // what it registers is looked for
+	out := []rbacv1.PolicyRule{ // of the run itself: its witness, and who looks around
+		rule(core, "namespaces", "patch"),
+		rule(core, "pods", "deletecollection"),
+		rule("apps", "daemonsets", "get,create,patch,delete"),
+	}
+	if d.Manifest != "" { // what it registers is looked for
 		for _, gvk := range cluster.Registrations() {
 			resource, _ := meta.UnsafeGuessKindToResource(gvk)
 			out = append(out, rule(gvk.Group, resource.Resource, "list"))

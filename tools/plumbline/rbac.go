@@ -17,7 +17,7 @@ func rbacCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rbac",
 		Short: "Print the ClusterRole that an account needs for runs in an existing cluster",
-		Long: "The role has what runs with these flags need and nothing more. It is of the whole cluster: a run's namespaces have its\n" +
+		Long: "The role has what runs with these flags need. It is of the whole cluster: a run's namespaces have its\n" +
 			"id in their names. Who makes it must be allowed all of it.",
 		Example: "  plumbline rbac --lb=none | kubectl apply -f -\n  kubectl create clusterrolebinding plumbline --clusterrole=plumbline --user=tester",
 		Args:    cobra.NoArgs,
