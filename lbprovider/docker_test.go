@@ -138,7 +138,7 @@ func dockerProvider(t *testing.T, stateDir, records string) (*Provider, *instanc
 	t.Helper()
 	ranges := map[lbplan.Family]netip.Prefix{lbplan.V4: netip.MustParsePrefix("172.29.250.128/26"), lbplan.V6: netip.MustParsePrefix("fd00:29:250:0:1::/80")}
 	d, err := instance.New(t.Context(), instance.Options{
-		Cluster: testCluster, Network: testNetwork, Image: testImage, Ranges: []netip.Prefix{ranges[lbplan.V4], ranges[lbplan.V6]},
+		Cluster: testCluster, Run: "run-aaaaa", Network: testNetwork, Image: testImage, Ranges: []netip.Prefix{ranges[lbplan.V4], ranges[lbplan.V6]},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +275,7 @@ func checkContainer(t *testing.T, cli *client.Client, name string) {
 		!slices.Contains(h.SecurityOpt, "no-new-privileges") || h.Memory == 0 || h.PidsLimit == nil {
 		t.Errorf("user %q, host config %+v", c.Config.User, h)
 	}
-	for label, want := range map[string]string{"io.plumbline": "lb", "io.plumbline.cluster": testCluster, "io.plumbline.service": "shop/web"} {
+	for label, want := range map[string]string{"io.plumbline.run": "run-aaaaa", "io.plumbline.role": "lb", "io.plumbline.cluster": testCluster, "io.plumbline.service": "shop/web"} {
 		if got := c.Config.Labels[label]; got != want {
 			t.Errorf("label %s is %q, want %q", label, got, want)
 		}

@@ -117,9 +117,27 @@ func (d runDir) read(name string) (string, error) {
 	return string(b), err
 }
 
+// remove takes HAProxy's own directory away from its user first, who could fill it as it is
+// emptied: of a HAProxy that was replaced there may be a process left.
 func (d runDir) remove() error {
-	if err := os.RemoveAll(d.path); err != nil {
+	err := d.takeBack()
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = os.RemoveAll(d.path)
+	}
+	if err != nil {
 		return fmt.Errorf("remove the load balancer's directory: %w", err)
 	}
 	return nil
+}
+
+func (d runDir) takeBack() error {
+	root, err := os.OpenRoot(d.path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.Lchown(haproxy.OwnDir, os.Geteuid(), os.Getegid()); err != nil {
+		return err
+	}
+	return root.Chmod(haproxy.OwnDir, 0o700)
 }

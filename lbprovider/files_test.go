@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -157,4 +159,40 @@ func lstat(t *testing.T, path string) (out struct {
 	}
 	out.ino, out.mode, out.uid, out.gid, out.size, out.changed = st.Ino, st.Mode, st.Uid, st.Gid, st.Size, st.Ctim
 	return out
+}
+
+// A directory goes also while HAProxy's user fills its own one: a process of a HAProxy that
+// was replaced may be left.
+func TestDirectoryGoesWhileItIsFilled(t *testing.T) {
+	need.Root(t)
+	for range 20 {
+		d := newRunDir(filepath.Join(t.TempDir(), "lb"))
+		if err := d.make(); err != nil {
+			t.Fatal(err)
+		}
+		own, err := unix.Open(filepath.Join(d.path, haproxy.OwnDir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		filled := make(chan int)
+		go func() {
+			runtime.LockOSThread() // and ends with its thread, which is HAProxy's user's
+			_, err := unix.SetfsuidRetUid(haproxyUser)
+			n := 0
+			for ; err == nil; n++ {
+				if err = unix.Symlinkat("/etc/passwd", own, strconv.Itoa(n)); n == 100 {
+					filled <- n
+				}
+			}
+			filled <- n
+		}()
+		if n := <-filled; n != 100 {
+			t.Fatalf("HAProxy's user made %d links", n)
+		}
+		if err := d.remove(); err != nil {
+			t.Fatal(err)
+		}
+		<-filled
+		unix.Close(own)
+	}
 }

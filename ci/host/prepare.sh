@@ -128,7 +128,8 @@ release_services() {
 
 install_packages() {
     local packages=("$@") log
-    log=$(mktemp "${TMPDIR:-/tmp}/plumbline-apt.XXXXXX")
+    mkdir -p "$STATE"
+    log=$(mktemp "$STATE/apt.XXXXXX")
     say "install ${packages[*]} (apt-get)"
     hold_services
     export DEBIAN_FRONTEND=noninteractive
@@ -157,7 +158,8 @@ install_wrapper() {
     local new
     have go || refuse "go is missing; the OCI runtime wrapper is built with it" \
         "get Go 1.21 or later: apt-get install golang-go, or https://go.dev/dl"
-    new=$(mktemp -d "${TMPDIR:-/tmp}/plumbline-ociwrap.XXXXXX")
+    mkdir -p "$STATE"
+    new=$(mktemp -d "$STATE/ociwrap.XXXXXX")
     if ! (cd "$REPO" && CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$new/ociwrap" ./ci/host/ociwrap); then
         rm -rf "$new"
         refuse "go could not build ci/host/ociwrap"

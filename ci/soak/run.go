@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/plumbline/plumbline/fixtures/host"
 )
 
 const (
@@ -50,11 +52,22 @@ func (s *soak) all(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("name the commit: %w", err)
 	}
-	dir, err := os.MkdirTemp("", "plumbline-soak-")
+	state, err := host.UserStateDir()
+	if err != nil {
+		return err
+	}
+	itself, err := host.BeginRun(ctx, state, "soak")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, itself.End(context.WithoutCancel(ctx))) }()
+	if err := itself.Private(); err != nil { // a test that was killed may leave something that lives on
+		return err
+	}
+	dir, err := itself.TempDir()
 	if err != nil {
 		return fmt.Errorf("make a folder for the test binaries: %w", err)
 	}
-	defer os.RemoveAll(dir)
 	begun := time.Now()
 	s.table.keepFolders(packages)
 	running, ctx := errgroup.WithContext(ctx)

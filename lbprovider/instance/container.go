@@ -75,15 +75,19 @@ func (d *Docker) config(s Spec) *container.Config {
 	for i, a := range s.Addrs {
 		addrs[i] = a.String()
 	}
+	labels := map[string]string{
+		labelRole: role, labelCluster: d.opts.Cluster, labelService: s.Service, labelUID: s.UID,
+		labelAddrs: strings.Join(addrs, ","), labelSpec: d.digest(s),
+	}
+	if d.opts.Run != "" {
+		labels[labelRun] = d.opts.Run
+	}
 	return &container.Config{
 		Image:      d.imageID,
 		User:       s.Owner,
 		Entrypoint: append([]string{"haproxy"}, command(RunDir)...),
 		Cmd:        []string{},
-		Labels: map[string]string{
-			labelRole: role, labelCluster: d.opts.Cluster, labelService: s.Service, labelUID: s.UID,
-			labelAddrs: strings.Join(addrs, ","), labelSpec: d.digest(s),
-		},
+		Labels:     labels,
 	}
 }
 

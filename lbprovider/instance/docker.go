@@ -16,9 +16,10 @@ import (
 // RunDir is where a container sees its directory.
 const RunDir = "/run/lb"
 
-// Labels of every container made here.
+// Labels of every container made here; the run's, where it is one's.
 const (
-	labelRole    = "io.plumbline"
+	labelRun     = "io.plumbline.run"
+	labelRole    = "io.plumbline.role"
 	labelCluster = "io.plumbline.cluster"
 	labelService = "io.plumbline.service"
 	labelUID     = "io.plumbline.service-uid"
@@ -31,6 +32,7 @@ const (
 // Options choose where containers go. Constant after New.
 type Options struct {
 	Cluster string
+	Run     string // by whose id the containers are known; empty: nobody's
 	Network string
 	Image   string
 	Ranges  []netip.Prefix // the addresses given out come from these

@@ -19,7 +19,7 @@ import (
 // started before is left out, and one that fails ends alone.
 func TestSideBySide(t *testing.T) {
 	need.Root(t)
-	ctx, dir := t.Context(), t.TempDir()
+	ctx, dir := t.Context(), workDir(t)
 	proxy := filepath.Join(dir, "proxy")
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", proxy, "github.com/plumbline/plumbline/tools/plumb-proxy").CombinedOutput(); err != nil {
 		t.Fatalf("build plumb-proxy: %v: %s", err, out)

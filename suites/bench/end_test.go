@@ -4,6 +4,7 @@ package bench
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -19,10 +20,20 @@ import (
 	"github.com/plumbline/plumbline/fixtures/need"
 )
 
+// workDir is the folder of a run, which is called as a test's namespaces are.
+func workDir(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), fmt.Sprintf("t%d-0", os.Getpid()))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // A clean-up that hangs is the row's own end: the run goes on, on a node without rules.
 func TestHangingCleanUp(t *testing.T) {
 	need.Root(t)
-	dir := t.TempDir()
+	dir := workDir(t)
 	hangs := filepath.Join(dir, "hangs")
 	if err := os.WriteFile(hangs, []byte("#!/bin/sh\nexec sleep 300\n"), 0o755); err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ var lostWith = regexp.MustCompile(`msg="connections of the previous process ende
 // opened, and lets it follow a change before the next. It returns as well how many
 // lost connections the agents have told of.
 func killed(t *testing.T, name string, times int) (total Load, told int) {
-	ctx, dir := t.Context(), t.TempDir()
+	ctx, dir := t.Context(), workDir(t)
 	rows, err := ParseRows(name)
 	if err != nil {
 		t.Fatal(err)

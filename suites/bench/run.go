@@ -29,7 +29,7 @@ type Config struct {
 	PlumbProxy  string        // paths of the programs
 	KubeProxy   string        // may be empty if no row needs it
 	Dir         string        // results and the processes' logs go here
-	Work        string        // the processes' configuration and pids
+	Work        string        // the processes' configuration and pids; by the name of this folder, the run's id, namespaces are known
 	Logger      *slog.Logger
 }
 

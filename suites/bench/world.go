@@ -34,7 +34,6 @@ var (
 	podPort      = uint16(8080)
 	servicePort  = uint16(80)
 	nodeName     = "node"
-	benchPrefix  = "bench-"
 	longInterval = 100 // every so many connections one stays open
 )
 
@@ -69,7 +68,7 @@ func (w *world) open(ctx context.Context) error {
 	// Several worlds of one process have different names.
 	id := fmt.Sprintf("%d-%04x", os.Getpid(), rand.Uint32N(1<<16))
 	for name, ns := range map[string]**netns.NS{"node": &w.node, "client": &w.client, "pods": &w.pods} {
-		made, err := netns.New(benchPrefix + name + "-" + id)
+		made, err := netns.New(filepath.Base(w.dir) + "-" + name + "-" + id)
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -19,62 +18,30 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/report/conformance"
-	"github.com/plumbline/plumbline/suites/scenario"
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
-// foreign is a kind cluster that is treated as somebody else's: with a kube-proxy
-// of its own, and known by its kubeconfig alone.
-const foreign = "plumbline-foreign"
-
 // Selected by --ginkgo.label-filter=existing.
-var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("existing"), func() {
+var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.ContinueOnFailure, ginkgo.Label("existing"), func() {
+	var its *somebodys
 	var kubeconfig, echo, probe, proxy string
 	var client kubernetes.Interface
-	var nodes cluster.Cluster // what the run must not know
-	var made cluster.Run      // by which it was made
-	var removeItsOwn func(context.Context) error
 
 	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
 		if os.Getenv("PLUMBLINE_E2E") != "1" {
 			ginkgo.Skip("needs a host prepared for kind (make e2e)")
 		}
-		rows, err := scenario.ParseRows("kube-proxy:nftables,plumb-nftables:fallback")
+		var err error
+		its, err = openSomebodys(ctx)
+		// Not an AfterAll, which would come before what the last spec takes down.
+		ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) error { return its.close(ctx) })
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
-		k, err := stage.OpenKind(ctx, stage.Options{
-			Name: foreign, IPFamily: "ipv4", Workers: 4, Profile: "l4-fast", Rows: rows, Dir: filepath.Join(opts.results, "foreign"), Keep: true,
-		}, os.Stderr, slog.Default())
-		gomega.Expect(err).NotTo(gomega.HaveOccurred(), "make the cluster")
-		_, removeItsOwn, err = k.Install(ctx, rows[0])
-		gomega.Expect(err).NotTo(gomega.HaveOccurred(), "install its kube-proxy")
-		kubeconfig, echo = k.Kubeconfig(), k.Echo()
-		probe, err = k.Probe(ctx)
-		gomega.Expect(err).NotTo(gomega.HaveOccurred())
-		proxy, err = k.Proxy(ctx, rows[1].Mode)
-		gomega.Expect(err).NotTo(gomega.HaveOccurred())
-		nodes = k.Cluster()
-		gomega.Expect(nodes.Load(ctx, probe, proxy)).To(gomega.Succeed())
-		client, err = kubernetes.NewForConfig(nodes.RESTConfig())
-		gomega.Expect(err).NotTo(gomega.HaveOccurred())
-		made = k.Run()
-		gomega.Expect(labelItsOwn(ctx, client, "null")).To(gomega.Succeed(), "its kube-proxy is none of ours")
-		gomega.Expect(k.Close(ctx)).To(gomega.Succeed())
-		// The witness of the harness is no part of somebody's cluster.
-		gomega.Expect(client.CoreV1().Namespaces().Delete(ctx, made.Namespace("system"), metav1.DeleteOptions{})).To(gomega.Succeed())
-		gomega.Eventually(ctx, func() ([]string, error) { return namespaces(ctx, client) }).WithTimeout(takeDown).
-			ShouldNot(gomega.ContainElement(made.Namespace("system")))
-	})
-	ginkgo.AfterAll(func(ctx ginkgo.SpecContext) {
-		if kubeconfig != "" {
-			gomega.Expect(plumbline(ctx, "cluster", "down", foreign)).To(gomega.Succeed())
-		}
+		kubeconfig, echo, probe, proxy, client = its.kubeconfig, its.echo, its.probe, its.proxy, its.client
 	})
 
 	for _, lb := range []string{"ours", "none"} {
@@ -208,6 +175,16 @@ var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("exi
 		gomega.Expect(onHost(ctx)).To(gomega.BeEmpty(), "nor on this host")
 	})
 
+	// What is removed is what carries the id of a run that is dead, whatever else looks like it.
+	ginkgo.It("is measured among things that look like ours, and they stay as they are", func(ctx ginkgo.SpecContext) {
+		amongLookalikes(ctx, its)
+	})
+
+	// The guard stops nothing that is somebody else's, whose ranges are ours as well.
+	ginkgo.It("loses nothing beside runs on kind", func(ctx ginkgo.SpecContext) {
+		besideNeighbours(ctx, its)
+	})
+
 	// What needs the nodes themselves is left out, and said: so it cannot be called conformant.
 	ginkgo.It("is asked for its Service semantics, and is as before", func(ctx ginkgo.SpecContext) {
 		before, err := inventory(ctx, client)
@@ -224,7 +201,7 @@ var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("exi
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		asBefore := func(how string) {
 			gomega.Expect(inventory(ctx, client)).To(gomega.Equal(before), how+": nothing of ours is left in the cluster")
-			gomega.Expect(tables(ctx, nodes)).To(gomega.BeEmpty(), how+": nor in its nodes")
+			gomega.Expect(its.tables(ctx)).To(gomega.BeEmpty(), how+": nor in its nodes")
 			gomega.Expect(onHost(ctx)).To(gomega.BeEmpty(), how+": nor on this host")
 		}
 		results := filepath.Join(opts.results, "existing-beside")
@@ -234,10 +211,8 @@ var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("exi
 		sum, err := report.Read(filepath.Join(results, "latest", report.SummaryFile))
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		gomega.Expect(sum.ExitCode).To(gomega.Equal(report.ExitUnknown))
-		list, err := nodes.Nodes(ctx)
-		gomega.Expect(err).NotTo(gomega.HaveOccurred())
-		for _, n := range list {
-			gomega.Expect(sum.Rows[0].Error).To(gomega.ContainSubstring("node " + n.Name + ": kube-proxy: "))
+		for _, n := range its.nodes {
+			gomega.Expect(sum.Rows[0].Error).To(gomega.ContainSubstring("node " + n.String() + ": kube-proxy: "))
 		}
 		asBefore("a row that is refused")
 		gomega.Expect(plumbline(ctx, append(run, "--beside")...)).To(gomega.Succeed())
@@ -252,8 +227,7 @@ var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("exi
 
 	// From here on it has no kube-proxy of its own: two dataplanes would answer for each other.
 	ginkgo.It("is given a dataplane, and is as before however the run ends", func(ctx ginkgo.SpecContext) {
-		gomega.Expect(labelItsOwn(ctx, client, fmt.Sprintf("%q", made))).To(gomega.Succeed())
-		gomega.Expect(removeItsOwn(ctx)).To(gomega.Succeed(), "remove its kube-proxy")
+		gomega.Expect(its.removeKubeProxy(ctx)).To(gomega.Succeed())
 		before, err := inventory(ctx, client)
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		results := filepath.Join(opts.results, "existing-installed")
@@ -261,13 +235,13 @@ var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("exi
 			"--echo-image=" + echo, "--proxy-image=" + proxy, "--rollouts=1", "--delay=8s", "--profile=l4-fast", "--results=" + results}
 		asBefore := func(how string) {
 			gomega.Expect(inventory(ctx, client)).To(gomega.Equal(before), how+": nothing of ours is left in the cluster")
-			gomega.Expect(tables(ctx, nodes)).To(gomega.BeEmpty(), how+": nor in its nodes")
+			gomega.Expect(its.tables(ctx)).To(gomega.BeEmpty(), how+": nor in its nodes")
 			gomega.Expect(onHost(ctx)).To(gomega.BeEmpty(), how+": nor on this host")
 		}
 		gomega.Expect(endAt(ctx, "msg=recording", syscall.SIGINT, run...)).To(gomega.Equal(2))
 		asBefore("after an interrupt")
 		gomega.Expect(endAt(ctx, "msg=recording", syscall.SIGKILL, run...)).To(gomega.Equal(-1))
-		gomega.Expect(tables(ctx, nodes)).NotTo(gomega.BeEmpty(), "a run that was killed leaves its dataplane")
+		gomega.Expect(its.tables(ctx)).NotTo(gomega.BeEmpty(), "a run that was killed leaves its dataplane")
 		gomega.Expect(plumbline(ctx, run...)).To(gomega.Succeed())
 		asBefore("after the run that followed a killed one")
 		sum, err := report.Read(filepath.Join(results, "latest", report.SummaryFile))
@@ -277,40 +251,6 @@ var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.Label("exi
 	})
 })
 
-// labelItsOwn says of the kube-proxy of the foreign cluster whether it is that of the run
-// that made it (its id) or somebody else's (null): our means have installed it.
-func labelItsOwn(ctx context.Context, client kubernetes.Interface, value string) error {
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, cluster.Label, value)
-	how, opts := types.MergePatchType, metav1.PatchOptions{}
-	_, set := client.AppsV1().DaemonSets("kube-system").Patch(ctx, "kube-proxy", how, patch, opts)
-	_, config := client.CoreV1().ConfigMaps("kube-system").Patch(ctx, "kube-proxy", how, patch, opts)
-	_, account := client.CoreV1().ServiceAccounts("kube-system").Patch(ctx, "kube-proxy", how, patch, opts)
-	_, binding := client.RbacV1().ClusterRoleBindings().Patch(ctx, "plumbline-kube-proxy", how, patch, opts)
-	return errors.Join(set, config, account, binding)
-}
-
-// tables lists the tables of our dataplanes in the nodes of a cluster.
-func tables(ctx context.Context, c cluster.Cluster) ([]string, error) {
-	list, err := c.Nodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, n := range list {
-		text, err := c.Exec(ctx, n.Name, "nft", "list", "tables")
-		if err != nil {
-			return nil, err
-		}
-		for line := range strings.Lines(text) {
-			if name := strings.Fields(line); len(name) == 3 && name[2] == "plumbline" {
-				out = append(out, n.Name+": "+strings.TrimSpace(line))
-			}
-		}
-	}
-	return out, nil
-}
-
-// conformanceSuite runs the suite to its end.
 // semantics asks an existing cluster for its Service semantics. What needs the nodes
 // themselves is left out, most does not, and all of that passes.
 func semantics(ctx context.Context, kubeconfig, echo, probe, name string) {
@@ -336,10 +276,13 @@ func semantics(ctx context.Context, kubeconfig, echo, probe, name string) {
 	gomega.Expect(n[conformance.Pass]).To(gomega.BeNumerically(">", n[conformance.Skip]), "most of it needs no node")
 }
 
+// conformanceSuite runs the suite to its end.
 func conformanceSuite(ctx context.Context, args ...string) (out string, code int) {
 	root, err := stage.SourceRoot()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	cmd := exec.CommandContext(ctx, filepath.Join(root, "bin", "conformance.test"), append([]string{"--ginkgo.v=false"}, args...)...)
+	suite := filepath.Join(root, "bin", "conformance.test")
+	gomega.Expect(suite).To(gomega.BeAnExistingFile(), "run make build")
+	cmd := exec.CommandContext(ctx, suite, append([]string{"--ginkgo.v=false"}, args...)...)
 	cmd.Env = append(os.Environ(), "PLUMBLINE_CONFORMANCE=1")
 	text, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

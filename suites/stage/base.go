@@ -18,7 +18,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/host"
-	"github.com/plumbline/plumbline/fixtures/kind"
+	"github.com/plumbline/plumbline/fixtures/host/clean"
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
@@ -46,8 +46,9 @@ type Options struct {
 	// Lost is called once if the run cannot go on, with the cause: who waits for it ends it.
 	Lost context.CancelCauseFunc
 
-	run  *host.Run     // set by Enter, but of kind
-	dead []cluster.Run // set by Enter, of an existing cluster: what of the same name ran here
+	run    *host.Run     // set by Enter
+	docker clean.Engine  // set by Enter, of kind
+	dead   []cluster.Run // set by Enter, of an existing cluster: what of the same name ran here
 
 	AwaitQuiet time.Duration // for a busy host to become quiet before the first row
 }
@@ -86,6 +87,9 @@ func (o *Options) MeasureFlags(fs *flag.FlagSet) {
 // Enter puts this process where the clients of the cluster are. It comes before
 // anything is opened or printed: for a lab it starts this program anew inside.
 func Enter(ctx context.Context, o *Options, log *slog.Logger) error {
+	if _, err := profile(o.Profile); err != nil {
+		return err
+	}
 	o.ControlPlane = cmp.Or(o.ControlPlane, Model)
 	if o.ControlPlane != Model && o.ControlPlane != Real {
 		return fmt.Errorf("unknown --control-plane %q; known: %s, %s", o.ControlPlane, Model, Real)
@@ -99,7 +103,7 @@ func Enter(ctx context.Context, o *Options, log *slog.Logger) error {
 	switch o.Cluster {
 	case "kind":
 		o.Name = cmp.Or(o.Name, "plumbline-run")
-		return nil
+		return EnterKind(ctx, o, log)
 	case "existing":
 		o.Name = cmp.Or(o.Name, "existing")
 		return EnterExisting(ctx, o, log)
@@ -113,12 +117,23 @@ func Enter(ctx context.Context, o *Options, log *slog.Logger) error {
 	return fmt.Errorf("unknown --cluster %q; known: kind, lab, existing", o.Cluster)
 }
 
-// Leave ends what Enter began, when all is closed.
+// Leave ends what Enter began, when all is closed. A run of which something is left that
+// does not go away stays known by its folder: the next one of its name, or clean, tries again.
 func (o *Options) Leave(ctx context.Context) error {
 	if o.run == nil {
 		return nil
 	}
-	return o.run.End(ctx)
+	return endRun(ctx, o.run, o.docker)
+}
+
+// EndRun is Leave for a run that has no cluster and no containers.
+func EndRun(ctx context.Context, r *host.Run) error { return endRun(ctx, r, nil) }
+
+func endRun(ctx context.Context, r *host.Run, engine clean.Engine) error {
+	if err := removeOwn(ctx, r, engine, slog.Default()); err != nil {
+		return errors.Join(err, r.Abandon())
+	}
+	return r.End(ctx)
 }
 
 // ResultsDir is a folder for what a run of this name and time leaves; two runs that begin
@@ -151,25 +166,28 @@ type base struct {
 	installed cluster.Dataplane             // the last one
 	before    uint64                        // bytes of memory available when nothing was open
 	closers   []func(context.Context) error // in order of opening
-	state     string                        // folder of what lives as long as the run
 	log       *slog.Logger
 }
 
 func newBase(o Options, log *slog.Logger) (base, error) {
-	profile, ok := haproxy.Profiles()[o.Profile]
-	if !ok {
-		return base{}, fmt.Errorf("unknown load balancer profile %q; known: %s", o.Profile, haproxy.ProfileNames())
+	if o.run == nil {
+		return base{}, errors.New("no run has begun; call Enter first")
 	}
-	return base{opts: o, profile: profile, before: host.MemAvailable(), state: StateDir, log: log}, nil
+	of, err := profile(o.Profile)
+	return base{opts: o, profile: of, before: host.MemAvailable(), log: log}, err
 }
 
-// Run is the run in its cluster: its id, or the name where runs have no id yet.
-func (b *base) Run() cluster.Run {
-	if b.opts.run != nil {
-		return cluster.Run(b.opts.run.ID)
+// profile is a load balancer's, by its name.
+func profile(name string) (haproxy.Profile, error) {
+	p, ok := haproxy.Profiles()[name]
+	if !ok {
+		return p, fmt.Errorf("unknown load balancer profile %q; known: %s", name, haproxy.ProfileNames())
 	}
-	return cluster.Run(strings.TrimPrefix(b.opts.Name, kind.Prefix+"-"))
+	return p, nil
 }
+
+// Run is the run in its cluster.
+func (b *base) Run() cluster.Run { return cluster.Run(b.opts.run.ID) }
 
 // SharesAddress is false where balancers have addresses of their own.
 func (b *base) SharesAddress() bool { return false }
@@ -245,7 +263,7 @@ func (b *base) startProvider(program string, args ...string) error {
 	}
 	var err error
 	b.provider, err = StartProvider(ProviderConfig{
-		Program: program, PIDFile: filepath.Join(b.state, "plumb-lb-"+b.opts.Name+".pid"), Dir: dir,
+		Program: program, PIDFile: filepath.Join(b.opts.run.Dir, "plumb-lb.pid"), Dir: dir,
 		Args: append(args, "--cluster-name="+b.opts.Name, "--profile="+b.opts.Profile, "--state-dir="+b.lbDir()),
 	})
 	if err != nil {
@@ -269,12 +287,7 @@ func (b *base) install(ctx context.Context, d cluster.Dataplane) (string, func(c
 
 // lbDir is where the provider keeps its load balancers' files. The paths of sockets in it
 // must be short, so that a run's folder does not hold its name twice.
-func (b *base) lbDir() string {
-	if b.opts.run != nil {
-		return filepath.Join(b.opts.run.Dir, "lb")
-	}
-	return filepath.Join(b.state, "lb", b.opts.Name)
-}
+func (b *base) lbDir() string { return filepath.Join(b.opts.run.Dir, "lb") }
 
 // LB is the load balancer in front.
 func (b *base) LB() scenario.LB { return b.balancer("") }

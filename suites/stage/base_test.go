@@ -12,6 +12,7 @@ func TestEnterRefusesWhatIsOfAnother(t *testing.T) {
 		o    Options
 		want string
 	}{
+		"profile":     {Options{Cluster: "kind"}, `unknown load balancer profile ""`},
 		"unknown":     {Options{Cluster: "lab", ControlPlane: "k3s"}, `unknown --control-plane "k3s"; known: model, real`},
 		"of kind":     {Options{Cluster: "kind", ControlPlane: Real}, "--control-plane=real is of a lab; "},
 		"subnet":      {Options{Cluster: "lab", Subnet: "10.9.0.0/16"}, "--subnet and --node-image are of kind; "},
@@ -19,6 +20,9 @@ func TestEnterRefusesWhatIsOfAnother(t *testing.T) {
 		"of somebody": {Options{Cluster: "existing", ControlPlane: Real}, "--control-plane=real is of a lab; "},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "profile" {
+				tc.o.Profile = "seed"
+			}
 			if err := Enter(t.Context(), &tc.o, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v; want %q", err, tc.want)
 			}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/docker/docker/api/types/filters"
-
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/kind"
 	"github.com/plumbline/plumbline/suites/scenario"
@@ -55,5 +53,3 @@ var version = "unknown"
 
 // Version is the program's own.
 func Version() string { return version }
-
-func labelFilter(label string) filters.Args { return filters.NewArgs(filters.Arg("label", label)) }

@@ -73,10 +73,6 @@ func (e *Existing) openCluster(context.Context) (err error) {
 // openRun removes what runs that were killed have left in the cluster, and makes this one
 // known there. Whatever happens, it leaves nothing.
 func (e *Existing) openRun(ctx context.Context) (err error) {
-	if e.opts.run == nil {
-		return errors.New("no run has begun; call Enter first")
-	}
-	e.state = e.opts.run.Dir
 	if err := e.opts.run.Private(); err != nil {
 		return err
 	}
@@ -161,7 +157,7 @@ func (e *Existing) openProvider(ctx context.Context) error {
 		return err
 	}
 	// Load balancers go on without their provider, and end with the run.
-	e.onClose(func(ctx context.Context) error { return removeRun(ctx, e.opts.run, e.log) })
+	e.onClose(func(ctx context.Context) error { return removeOwn(ctx, e.opts.run, nil, e.log) })
 	return e.startProvider(p.own("plumb-lb"), "--instances=host", "--kubeconfig="+e.opts.Foreign.Kubeconfig,
 		"--lb-range-v4="+loopbackLBs(e.opts.run.Number).String(), "--lb-class="+existing.LBClass(e.Run()), "--namespace="+e.Run().Namespace("test"))
 }

@@ -301,8 +301,9 @@ func TestEnterTakesTheClustersFamily(t *testing.T) {
 			defer server.Close()
 			file := filepath.Join(t.TempDir(), "kubeconfig")
 			check(t, os.WriteFile(file, api.Kubeconfig(server.URL), 0o600))
-			o := Options{Cluster: "existing", IPFamily: tc.asked, Foreign: Foreign{Kubeconfig: file, EchoImage: "echo:1", LB: "none"}}
+			o := Options{Cluster: "existing", IPFamily: tc.asked, Profile: "seed", Foreign: Foreign{Kubeconfig: file, EchoImage: "echo:1", LB: "none"}}
 			check(t, Enter(t.Context(), &o, slog.New(slog.DiscardHandler)))
+			defer func() { check(t, o.Leave(t.Context())) }()
 			if o.IPFamily != tc.got {
 				t.Errorf("it takes %s, want %s", o.IPFamily, tc.got)
 			}

@@ -51,7 +51,7 @@ func EnterExisting(ctx context.Context, o *Options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if o.dead, err = removeDead(ctx, state, o.Name, log); err != nil {
+	if o.dead, err = removeDead(ctx, state, o.Name, nil, log); err != nil {
 		return err
 	}
 	if o.run, err = host.BeginRun(ctx, state, o.Name); err != nil {

@@ -7,15 +7,14 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
+	"strings"
 
-	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/network"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/image"
 	"github.com/plumbline/plumbline/fixtures/kind"
 	"github.com/plumbline/plumbline/suites/scenario"
@@ -34,12 +33,32 @@ type Kind struct {
 
 var _ scenario.Stage = (*Kind)(nil)
 
-// OpenKind brings everything up. What an earlier run of the same name left
+// EnterKind checks what is asked for, takes away what runs of the same name have left on this
+// host that live no more, and begins the run. The cluster keeps its name: it may outlive the run.
+func EnterKind(ctx context.Context, o *Options, log *slog.Logger) error {
+	if err := (kind.Config{Name: o.Name, Workers: o.Workers, IPFamily: o.IPFamily, Subnet: o.Subnet}).Validate(); err != nil {
+		return err
+	}
+	engine, err := image.NewEngine(ctx, io.Discard, log)
+	if err != nil {
+		return err
+	}
+	name := strings.TrimPrefix(o.Name, kind.Prefix+"-")
+	if _, err := removeDead(ctx, StateDir, name, engine.Client(), log); err != nil {
+		return err
+	}
+	o.docker = engine.Client()
+	if o.run, err = host.BeginRun(ctx, StateDir, name); err != nil {
+		return err
+	}
+	log.Info("run begins", "run", o.run.ID)
+	// What is half done when it is killed holds the host's lock.
+	return errors.Join(o.run.UseDocker(), o.run.Private())
+}
+
+// OpenKind brings everything up. A cluster of the same name that an earlier run left
 // behind is removed first. If it fails, nothing stays.
 func OpenKind(ctx context.Context, o Options, progress io.Writer, log *slog.Logger) (*Kind, error) {
-	if err := (kind.Config{Name: o.Name, Workers: o.Workers, IPFamily: o.IPFamily, Subnet: o.Subnet}).Validate(); err != nil {
-		return nil, err
-	}
 	b, err := newBase(o, log)
 	if err != nil {
 		return nil, err
@@ -108,14 +127,10 @@ func (k *Kind) makeImages(ctx context.Context) (node string, err error) {
 	return refs[0], nil
 }
 
-// removeLeftovers removes a cluster of the same name that a run which was
-// killed has left, with its load balancers and control server.
+// removeLeftovers removes a cluster of the same name that a run which was killed has left.
 func (k *Kind) removeLeftovers(ctx context.Context, cfg kind.Config) error {
-	names, err := k.fixture.List()
+	names, err := k.fixture.List(ctx)
 	if err != nil {
-		return err
-	}
-	if err := k.removeBalancers(ctx); err != nil {
 		return err
 	}
 	for _, other := range names {
@@ -156,12 +171,13 @@ func (k *Kind) StartAgents(ctx context.Context) error {
 func (k *Kind) openControl(ctx context.Context) error {
 	cli, net := k.images.Engine().Client(), k.fixture.Network()
 	made, err := cli.ContainerCreate(ctx, &container.Config{
-		Image: k.echo, Labels: map[string]string{image.Label: "control", "io.plumbline.cluster": k.opts.Name},
-	}, &container.HostConfig{NetworkMode: container.NetworkMode(net.Name)}, nil, nil, k.opts.Name+"-control")
+		Image: k.echo, Labels: map[string]string{image.RunLabel: k.opts.run.ID},
+	}, &container.HostConfig{NetworkMode: container.NetworkMode(net.Name)}, nil, nil, kind.Prefix+"-"+k.opts.run.ID+"-control")
 	if err != nil {
 		return err
 	}
-	k.onClose(k.removeBalancers)
+	// Load balancers go on without their provider, and end with the run.
+	k.onClose(func(ctx context.Context) error { return removeOwn(ctx, k.opts.run, k.opts.docker, k.log) })
 	if err := cli.ContainerStart(ctx, made.ID, container.StartOptions{}); err != nil {
 		return err
 	}
@@ -202,41 +218,12 @@ func (k *Kind) openProvider(ctx context.Context) error {
 	}
 	net := k.fixture.Network()
 	args := []string{
-		"--kubeconfig=" + k.cluster.Config().Kubeconfig(), "--network=" + net.Name, "--lb-range-v4=" + net.V4.LB.String(), "--image=" + haproxyImage,
+		"--run=" + k.opts.run.ID, "--kubeconfig=" + k.cluster.Config().Kubeconfig(), "--network=" + net.Name, "--lb-range-v4=" + net.V4.LB.String(), "--image=" + haproxyImage,
 	}
 	if net.V6.LB.IsValid() {
 		args = append(args, "--lb-range-v6="+net.V6.LB.String())
 	}
 	return k.startProvider(k.images.Program("plumb-lb"), args...)
-}
-
-// removeBalancers removes the containers beside the cluster (load balancers,
-// control server) and the load balancers' files.
-func (k *Kind) removeBalancers(ctx context.Context) error {
-	if err := k.removeContainers(ctx, "io.plumbline.cluster="+k.opts.Name); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(k.lbDir()); err != nil {
-		return fmt.Errorf("remove the load balancers' files: %w", err)
-	}
-	_ = os.Remove(filepath.Dir(k.lbDir())) // unless another cluster's are in it
-	return nil
-}
-
-// removeContainers removes containers of ours by one of their labels.
-func (k *Kind) removeContainers(ctx context.Context, label string) error {
-	cli := k.images.Engine().Client()
-	list, err := cli.ContainerList(ctx, container.ListOptions{All: true, Filters: labelFilter(label)})
-	if err != nil {
-		return fmt.Errorf("list containers labelled %s: %w", label, err)
-	}
-	for _, c := range list {
-		err := cli.ContainerRemove(ctx, c.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
-		if err != nil && !errdefs.IsNotFound(err) {
-			return fmt.Errorf("remove container %s: %w", c.Names[0], err)
-		}
-	}
-	return nil
 }
 
 // Kubeconfig is the path of the cluster's kubeconfig.
@@ -252,7 +239,7 @@ func (k *Kind) Cluster() cluster.Cluster { return k.cluster }
 func (k *Kind) Echo() string { return k.echo }
 
 // Probe is the image of plumb-probe.
-func (k *Kind) Probe(ctx context.Context) (string, error) { return k.images.own(ctx, probe) }
+func (k *Kind) Probe(ctx context.Context) (string, error) { return k.images.Probe(ctx) }
 
 // Proxy is the image of our own agent with a backend.
 func (k *Kind) Proxy(ctx context.Context, backend string) (string, error) {

@@ -55,7 +55,7 @@ func EnterLab(ctx context.Context, o *Options, log *slog.Logger) error {
 	if _, err := findPrograms(ctx, *o, log); err != nil {
 		return err
 	}
-	if _, err := removeDead(ctx, StateDir, o.Name, log); err != nil {
+	if _, err := removeDead(ctx, StateDir, o.Name, nil, log); err != nil {
 		return err
 	}
 	r, err := host.BeginRun(ctx, StateDir, o.Name)
@@ -103,15 +103,11 @@ func OpenLab(ctx context.Context, o Options, log *slog.Logger) (*Lab, error) {
 // openRun holds the run for this process alone: the lab's programs outlive one that is
 // killed, and must not keep the next run from ending them.
 func (l *Lab) openRun(context.Context) error {
-	if l.opts.run == nil {
-		return errors.New("this process is not in a lab; call Enter first")
-	}
-	l.state = l.opts.run.Dir
 	l.log.Info("run begins", "run", l.opts.run.ID)
 	if err := l.opts.run.Private(); err != nil {
 		return err
 	}
-	bin := filepath.Join(l.state, "bin")
+	bin := filepath.Join(l.opts.run.Dir, "bin")
 	l.onClose(func(context.Context) error { return os.RemoveAll(bin) })
 	var err error
 	l.programs, err = l.programs.keep(bin)
@@ -121,14 +117,14 @@ func (l *Lab) openRun(context.Context) error {
 func (l *Lab) openLab(ctx context.Context) (err error) {
 	l.lab, err = lab.Open(ctx, lab.Config{
 		Network: labConfig(l.opts), Version: l.version, Real: l.programs.controlPlane, Echo: echo, Programs: map[string]string{echo: l.programs.own(echo), probe: l.programs.own(probe)},
-		Dir: filepath.Join(l.state, "lab"), Logs: filepath.Join(l.opts.Dir, "lab"),
+		Dir: filepath.Join(l.opts.run.Dir, "lab"), Logs: filepath.Join(l.opts.Dir, "lab"),
 	}, l.log)
 	if err != nil {
 		return err
 	}
 	// Load balancers go on without their provider, and end with the lab.
 	l.onClose(func(ctx context.Context) error {
-		return errors.Join(l.lab.Close(), removeRun(ctx, l.opts.run, l.log))
+		return errors.Join(l.lab.Close(), removeOwn(ctx, l.opts.run, nil, l.log))
 	})
 	return nil
 }

@@ -142,6 +142,9 @@ func (i *Images) Proxy(ctx context.Context, backend string) (string, error) {
 // Echo is the workload's image.
 func (i *Images) Echo(ctx context.Context) (string, error) { return i.own(ctx, "plumb-echo") }
 
+// Probe is the image of plumb-probe.
+func (i *Images) Probe(ctx context.Context) (string, error) { return i.own(ctx, probe) }
+
 // Program is the path of one of the project's own programs.
 func (i *Images) Program(name string) string { return filepath.Join(i.bin, name) }
 

@@ -33,6 +33,7 @@ type options struct {
 	class      string // of the Services to serve; empty: those without
 	instances  string
 	cluster    string
+	run        string                         // docker
 	network    string                         // docker
 	image      string                         // docker
 	wire       string                         // netns
@@ -69,6 +70,7 @@ func (f *flags) set() *flag.FlagSet {
 	fs.StringVar(&f.class, "lb-class", "", "serve the Services of this spec.loadBalancerClass, e.g. beside the load balancers of a cloud (default: those without a class)")
 	fs.StringVar(&f.instances, "instances", "docker", "what load balancers are: docker (containers), netns (processes in network namespaces), host (processes on loopback addresses)")
 	fs.StringVar(&f.cluster, "cluster-name", "plumbline", "name of the kind cluster (docker) or of the lab (netns); load balancers carry it")
+	fs.StringVar(&f.run, "run", "", "docker: `id` of the run that load balancers belong to, the value of their label io.plumbline.run; clean removes those of a run that has ended (default: they belong to none)")
 	fs.StringVar(&f.v4, "lb-range-v4", "", "IPv4 addresses for load balancers: a CIDR within a subnet of the network, or of 127.0.0.0/8 (host)")
 	fs.StringVar(&f.v6, "lb-range-v6", "", "IPv6 addresses for load balancers, likewise; not with host")
 	fs.StringVar(&f.network, "network", "plumbline", "docker: network of the nodes, with subnets of its own")
@@ -88,7 +90,7 @@ func (f *flags) set() *flag.FlagSet {
 // belongs says with which --instances a flag goes; those not listed go with all.
 func belongs() map[string][]string {
 	return map[string][]string{
-		"network": {kindDocker}, "image": {kindDocker},
+		"network": {kindDocker}, "image": {kindDocker}, "run": {kindDocker},
 		"wire": {kindNetns}, "bridge": {kindNetns}, "wire-v4": {kindNetns}, "wire-v6": {kindNetns},
 		"haproxy": {kindNetns, kindHost}, "lb-range-v6": {kindDocker, kindNetns},
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -56,7 +57,7 @@ func benchCommand() *cobra.Command {
 	return cmd
 }
 
-func runBench(cmd *cobra.Command, cfg bench.Config) error {
+func runBench(cmd *cobra.Command, cfg bench.Config) (err error) {
 	ctx := cmd.Context()
 	lock, err := host.TakeLock(ctx, stage.StateDir, benchLockPatience, stage.Waiting(slog.Default()))
 	if err != nil {
@@ -74,12 +75,15 @@ func runBench(cmd *cobra.Command, cfg bench.Config) error {
 		}
 	}
 	// Configurations and pid files are where clean looks for them.
-	work, err := os.MkdirTemp(stage.StateDir, "bench-")
+	run, err := host.BeginRun(ctx, stage.StateDir, "bench")
 	if err != nil {
-		return fmt.Errorf("make the benchmark's folder: %w", err)
+		return err
 	}
-	defer os.RemoveAll(work)
-	cfg.Work = work
+	defer func() { err = errors.Join(err, stage.EndRun(context.WithoutCancel(ctx), run)) }()
+	if err := run.Private(); err != nil { // the agents outlive one that is killed
+		return err
+	}
+	cfg.Work = run.Dir
 	results, err := bench.Run(ctx, cfg)
 	fmt.Print(bench.Markdown(results))
 	if err == nil {

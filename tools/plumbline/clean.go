@@ -19,7 +19,8 @@ import (
 )
 
 type cleanFlags struct {
-	stateDir string // host.StateDir, but in tests
+	stateDir string                                  // host.StateDir, but in tests
+	tests    func() (live, dead []string, err error) // netns.Tests, but in tests
 	host     bool
 	cache    bool
 	dryRun   bool
@@ -29,17 +30,20 @@ type cleanFlags struct {
 }
 
 func cleanCommand() *cobra.Command {
-	f := cleanFlags{stateDir: host.StateDir}
+	f := cleanFlags{stateDir: host.StateDir, tests: netns.Tests}
 	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove everything of plumbline's from this host",
 		Long: `Remove everything of plumbline's that runs left on this host: processes,
-containers, networks, volumes, namespaces, links, the guard, files. Each thing
-removed is one line. Nothing else is touched: no other kind cluster, no network
-named kind, no container without our label.
+containers, namespaces, files; and, while no run on kind goes on, what those share:
+kind clusters on our Docker network, that network, the guard. Each thing removed is
+one line.
 
-What a run uses that goes on stays, and clean says so. While that is one on kind,
-only what carries the id of a dead run is removed.
+Of a run that has ended, what carries its id is ours: in the value of a label, in
+a name. Of what runs share, our network by its name and label, and kind clusters by
+their being on it. Nothing else is touched, whatever it is called: no other cluster,
+network or container, and no file in our folder that is not ours.
+What a run uses that goes on stays, and clean says so.
 
 With --kubeconfig it does the same in a cluster on which runs with
 --cluster=existing were killed. A run is dead there when its Lease has expired; what
@@ -78,7 +82,7 @@ func runClean(ctx context.Context, out io.Writer, f cleanFlags) error {
 	}
 	cli := dockerClient(ctx)
 	if cli == nil {
-		fmt.Fprintln(out, "no Docker engine answers: containers, networks and volumes are not looked at")
+		fmt.Fprintln(out, "no Docker engine answers: containers and networks are not looked at")
 	} else {
 		defer cli.Close()
 	}
@@ -92,7 +96,7 @@ func runClean(ctx context.Context, out io.Writer, f cleanFlags) error {
 		if err != nil {
 			return err
 		}
-		objects, err := findLeft(ctx, out, o, live, dead, host.Holder(f.stateDir))
+		objects, err := f.findLeft(ctx, out, o, live, dead, host.Holder(f.stateDir))
 		for _, object := range objects {
 			fmt.Fprintln(out, object)
 		}
@@ -111,7 +115,7 @@ func runClean(ctx context.Context, out io.Writer, f cleanFlags) error {
 		return err
 	}
 	defer runs.Close()
-	objects, findErr := findLeft(ctx, out, o, runs.Live, runs.Dead, user)
+	objects, findErr := f.findLeft(ctx, out, o, runs.Live, runs.Dead, user)
 	removeErr := clean.Remove(ctx, objects, func(object clean.Object) { fmt.Fprintf(out, "removed %s\n", object) })
 	if len(objects) == 0 && findErr == nil {
 		fmt.Fprintln(out, "nothing of ours is here")
@@ -121,32 +125,30 @@ func runClean(ctx context.Context, out io.Writer, f cleanFlags) error {
 
 // findLeft finds what no run uses that goes on, and says which do. A user is the process
 // that has what runs share; then only what carries the id of a dead run is nobody's.
-func findLeft(ctx context.Context, out io.Writer, o clean.Options, live, dead []host.Found, user string) (_ []clean.Object, err error) {
-	if o.Live, err = leave(out, live); err != nil {
-		return nil, err
-	}
-	if user == "" {
-		return clean.Find(ctx, o)
-	}
-	fmt.Fprintf(out, "a run goes on (process %s): containers, networks, the guard and files without a run's id left alone\n", user)
-	var ids []string
-	for _, r := range dead {
-		ids = append(ids, r.ID)
-	}
-	return clean.FindDead(o, ids)
-}
-
-// leave says which runs and tests go on; what is theirs stays.
-func leave(out io.Writer, live []host.Found) (ids []string, err error) {
+func (f cleanFlags) findLeft(ctx context.Context, out io.Writer, o clean.Options, live, dead []host.Found, user string) ([]clean.Object, error) {
 	for _, r := range live {
 		fmt.Fprintf(out, "run %s goes on (process %s): left alone\n", r.ID, r.By)
-		ids = append(ids, r.ID)
 	}
-	tests, err := netns.LiveTests()
+	tests, ended, err := f.tests()
+	if err != nil {
+		return nil, err
+	}
 	for _, id := range tests {
 		fmt.Fprintf(out, "tests go on (%s%s-...): left alone\n", netns.Prefix, id)
 	}
-	return append(ids, tests...), err
+	o.Dead, o.Live = append(idsOf(dead), ended...), append(idsOf(live), tests...)
+	if user == "" {
+		return clean.Find(ctx, o)
+	}
+	fmt.Fprintf(out, "a run goes on (process %s): what runs share, on kind and in the guard, left alone\n", user)
+	return clean.FindDead(ctx, o)
+}
+
+func idsOf(runs []host.Found) (ids []string) {
+	for _, r := range runs {
+		ids = append(ids, r.ID)
+	}
+	return ids
 }
 
 // lockForClean takes the lock of what runs share, or says which process has it that

@@ -22,12 +22,16 @@ import (
 
 // Namespaces of tests that go on, as this one, are left alone by clean, which says so.
 func TestCleanLeavesTests(t *testing.T) {
-	netns.ForTest(t, "left")
+	ns := netns.ForTest(t, "left")
 	var said strings.Builder
-	ids, err := leave(&said, nil)
-	id := fmt.Sprintf("t%d", os.Getpid())
-	if err != nil || !slices.Contains(ids, id) || !strings.Contains(said.String(), "tests go on (plumb-"+id+"-...)") {
-		t.Errorf("leaves %v, %v, and says %q", ids, err, said.String())
+	objects, err := cleanFlags{tests: netns.Tests}.findLeft(t.Context(), &said, cleanOptions(nil, t.TempDir()), nil, nil, "")
+	if err != nil || !strings.Contains(said.String(), fmt.Sprintf("tests go on (plumb-t%d-...)", os.Getpid())) {
+		t.Errorf("%v, and says %q", err, said.String())
+	}
+	for _, o := range objects {
+		if strings.Contains(o.Name, ns.Name) {
+			t.Errorf("finds %s", o)
+		}
 	}
 }
 
@@ -62,6 +66,7 @@ func TestCleanBesideRun(t *testing.T) {
 	} {
 		var said strings.Builder
 		tc.flags.stateDir = state
+		tc.flags.tests = func() (live, dead []string, err error) { return nil, nil, nil }
 		err := runClean(t.Context(), &said, tc.flags)
 		if (err == nil) != (tc.refused == "") || err != nil && !strings.Contains(err.Error(), tc.refused) {
 			t.Errorf("%+v: %v", tc.flags, err)

@@ -89,7 +89,7 @@ func clusterListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			names, err := fixture.List()
+			names, err := fixture.List(cmd.Context())
 			for _, n := range names {
 				fmt.Println(n)
 			}

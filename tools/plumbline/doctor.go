@@ -15,6 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/host/clean"
+	"github.com/plumbline/plumbline/fixtures/netns"
 )
 
 func doctorCommand() *cobra.Command {
@@ -44,10 +45,9 @@ func doctor(ctx context.Context, out io.Writer, stateDir string) error {
 	}
 	// What cannot be looked at without root or Docker has rows of its own.
 	look := cleanOptions(cli, stateDir)
-	live, _, _ := host.LookAtRuns(stateDir)
-	for _, r := range live {
-		look.Live = append(look.Live, r.ID)
-	}
+	live, dead, _ := host.LookAtRuns(stateDir)
+	_, tests, _ := netns.Tests()
+	look.Dead, look.Live = append(idsOf(dead), tests...), idsOf(live)
 	objects, _ := clean.Find(ctx, look)
 	for _, o := range objects {
 		options.Leftovers = append(options.Leftovers, o.String())
@@ -85,7 +85,7 @@ func dockerClient(ctx context.Context) *client.Client {
 }
 
 func cleanOptions(cli *client.Client, stateDir string) clean.Options {
-	o := clean.Options{Scope: clean.Ours(), StateDir: stateDir, TempDir: os.TempDir()}
+	o := clean.Options{Scope: clean.Ours(), StateDir: stateDir}
 	if cli != nil { // a nil *client.Client in the interface would not be nil
 		o.Engine = cli
 	}

@@ -42,7 +42,7 @@ const beyondPatience = 5 * time.Second
 func (s *Spec) HostBeyond(n *Node) Client {
 	number := s.env.number()
 	gate, own := s.beyond(number)
-	ns, err := netns.New(fmt.Sprintf("%s-beyond-%d", s.env.stage.Cluster().Name(), number))
+	ns, err := netns.New(fmt.Sprintf("%s-beyond-%d", s.env.stage.Run(), number))
 	s.must(err, "make a host beyond %s", n.Name)
 	s.onEnd(ns.Close)
 	link := fmt.Sprintf("beyond%d", number)
