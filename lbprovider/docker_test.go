@@ -49,7 +49,7 @@ func dockerWorld(t *testing.T) *client.Client {
 	t.Cleanup(func() { cli.Close() })
 	ctx := context.Background() // cleanups outlive t.Context
 	clean := func() {
-		d, err := instance.New(ctx, instance.Options{Cluster: testCluster, Network: testNetwork, Image: testImage})
+		d, err := instance.New(ctx, instance.Options{Cluster: testCluster, Scope: "mine", Network: testNetwork, Image: testImage})
 		if err == nil {
 			left, err := d.List(ctx)
 			for _, i := range left {
@@ -138,7 +138,7 @@ func dockerProvider(t *testing.T, stateDir, records string) (*Provider, *instanc
 	t.Helper()
 	ranges := map[lbplan.Family]netip.Prefix{lbplan.V4: netip.MustParsePrefix("172.29.250.128/26"), lbplan.V6: netip.MustParsePrefix("fd00:29:250:0:1::/80")}
 	d, err := instance.New(t.Context(), instance.Options{
-		Cluster: testCluster, Run: "run-aaaaa", Network: testNetwork, Image: testImage, Ranges: []netip.Prefix{ranges[lbplan.V4], ranges[lbplan.V6]},
+		Cluster: testCluster, Run: "run-aaaaa", Scope: "mine", Network: testNetwork, Image: testImage, Ranges: []netip.Prefix{ranges[lbplan.V4], ranges[lbplan.V6]},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -200,6 +200,7 @@ func TestContainer(t *testing.T) {
 	}
 	name := p.GetLoadBalancerName(t.Context(), testCluster, svc)
 	checkContainer(t, cli, name)
+	checkScope(t)
 
 	t.Run("crash", func(t *testing.T) {
 		c, err := cli.ContainerInspect(t.Context(), name)
@@ -262,6 +263,24 @@ func TestContainer(t *testing.T) {
 			t.Errorf("left %+v, %v", left, err)
 		}
 	})
+}
+
+// checkScope: who serves something else does not see what this one has made, and so sweeps
+// nothing of it.
+func checkScope(t *testing.T) {
+	t.Helper()
+	for scope, want := range map[string]int{"mine": 1, "theirs": 0, "": 0} {
+		d, err := instance.New(t.Context(), instance.Options{Cluster: testCluster, Scope: scope, Network: testNetwork, Image: testImage})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := d.List(t.Context()); err != nil || len(got) != want {
+			t.Errorf("scope %q: %v, %v; want %d", scope, got, err, want)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func checkContainer(t *testing.T, cli *client.Client, name string) {

@@ -76,7 +76,7 @@ func (d *Docker) config(s Spec) *container.Config {
 		addrs[i] = a.String()
 	}
 	labels := map[string]string{
-		labelRole: role, labelCluster: d.opts.Cluster, labelService: s.Service, labelUID: s.UID,
+		labelRole: role, labelCluster: d.opts.Cluster, labelScope: d.opts.Scope, labelService: s.Service, labelUID: s.UID,
 		labelAddrs: strings.Join(addrs, ","), labelSpec: d.digest(s),
 	}
 	if d.opts.Run != "" {

@@ -21,6 +21,7 @@ const (
 	labelRun     = "io.plumbline.run"
 	labelRole    = "io.plumbline.role"
 	labelCluster = "io.plumbline.cluster"
+	labelScope   = "io.plumbline.scope"
 	labelService = "io.plumbline.service"
 	labelUID     = "io.plumbline.service-uid"
 	labelAddrs   = "io.plumbline.addresses"
@@ -32,6 +33,7 @@ const (
 // Options choose where containers go. Constant after New.
 type Options struct {
 	Cluster string
+	Scope   string // of what is served: containers of another are not listed
 	Run     string // by whose id the containers are known; empty: nobody's
 	Network string
 	Image   string
@@ -110,6 +112,7 @@ func (d *Docker) filter() filters.Args {
 	return filters.NewArgs(
 		filters.Arg("label", labelRole+"="+role),
 		filters.Arg("label", labelCluster+"="+d.opts.Cluster),
+		filters.Arg("label", labelScope+"="+d.opts.Scope),
 	)
 }
 

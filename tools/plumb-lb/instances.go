@@ -30,7 +30,7 @@ func newBackend(ctx context.Context, o options, log *slog.Logger) (*backend, err
 
 func newDocker(ctx context.Context, o options, _ *slog.Logger) (*backend, error) {
 	d, err := instance.New(ctx, instance.Options{
-		Cluster: o.cluster, Run: o.run, Network: o.network, Image: o.image, Ranges: slices.Collect(maps.Values(o.ranges)),
+		Cluster: o.cluster, Run: o.run, Scope: o.scope, Network: o.network, Image: o.image, Ranges: slices.Collect(maps.Values(o.ranges)),
 	})
 	if err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ type options struct {
 	kubeconfig string
 	namespace  string // of the Services to serve; empty: all
 	class      string // of the Services to serve; empty: those without
+	scope      string // of what it serves (scopeOf)
 	instances  string
 	cluster    string
 	run        string                         // docker

@@ -63,10 +63,16 @@ func prepare(ctx context.Context, o options, log *slog.Logger) (*server, error) 
 	if s.kube, err = kubernetes.NewForConfig(rest); err != nil {
 		return nil, fmt.Errorf("set up the client of %s: %w", o.kubeconfig, err)
 	}
+	if o.scope, err = scopeOf(rest, o); err != nil {
+		return nil, err
+	}
 	if s.backend, err = newBackend(ctx, o, log); err != nil {
 		return nil, err
 	}
 	if s.lock, err = lockStateDir(o.stateDir); err != nil {
+		return nil, err
+	}
+	if err := claim(o.stateDir, o.scope); err != nil {
 		return nil, err
 	}
 	if err := s.backend.adopt(); err != nil {
