@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -40,6 +41,7 @@ type look struct {
 	only    bool          // connect, and look at nothing
 	await   time.Duration // 0: do not
 	cgroup  string
+	message string // file that what is said goes to as well
 }
 
 func parseLook(args []string) (look, error) {
@@ -52,6 +54,7 @@ func parseLook(args []string) (look, error) {
 	fs.BoolVar(&l.only, "only-connect", false, "look at no traces, which needs CAP_NET_ADMIN")
 	fs.DurationVar(&l.await, "await", 0, "wait until all of --connect answer, for so long at most")
 	fs.StringVar(&l.cgroup, "cgroup", "/sys/fs/cgroup", "root of the node's cgroups")
+	fs.StringVar(&l.message, "message", "", "`file` to write it to as well, if it is there, such as /dev/termination-log: what a kubelet takes from a container's log may not be in it yet")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fs.PrintDefaults()
@@ -89,14 +92,35 @@ func (l look) run(ctx context.Context, stdout, stderr io.Writer) int {
 		say = l.awaitAll
 	}
 	lines, err := say(ctx)
+	code, to := found(len(lines) > 0), stdout
 	if err != nil {
-		fmt.Fprintf(stderr, "plumb-proxy: look: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
-		return exitFailed
+		lines = []string{"plumb-proxy: look: " + strings.ReplaceAll(err.Error(), "\n", "; ")}
+		code, to = exitFailed, stderr
 	}
 	for _, line := range lines {
-		fmt.Fprintln(stdout, line)
+		fmt.Fprintln(to, line)
 	}
-	return found(len(lines) > 0)
+	if err := l.leave(lines); err != nil {
+		fmt.Fprintf(stderr, "plumb-proxy: look: %v\n", err)
+		return exitFailed
+	}
+	return code
+}
+
+// leave writes what was said to the file that somebody else has made for it.
+func (l look) leave(lines []string) error {
+	if l.message == "" || len(lines) == 0 {
+		return nil
+	}
+	f, err := os.OpenFile(l.message, os.O_WRONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("leave a message: %w", err)
+	}
+	_, err = fmt.Fprintln(f, strings.Join(lines, "\n"))
+	return errors.Join(err, f.Close())
 }
 
 // look says who proxies Services, a line each.

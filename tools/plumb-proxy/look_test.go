@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -121,5 +123,39 @@ func TestLookAwaits(t *testing.T) {
 	defer l.Close()
 	if code := <-done; code != 0 {
 		t.Errorf("it ended with %d", code)
+	}
+}
+
+// TestLookLeavesAMessage: what is said is in the file as well when it has ended, whether it
+// was found or could not be; nothing is made where there is no file.
+func TestLookLeavesAMessage(t *testing.T) {
+	open, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	o := open.Addr().String()
+	message := filepath.Join(t.TempDir(), "termination-log")
+	for _, tc := range []struct {
+		there bool
+		args  []string
+		code  int
+		want  string
+	}{
+		{false, []string{"--only-connect", "--connect=" + o}, 3, ""},
+		{true, []string{"--only-connect", "--connect=" + o}, 3, "somebody: " + o + " answers\n"},
+		{true, []string{"--only-connect", "--connect=[fe80::1]:80"}, 1, "plumb-proxy: look: "},
+	} {
+		if tc.there {
+			if err := os.WriteFile(message, nil, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var stdout, stderr strings.Builder
+		code := run(append([]string{"look", "--message=" + message}, tc.args...), &stdout, &stderr)
+		text, err := os.ReadFile(message)
+		if code != tc.code || !strings.HasPrefix(string(text), tc.want) || tc.there != (err == nil) || tc.there && string(text) != stdout.String()+stderr.String() {
+			t.Errorf("%v: exit %d, %q (%v), printed %q %q; want %d, %q", tc.args, code, text, err, stdout.String(), stderr.String(), tc.code, tc.want)
+		}
 	}
 }
