@@ -211,21 +211,27 @@ func (f *foreign) master() int {
 	return pid
 }
 
+// served starts plumb-lb, waits until its load balancer answers, and kills it.
+func (f *foreign) served() (master int, ip string) {
+	f.t.Helper()
+	lb := f.start()
+	f.await("the Service has no address", func() bool { return f.ingress() != "" })
+	ip = f.ingress()
+	f.await("no answer", func() bool { return f.answers(ip) })
+	master = f.master()
+	f.check(lb.Process.Kill())
+	_ = lb.Wait()
+	return master, ip
+}
+
 // A cluster of somebody else gets a load balancer on this host; it outlives
 // plumb-lb, killed or stopped, and is found again. Nothing but the Services of the
 // namespace and Events is written.
 func TestHost(t *testing.T) {
 	f := newForeign(t)
-	lb := f.start()
-	f.await("the Service has no address", func() bool { return f.ingress() != "" })
-	ip := f.ingress()
-	f.await("no answer", func() bool { return f.answers(ip) })
-	master := f.master()
-
-	f.check(lb.Process.Kill())
-	lb.Wait()
+	master, ip := f.served()
 	f.outlives(master, ip)
-	lb = f.start()
+	lb := f.start()
 	f.await("not found again", func() bool { return f.watchedBy() })
 	if master <= 1 { // 0 is this process's own group
 		t.Fatalf("no process to kill: %d", master)

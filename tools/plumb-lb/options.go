@@ -71,7 +71,7 @@ func (f *flags) set() *flag.FlagSet {
 	fs.StringVar(&f.class, "lb-class", "", "serve the Services of this spec.loadBalancerClass, e.g. beside the load balancers of a cloud (default: those without a class)")
 	fs.StringVar(&f.instances, "instances", "docker", "what load balancers are: docker (containers), netns (processes in network namespaces), host (processes on loopback addresses)")
 	fs.StringVar(&f.cluster, "cluster-name", "plumbline", "name of the kind cluster (docker) or of the lab (netns); load balancers carry it")
-	fs.StringVar(&f.run, "run", "", "docker: `id` of the run that load balancers belong to, the value of their label io.plumbline.run; clean removes those of a run that has ended (default: they belong to none)")
+	fs.StringVar(&f.run, "run", "", "docker: `id` of the run that load balancers belong to, the value of their label io.plumbline.run; clean removes those of a run that has ended (default: none; clean removes them with the network plumbline)")
 	fs.StringVar(&f.v4, "lb-range-v4", "", "IPv4 addresses for load balancers: a CIDR within a subnet of the network, or of 127.0.0.0/8 (host)")
 	fs.StringVar(&f.v6, "lb-range-v6", "", "IPv6 addresses for load balancers, likewise; not with host")
 	fs.StringVar(&f.network, "network", "plumbline", "docker: network of the nodes, with subnets of its own")
@@ -82,7 +82,7 @@ func (f *flags) set() *flag.FlagSet {
 	fs.StringVar(&f.wireV6, "wire-v6", "", "netns: IPv6 network on that bridge, likewise")
 	fs.StringVar(&f.program, "haproxy", "haproxy", "netns, host: program of the load balancer")
 	fs.StringVar(&f.profile, "profile", "l4-strict", "behaviour of the load balancer: "+haproxy.ProfileNames())
-	fs.StringVar(&f.stateDir, "state-dir", "", "configurations and sockets of the load balancers, of this cluster alone (default: a folder of the cluster's name in "+lbDir+")")
+	fs.StringVar(&f.stateDir, "state-dir", "", "configurations and sockets of the load balancers, of this cluster, namespace and class alone, and always the same for one --cluster-name (default: a folder of the cluster's name in "+lbDir+")")
 	fs.StringVar(&f.records, "records", "", "directory for conns.jsonl and lb-events.jsonl (default: not kept)")
 	fs.IntVar(&f.verbosity, "v", 0, "verbosity of the log, as in Kubernetes")
 	return fs

@@ -19,16 +19,21 @@ import (
 // scopeFile, in the state directory, says whose load balancers are in it.
 const scopeFile = "scope"
 
-// scopeOf names what a provider serves: a cluster, known by the certificates of its authority
-// or else by its API's address, and of its Services those of a namespace and a class. What it
-// does not serve it must not take for what no Service wants any more.
+// scopeOf names what a provider serves, and how: of a cluster the Services of a namespace and
+// a class. What it does not serve it must not take for what no Service wants any more. A
+// cluster is known by its authority's certificates with the server's name and path, by which
+// several behind one authority are told apart, or else by its API's address.
 func scopeOf(config *rest.Config, o options) (string, error) {
 	config = rest.CopyConfig(config)
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return "", fmt.Errorf("read the kubeconfig %s: %s", o.kubeconfig, oneLine(err))
 	}
-	sum := sha256.Sum256([]byte(cmp.Or(string(config.CAData), config.Host)))
-	return strings.Join([]string{hex.EncodeToString(sum[:6]), o.namespace, o.class}, "/"), nil
+	at, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return "", fmt.Errorf("read the kubeconfig %s: %s", o.kubeconfig, oneLine(err))
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", cmp.Or(string(config.CAData), at.Host), config.ServerName, at.Path))
+	return strings.Join([]string{hex.EncodeToString(sum[:6]), o.namespace, o.class, o.cluster, o.instances}, "/"), nil
 }
 
 // claim makes a state directory, of which the caller has the lock, one of this scope. One
@@ -40,14 +45,15 @@ func claim(dir, scope string) error {
 		return fmt.Errorf("look whose load balancers are in the state directory: %w", err)
 	}
 	has := strings.TrimSpace(string(text))
-	if err == nil && has == scope {
+	if has == scope {
 		return nil
 	}
-	if err == nil {
-		left, globErr := filepath.Glob(filepath.Join(dir, instance.NamePrefix+"*"))
-		if globErr != nil || len(left) > 0 {
-			return errors.Join(globErr, fmt.Errorf("state directory %s has load balancers of another cluster, namespace or class (%s, not %s): choose another --cluster-name or --state-dir", dir, has, scope))
-		}
+	left, err := filepath.Glob(filepath.Join(dir, instance.NamePrefix+"*"))
+	if err != nil {
+		return fmt.Errorf("look for load balancers in the state directory: %w", err)
+	}
+	if has != "" && len(left) > 0 {
+		return fmt.Errorf("state directory %s has load balancers of another cluster, namespace or class (%s, not %s): choose another --cluster-name (and --state-dir, if one is given); if what they served is gone, end their HAProxies and remove the directory", dir, has, scope)
 	}
 	if err := os.WriteFile(path, []byte(scope+"\n"), 0o600); err != nil {
 		return fmt.Errorf("note whose load balancers are in the state directory: %w", err)

@@ -17,8 +17,8 @@ import (
 	"github.com/plumbline/plumbline/lbprovider/instance"
 )
 
-// The same cluster by another address is the same; another authority, address, namespace or
-// class is another scope.
+// The same cluster by another address is the same; another authority, server behind it, path,
+// namespace, class, name or kind of load balancers is another scope.
 func TestScopeOf(t *testing.T) {
 	ca := func(host, ca string) *rest.Config {
 		return &rest.Config{Host: host, TLSClientConfig: rest.TLSClientConfig{CAData: []byte(ca)}}
@@ -29,7 +29,9 @@ func TestScopeOf(t *testing.T) {
 		o      options
 	}{
 		{ca("https://a", "A"), options{}}, {ca("https://a", "B"), options{}}, {ca("http://a", ""), options{}}, {ca("http://b", ""), options{}},
+		{ca("https://a/k8s/clusters/b", "A"), options{}}, {&rest.Config{Host: "https://a", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("A"), ServerName: "b"}}, options{}},
 		{ca("https://a", "A"), options{namespace: "n"}}, {ca("https://a", "A"), options{class: "n"}},
+		{ca("https://a", "A"), options{cluster: "n"}}, {ca("https://a", "A"), options{instances: "n"}},
 	} {
 		scope, err := scopeOf(tc.config, tc.o)
 		if err != nil || slices.Contains(scopes, scope) {
@@ -55,7 +57,7 @@ func TestClaim(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := claim(dir, tc.scope); (err == nil) != tc.claims || err != nil && !strings.Contains(err.Error(), "choose another --cluster-name or --state-dir") {
+		if err := claim(dir, tc.scope); (err == nil) != tc.claims || err != nil && !strings.Contains(err.Error(), "choose another --cluster-name (and") {
 			t.Errorf("%s: %v", tc.scope, err)
 		}
 	}
@@ -65,13 +67,7 @@ func TestClaim(t *testing.T) {
 // first alone, which go on without theirs.
 func TestLoadBalancersOfOthers(t *testing.T) {
 	f := newForeign(t)
-	lb := f.start()
-	f.await("the Service has no address", func() bool { return f.ingress() != "" })
-	ip := f.ingress()
-	f.await("no answer", func() bool { return f.answers(ip) })
-	master := f.master()
-	f.check(lb.Process.Kill())
-	lb.Wait()
+	master, ip := f.served()
 	elsewhere := filepath.Join(t.TempDir(), "config")
 	f.check(os.WriteFile(elsewhere, api.Kubeconfig("http://127.0.0.1:1"), 0o600))
 	for _, other := range [][]string{{"--namespace", "theirs"}, {"--namespace", ""}, {"--lb-class", "example.com/x"}, {"--kubeconfig", elsewhere}} {

@@ -36,12 +36,12 @@ func cleanCommand() *cobra.Command {
 		Short: "Remove everything of plumbline's from this host",
 		Long: `Remove everything of plumbline's that runs left on this host: processes,
 containers, namespaces, files; and, while no run on kind goes on, what those share:
-kind clusters on our Docker network, that network, the guard. Each thing removed is
+kind clusters and load balancers on our Docker network, that network, the guard. Each thing removed is
 one line.
 
 Of a run that has ended, what carries its id is ours: in the value of a label, in
-a name. Of what runs share, our network by its name and label, and kind clusters by
-their being on it. Nothing else is touched, whatever it is called: no other cluster,
+a name. Of what runs share, our network by its name and label, and nodes and load
+balancers by their being on it. Nothing else is touched, whatever it is called: no other cluster,
 network or container, and no file in our folder that is not ours.
 What a run uses that goes on stays, and clean says so.
 
@@ -82,7 +82,7 @@ func runClean(ctx context.Context, out io.Writer, f cleanFlags) error {
 	}
 	cli := dockerClient(ctx)
 	if cli == nil {
-		fmt.Fprintln(out, "no Docker engine answers: containers and networks are not looked at")
+		fmt.Fprintln(out, "no Docker engine of this host answers: containers and networks are not looked at")
 	} else {
 		defer cli.Close()
 	}

@@ -71,13 +71,13 @@ func printRows(out io.Writer, rows []host.Row) error {
 	return w.Flush()
 }
 
-// dockerClient is nil where no engine answers.
+// dockerClient is nil where no engine of this host answers: on another, other runs live.
 func dockerClient(ctx context.Context) *client.Client {
 	cli, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
 	if err != nil {
 		return nil
 	}
-	if _, err := cli.Ping(ctx); err != nil {
+	if _, err := cli.Ping(ctx); err != nil || !strings.HasPrefix(cli.DaemonHost(), "unix://") {
 		cli.Close()
 		return nil
 	}
