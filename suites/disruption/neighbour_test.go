@@ -30,6 +30,13 @@ const (
 	requestsOfNeighbour = 50_000 // of each of four streams
 	rateOfNeighbour     = 150    // a second
 	neighbourPort       = 8080
+
+	// Each has a source port of its own for longer than anybody remembers the one before: two and
+	// a half minutes, where Linux's TIME-WAIT is one and conntrack's two. A SYN that meets what is
+	// left of the last connection may be answered with an ACK, and is then sent again after a
+	// second. Below the ephemeral ports (32768), and above its own server's, nothing else is in use.
+	firstPortOfNeighbour = 9_000
+	portsOfNeighbour     = 23_000
 )
 
 // stream is one of somebody's clients and what it asks.
@@ -52,7 +59,8 @@ func (s stream) ask(ctx context.Context) (lost []string, err error) {
 	}
 	client := probeagent.Local(ctx, s.name, open)
 	defer client.Close()
-	res, err := client.Batch(ctx, probeagent.Batch{Network: probeagent.TCP, Target: s.target, Attempts: requestsOfNeighbour, Rate: rateOfNeighbour})
+	res, err := client.Batch(ctx, probeagent.Batch{Network: probeagent.TCP, Target: s.target, Attempts: requestsOfNeighbour, Rate: rateOfNeighbour,
+		SourcePort: firstPortOfNeighbour, SourcePorts: portsOfNeighbour})
 	if err != nil {
 		return nil, err
 	}

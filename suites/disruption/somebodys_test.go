@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,7 +41,8 @@ type somebodys struct {
 	nodes              []nodes.Node // the control plane first
 	kind               *kindcluster.Provider
 	images             *stage.Images
-	newNetwork         bool // kind's network was not there before
+	newNetwork         bool   // kind's network was not there before
+	limit              []byte // of inotify instances, as it was
 }
 
 // openSomebodys makes the cluster.
@@ -50,6 +52,9 @@ func openSomebodys(ctx context.Context) (s *somebodys, err error) {
 		return nil, err
 	}
 	s = &somebodys{kind: kindcluster.NewProvider(kindcluster.ProviderWithDocker())}
+	if err := s.raiseLimit(); err != nil {
+		return s, err
+	}
 	dir, err := os.MkdirTemp("", "somebodys-")
 	if err != nil {
 		return nil, err
@@ -79,6 +84,20 @@ func openSomebodys(ctx context.Context) (s *somebodys, err error) {
 		return s, err
 	}
 	return s, errors.Join(s.load(ctx, kubeProxy, s.echo, s.probe, s.proxy), s.startKubeProxy(ctx, kubeProxy))
+}
+
+// inotify is the limit that a second cluster on a host goes beyond (kind's known issues, "pod
+// errors due to too many open files"): somebody who has two has raised it.
+const inotify = "/proc/sys/fs/inotify/max_user_instances"
+
+func (s *somebodys) raiseLimit() (err error) {
+	if s.limit, err = os.ReadFile(inotify); err != nil {
+		return err
+	}
+	if n, err := strconv.Atoi(strings.TrimSpace(string(s.limit))); err != nil || n >= 512 {
+		return err
+	}
+	return os.WriteFile(inotify, []byte("512"), 0o644)
 }
 
 func (s *somebodys) options(node string) []kindcluster.CreateOption {
@@ -241,7 +260,7 @@ func (s *somebodys) close(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	err := errors.Join(s.kind.Delete(somebodysName, s.kubeconfig), os.RemoveAll(filepath.Dir(s.kubeconfig)))
+	err := errors.Join(s.kind.Delete(somebodysName, s.kubeconfig), os.RemoveAll(filepath.Dir(s.kubeconfig)), os.WriteFile(inotify, s.limit, 0o644))
 	if s.newNetwork && err == nil {
 		err = s.images.Engine().Client().NetworkRemove(ctx, "kind")
 	}
