@@ -248,7 +248,8 @@ func (s *somebodys) removeKubeProxy(ctx context.Context) error {
 		return len(list.Items), err
 	}).WithTimeout(takeDown).Should(gomega.BeZero(), "its pods have ended")
 	for _, n := range s.nodes {
-		if _, err := s.exec(ctx, n, "nft", "destroy", "table", "ip", "kube-proxy"); err != nil {
+		// nft before 1.0.7 has no destroy.
+		if _, err := s.exec(ctx, n, "nft", "add table ip kube-proxy; delete table ip kube-proxy; add table ip6 kube-proxy; delete table ip6 kube-proxy"); err != nil {
 			return err
 		}
 	}

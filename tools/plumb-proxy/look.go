@@ -7,15 +7,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
+	"maps"
 	"net/netip"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/others"
 )
@@ -136,8 +133,11 @@ func (l look) look(ctx context.Context) (lines []string, err error) {
 		return nil, err
 	}
 	for _, at := range l.connect {
-		if silent[at] == nil {
+		switch {
+		case silent[at] == nil:
 			lines = append(lines, fmt.Sprintf("somebody: %s answers", at))
+		case errors.Is(silent[at], errAnyone) && !slices.ContainsFunc(l.connect, isAPI):
+			return nil, fmt.Errorf("ask %s: %w, and no API server is among the addresses, which could be told from that", at, silent[at])
 		}
 	}
 	proven := len(lines) > 0 || slices.ContainsFunc(traces, func(t others.Trace) bool { return !t.Network })
@@ -156,40 +156,8 @@ func found(yes bool) int {
 	return exitOK
 }
 
-// answerLimit is how long a Service may take to answer: a SYN that was lost is sent again
-// after a second (RFC 6298).
-const answerLimit = 2500 * time.Millisecond
-
-// silences are what a connection comes to where nobody forwards it. Any other failure is
-// this program's, or its surroundings', and says nothing.
-var silences = []error{context.DeadlineExceeded, os.ErrDeadlineExceeded, unix.ETIMEDOUT, unix.ECONNREFUSED, unix.ECONNRESET, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EACCES, unix.EPERM}
-
-// ask connects to all at once and says why those do not answer that do not.
-func ask(ctx context.Context, list []netip.AddrPort) (map[netip.AddrPort]error, error) {
-	var failed []error
-	silent := map[netip.AddrPort]error{}
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for _, at := range list {
-		wg.Go(func() {
-			c, err := (&net.Dialer{Timeout: answerLimit}).DialContext(ctx, "tcp", at.String())
-			if err == nil {
-				_ = c.Close()
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			silent[at] = err
-			if !slices.ContainsFunc(silences, func(s error) bool { return errors.Is(err, s) }) {
-				failed = append(failed, err)
-			}
-		})
-	}
-	wg.Wait()
-	return silent, errors.Join(append(failed, ctx.Err())...)
-}
-
-// awaitAll asks again and again until all answer, and says which do not at the end.
+// awaitAll asks again and again until all answer, and says which do not at the end. Where
+// strangers answer for all, the API server stands for those that cannot be told from them.
 func (l look) awaitAll(ctx context.Context) (lines []string, err error) {
 	end := time.Now().Add(l.await)
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -198,6 +166,9 @@ func (l look) awaitAll(ctx context.Context) (lines []string, err error) {
 		silent, err := ask(ctx, l.connect)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
+		}
+		if served := len(silent) < len(l.connect); served {
+			maps.DeleteFunc(silent, func(_ netip.AddrPort, why error) bool { return errors.Is(why, errAnyone) })
 		}
 		if len(silent) == 0 {
 			return nil, nil

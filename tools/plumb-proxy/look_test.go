@@ -2,9 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -13,6 +18,10 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/client-go/util/cert"
+
+	"github.com/plumbline/plumbline/fixtures/need"
+	"github.com/plumbline/plumbline/fixtures/netns"
 )
 
 // TestLookAsks: who answers is told, and with --await who does not.
@@ -47,6 +56,61 @@ func TestLookAsks(t *testing.T) {
 			t.Errorf("%s: exit %d, %q, %q; want %d, %q", tc.args, code, stdout.String(), stderr.String(), tc.code, tc.out)
 		}
 	}
+}
+
+// TestLookTellsStrangers: where whoever is on the way out answers for every address, an
+// API server is told by its certificate, and stands for the rest.
+func TestLookTellsStrangers(t *testing.T) {
+	need.Root(t) // ports below 1024
+	ns := netns.ForTest(t, "look")
+	const stranger, api = "127.0.0.3", "127.0.0.4"
+	listen := func(at string) (l net.Listener) {
+		err := ns.Do(func() (err error) { l, err = net.Listen("tcp", at); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		return l
+	}
+	for _, at := range []string{stranger + ":1", stranger + ":53", stranger + ":443", api + ":1", api + ":53"} {
+		listen(at)
+	}
+	serveTLS(t, listen(api+":443"), "kubernetes.default.svc")
+	for _, tc := range []struct {
+		args     string
+		code     int
+		out, err string
+	}{
+		{"--connect=" + stranger + ":53," + stranger + ":443", 0, "", ""},
+		{"--connect=" + stranger + ":53", 1, "", "answers at a port that is no Service's too, and no API server is among the addresses"},
+		{"--connect=" + api + ":53," + api + ":443", 3, "somebody: " + api + ":443 answers\n", ""},
+		{"--await=10s --connect=" + api + ":53," + api + ":443", 0, "", ""},
+		{"--await=1ms --connect=" + stranger + ":53," + stranger + ":443", 3, stranger + ":53 does not answer: whoever", ""},
+	} {
+		stdout, stderr, code := (&world{ns: ns}).call(t, append([]string{"look", "--only-connect"}, strings.Fields(tc.args)...)...)
+		if code != tc.code || !strings.HasPrefix(stdout, tc.out) || (tc.out == "") != (stdout == "") || !strings.Contains(stderr, tc.err) || (tc.err == "") != (stderr == "") {
+			t.Errorf("%s: exit %d, %q, %q; want %d, %q, %q", tc.args, code, stdout, stderr, tc.code, tc.out, tc.err)
+		}
+	}
+}
+
+// serveTLS serves with a certificate of its own for a name.
+func serveTLS(t *testing.T, l net.Listener, name string) {
+	t.Helper()
+	pem, key, err := cert.GenerateSelfSignedCertKey(name, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(pem, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Listener.Close()
+	s.Listener, s.TLS = l, &tls.Config{Certificates: []tls.Certificate{pair}}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // strangers hang up
+	s.StartTLS()
+	t.Cleanup(s.Close)
 }
 
 // TestLookHearsNothing: where nobody answers at all, that is silence as well.
