@@ -21,7 +21,7 @@ FUZZTIME ?= 30s
 .PHONY: build programs host test race peer differential e2e lab haproxy agree conformance teeth bench microbench fuzz soak nightly lint clean
 
 build: programs
-	go test -ldflags '$(LDFLAGS)' -c -o bin/ ./suites/disruption ./suites/conformance ./suites/lifecycle
+	go test -ldflags '$(LDFLAGS)' -c -o bin/ ./suites/disruption ./suites/lifecycle
 
 programs:
 	@mkdir -p bin
@@ -94,24 +94,25 @@ agree: host programs
 	bin/plumbline compare results/kind/latest results/lab/latest
 
 # Which Service semantics a dataplane keeps, such as
-# make conformance DATAPLANE=kube-proxy:nftables CLUSTER=lab CONFORMANCE='--ginkgo.focus=affinity'.
+# make conformance DATAPLANE=kube-proxy:nftables CLUSTER=lab CONFORMANCE='--focus=affinity'.
 DATAPLANE ?= plumb-nftables
 CLUSTER ?= kind
 CONFORMANCE ?=
-conformance: bin/conformance.test
+conformance: programs
 	ci/host/prepare.sh $(if $(filter lab existing,$(CLUSTER)),--lab)
-	PLUMBLINE_CONFORMANCE=1 bin/conformance.test --ginkgo.v=false --cluster=$(CLUSTER) --dataplane=$(DATAPLANE) $(CONFORMANCE)
+	bin/plumbline conformance --cluster=$(CLUSTER) --dataplane=$(DATAPLANE) $(CONFORMANCE)
 
 # Whether the conformance suite notices dataplanes that are broken on purpose, such
 # as make teeth TEETH='affinity.*|hcnp.*'.
 TEETH ?= .*
-teeth: bin/conformance.test
+teeth: programs
 	ci/host/prepare.sh --lab
 	go vet -tags mutations ./tools/plumb-proxy
 	go test -tags mutations -run 'TestMutationsDeclared|TestSlotLines' ./tools/plumb-proxy
 	go build -tags mutations -o bin/mutant/ ./tools/plumb-proxy
-	PLUMBLINE_CONFORMANCE=1 bin/conformance.test --test.run='^TestTeeth$$' --cluster=lab --ip-family=ipv4 --teeth='$(TEETH)' --teeth-table=suites/conformance/TEETH.md
-	PLUMBLINE_CONFORMANCE=1 bin/conformance.test --test.run='^TestTeeth$$' --cluster=lab --ip-family=dual --teeth='$(TEETH)' --teeth-table=suites/conformance/TEETH.md
+	go build -ldflags '$(LDFLAGS)' -o bin/teeth ./ci/teeth
+	bin/teeth --ip-family=ipv4 --mutations='$(TEETH)' --table=suites/conformance/teeth/TEETH.md
+	bin/teeth --ip-family=dual --mutations='$(TEETH)' --table=suites/conformance/teeth/TEETH.md
 
 bench: host programs
 	bin/plumbline bench $(BENCH)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/suites/conformance/behaviours"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/report/conformance"
 )
@@ -18,9 +19,8 @@ var aSource = regexp.MustCompile(`^(KEP-[0-9]+|https://\S+)$`)
 
 // What a dataplane is said to differ from is in the catalogue, and somebody says so.
 func TestDiffersDeclared(t *testing.T) {
-	ofTheTree(t)
-	ids := map[string]bool{leavesNothing.ID: true}
-	for _, b := range registry.All() {
+	ids := map[string]bool{}
+	for _, b := range behaviours.Catalogue() {
 		ids[b.ID] = true
 	}
 	all, err := declarations()
@@ -59,7 +59,7 @@ func TestDiffersReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := d.without("sctp", "no sockets").report()
-	r.Tests = []conformance.Test{{ID: leavesNothing.ID, Level: conformance.Must, Result: conformance.Fail, Reason: "a rule is left"}}
+	r.Tests = []conformance.Test{{ID: behaviours.RemovedLeavesNothing().ID, Level: conformance.Must, Result: conformance.Fail, Reason: "a rule is left"}}
 	r = conformance.Complete(r)
 	states := map[string]conformance.State{}
 	for _, f := range r.Features {

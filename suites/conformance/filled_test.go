@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -16,19 +15,17 @@ import (
 // have filled. Its nodes are of no image, our own declarations name nobody, nobody else
 // proxies Services there, and nothing went wrong.
 func TestReportFilled(t *testing.T) {
-	ofTheTree(t) // or a run would begin a run
 	need.Root(t)
 	need.Program(t, "haproxy")
 	if testing.Short() {
 		t.Skip("seconds of a lab")
 	}
-	suite, results := filepath.Join(t.TempDir(), "conformance.test"), t.TempDir()
+	program, results := filepath.Join(t.TempDir(), "plumbline"), t.TempDir()
 	const version = "-X github.com/plumbline/plumbline/suites/stage.version=0123456"
-	if out, err := exec.CommandContext(t.Context(), "go", "test", "-ldflags", version, "-c", "-o", suite, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build the suite: %v\n%s", err, out)
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags", version, "-o", program, "../../tools/plumbline").CombinedOutput(); err != nil {
+		t.Fatalf("build the program: %v\n%s", err, out)
 	}
-	run := exec.CommandContext(t.Context(), suite, "--test.run=^TestConformance$", "--ginkgo.focus=clusterip-udp$", "--cluster=lab", "--results="+results)
-	run.Env = append(os.Environ(), "PLUMBLINE_CONFORMANCE=1")
+	run := exec.CommandContext(t.Context(), program, "conformance", "--focus=clusterip-udp$", "--cluster=lab", "--results="+results)
 	if out, err := run.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

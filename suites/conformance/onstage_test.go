@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/onsi/ginkgo/v2/types"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -21,6 +19,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/api"
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
+	"github.com/plumbline/plumbline/suites/conformance/behaviours"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/report/conformance"
@@ -72,9 +71,6 @@ func (noLB) Profile() report.LB { return report.LB{} }
 // TestRemovedOnEveryPath: what was installed is removed whatever failed or ended after
 // it, and the report says all of it.
 func TestRemovedOnEveryPath(t *testing.T) {
-	rows, noted := opts.stage.Rows, phases
-	t.Cleanup(func() { opts.stage.Rows, phases = rows, noted })
-	opts.stage.Rows = []scenario.Row{{Dataplane: scenario.Existing}}
 	for name, tc := range map[string]struct {
 		limit time.Duration
 		want  []string
@@ -83,10 +79,11 @@ func TestRemovedOnEveryPath(t *testing.T) {
 		"the environment fails": {time.Hour, []string{"the API does not answer", "it clings"}, 1},
 		"the time is over":      {-1, []string{"the suite did not end within -1ns", "it clings"}, 0},
 	} {
-		phases = timeline{}
+		o := New()
+		o.Seed, o.Stage.Rows = 7, []scenario.Row{{Dataplane: scenario.Existing}}
 		ctx, cancel := limited(t.Context(), tc.limit)
 		st := &brokenStage{}
-		rep, err := onStage(ctx, st, declared{}, nil, 7, slog.Default())
+		rep, err := o.onStage(ctx, st, Declared{}, slog.Default())
 		cancel()
 		if len(st.removed) != 1 || st.removed[0] != nil {
 			t.Errorf("%s: removed %d times, with contexts that say %v", name, len(st.removed), st.removed)
@@ -96,10 +93,10 @@ func TestRemovedOnEveryPath(t *testing.T) {
 				t.Errorf("%s: error %v, want %q in it", name, err, want)
 			}
 		}
-		if got := phases.until(time.Now()); len(got) != 2 || got[0].Name != "dataplane installed" || got[1].Name != "dataplane removed" {
+		if got := o.phases.until(time.Now()); len(got) != 2 || got[0].Name != "dataplane installed" || got[1].Name != "dataplane removed" {
 			t.Errorf("%s: phases %v", name, got)
 		}
-		if rep.Implementation.Version != "v1" || rep.Seed != 7 || len(rep.Tests) != tc.tests || rep.Chosen != 1 || rep.Of != len(registry.All())+1 {
+		if rep.Implementation.Version != "v1" || rep.Seed != 7 || len(rep.Tests) != tc.tests || rep.Chosen != 1 || rep.Of != len(behaviours.All())+1 {
 			t.Errorf("%s: report of version %q, seed %d, %d tests, %d of %d", name, rep.Implementation.Version, rep.Seed, len(rep.Tests), rep.Chosen, rep.Of)
 		}
 	}
@@ -113,10 +110,10 @@ func TestDescribe(t *testing.T) {
 	}
 	st := openStage{config: config}
 	rep := conformance.Report{Implementation: conformance.Implementation{Project: "x"}}
-	if err := describe(t.Context(), digestStage{st}, &rep); err == nil || err.Error() != "no digests" {
+	if err := New().describe(t.Context(), digestStage{st}, &rep); err == nil || err.Error() != "no digests" {
 		t.Errorf("without digests: %v", err)
 	}
-	if err := describe(t.Context(), st, &rep); err != nil {
+	if err := New().describe(t.Context(), st, &rep); err != nil {
 		t.Fatal(err)
 	}
 	want := conformance.Implementation{Project: "x", ConfigDigest: "sha256:c", Images: []string{"i@sha256:1"}}
@@ -180,20 +177,21 @@ func TestRunLog(t *testing.T) {
 	}
 	defer silent.Close()
 	os.Stderr = silent
-	o := options{results: t.TempDir()}
-	o.logger().Info("first")
-	if err := o.place("x"); err != nil {
+	o := New()
+	o.Results = t.TempDir()
+	o.Logger().Info("first")
+	if err := o.Place("x"); err != nil {
 		t.Fatal(err)
 	}
 	defer o.said.file.Close()
-	o.logger().Info("second")
-	o.complain(errors.New("third"))
-	b, err := os.ReadFile(filepath.Join(o.stage.Dir, "e2e.log"))
+	o.Logger().Info("second")
+	o.unjudged(conformance.Report{}, errors.New("third"))
+	b, err := os.ReadFile(filepath.Join(o.Stage.Dir, "e2e.log"))
 	if lines := strings.Split(string(b), "\n"); err != nil || len(lines) != 4 || !strings.Contains(lines[0], "first") || !strings.Contains(lines[1], "second") || lines[2] != "conformance: third" {
 		t.Errorf("%v, %q", err, b)
 	}
-	o.results = filepath.Join(o.stage.Dir, "e2e.log") // a file
-	if err := o.place("x"); err == nil || !strings.Contains(err.Error(), "write the log of the run") {
+	o.Results = filepath.Join(o.Stage.Dir, "e2e.log") // a file
+	if err := o.Place("x"); err == nil || !strings.Contains(err.Error(), "write the log of the run") {
 		t.Errorf("below a file: %v", err)
 	}
 }
@@ -202,7 +200,7 @@ func TestRunLog(t *testing.T) {
 func TestKeepResidue(t *testing.T) {
 	dir := t.TempDir()
 	removed := fmt.Errorf("remove x: %w", &cluster.Residue{Left: map[string][]string{"w": {"one", "two"}}})
-	r := kit.Result{Behaviour: leavesNothing}
+	r := kit.Result{Behaviour: behaviours.RemovedLeavesNothing()}
 	keepResidue(dir, errors.New("agents do not stop"), &r)
 	keepResidue("", removed, &r)
 	if len(r.Evidence) != 0 {
@@ -216,7 +214,7 @@ func TestKeepResidue(t *testing.T) {
 	if b, err := os.ReadFile(filepath.Join(dir, evidence[0])); err != nil || string(b) != "node w\n\tone\n\ttwo\n" {
 		t.Errorf("%v, %q", err, b)
 	}
-	r = kit.Result{Behaviour: leavesNothing}
+	r = kit.Result{Behaviour: behaviours.RemovedLeavesNothing()}
 	keepResidue(filepath.Join(dir, evidence[0]), removed, &r) // a file
 	if len(r.Evidence) != 0 || len(r.Said) != 1 {
 		t.Errorf("not kept: evidence %q, said %q", r.Evidence, r.Said)
@@ -251,18 +249,19 @@ func TestCheckPath(t *testing.T) {
 // TestAmend: the exit status is what the report says once it says how the run ended.
 func TestAmend(t *testing.T) {
 	for want, result := range map[int]conformance.Result{2: conformance.Pass, 1: conformance.Fail} {
-		o := options{stage: stage.Options{Dir: filepath.Join(t.TempDir(), "run")}}
+		o := New()
+		o.Stage.Dir = filepath.Join(t.TempDir(), "run")
 		r := conformance.Report{Chosen: 1, Of: 1, Tests: []conformance.Test{{ID: "a", Level: conformance.Must, Result: result, Reason: "because"}}}
-		if err := conformance.Write(o.stage.Dir, r); err != nil {
+		if err := conformance.Write(o.Stage.Dir, r); err != nil {
 			t.Fatal(err)
 		}
-		code, err := o.amend(errors.New("delete namespace x: no"))
+		amended, err := o.amend(errors.New("delete namespace x: no"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := conformance.Read(o.stage.Dir)
-		if err != nil || got.Error != "delete namespace x: no" || got.ExitCode != code || code != want {
-			t.Errorf("%s: %v, exit status %d, want %d; the report says %d, error %q", result, err, code, want, got.ExitCode, got.Error)
+		got, err := conformance.Read(o.Stage.Dir)
+		if err != nil || got.Error != "delete namespace x: no" || got.ExitCode != amended.ExitCode || got.ExitCode != want {
+			t.Errorf("%s: %v, exit status %d, want %d; the report says %d, error %q", result, err, amended.ExitCode, want, got.ExitCode, got.Error)
 		}
 	}
 }
@@ -281,29 +280,56 @@ func TestSystems(t *testing.T) {
 // TestCommand: the line has what was set, and no path of this host.
 func TestCommand(t *testing.T) {
 	for name, tc := range map[string]struct {
-		args  []string
-		suite types.SuiteConfig
-		want  string
+		args []string
+		want string
 	}{
-		"nothing": {nil, types.SuiteConfig{}, "make conformance DATAPLANE=plumb-nftables CLUSTER=kind CONFORMANCE='--ginkgo.seed=7'"},
+		"nothing": {nil, "plumbline conformance --cluster=kind --dataplane=plumb-nftables --seed=7"},
 		"flags": {
 			[]string{"--cluster=existing", "--dataplane=manifest:/srv/a/cilium.yaml", "--results=/tmp/x", "--kubeconfig=/srv/a/config", "--ip-family=ipv4", "--echo-image=r/echo:1", "--side-by-side=2"},
-			types.SuiteConfig{},
-			"make conformance DATAPLANE=manifest:cilium.yaml CLUSTER=existing CONFORMANCE='--ginkgo.seed=7 --echo-image=r/echo:1 --ip-family=ipv4 --kubeconfig=config --side-by-side=2'",
+			"plumbline conformance --cluster=existing --dataplane=manifest:cilium.yaml --seed=7 --echo-image=r/echo:1 --ip-family=ipv4 --kubeconfig=config --side-by-side=2",
 		},
 		"focus": {
-			[]string{"--workers=5"}, types.SuiteConfig{FocusStrings: []string{"affinity|it's$"}, SkipStrings: []string{"udp"}, LabelFilter: "MUST && Core"},
-			`make conformance DATAPLANE=plumb-nftables CLUSTER=kind CONFORMANCE='--ginkgo.seed=7 "--ginkgo.focus=affinity|it'\''s\$$" --ginkgo.skip=udp "--ginkgo.label-filter=MUST && Core" --workers=5'`,
+			[]string{"--workers=5", "--focus=affinity|it's$", "--skip=udp", "--label-filter=MUST && Core"},
+			`plumbline conformance --cluster=kind --dataplane=plumb-nftables --seed=7 '--focus=affinity|it'\''s$' '--label-filter=MUST && Core' --skip=udp --workers=5`,
 		},
 	} {
-		fs := flag.NewFlagSet("", flag.ContinueOnError)
-		o := options{}
-		o.define(fs)
-		if err := fs.Parse(tc.args); err != nil {
+		o := New()
+		if err := o.Flags().Parse(tc.args); err != nil {
 			t.Fatal(err)
 		}
-		if got := command(fs, tc.suite, 7); got != tc.want {
+		o.Seed, o.Behaviours = 7, behaviours.All()
+		if got := o.command(); got != tc.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, tc.want)
+		}
+	}
+	o := New()
+	o.Seed, o.Behaviours = 7, behaviours.All()[:2]
+	if got, want := o.command(), "'--focus=^(affinity-clusterip|affinity-differs-between-clients)$'"; !strings.HasSuffix(got, want) {
+		t.Errorf("chosen by a caller:\n%s\nwant at its end\n%s", got, want)
+	}
+}
+
+// TestChoose: by id and by labels, and none is a mistake.
+func TestChoose(t *testing.T) {
+	for name, tc := range map[string]struct{ focus, skip, labels, want string }{
+		"by id":          {"^hcnp-body$|^clusterip-udp$", "", "", "clusterip-udp hcnp-body"},
+		"but":            {"^hcnp-b|^hcnp-a", "path", "", "hcnp-after-rules hcnp-body"},
+		"by labels":      {"-body$", "", "SHOULD && Health", "healthz-body"},
+		"none":           {"^x$", "", "", "no behaviour is chosen"},
+		"no expression":  {"(", "", "", "--focus: error parsing regexp"},
+		"nor to skip":    {"", "(", "", "--skip: error parsing regexp"},
+		"nor for labels": {"", "", "MUST &&", `--label-filter "MUST &&": `},
+	} {
+		list, err := choose(behaviours.All(), tc.focus, tc.skip, tc.labels)
+		var ids []string
+		for _, b := range list {
+			ids = append(ids, b.ID)
+		}
+		switch {
+		case err != nil && (!strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), "\n")):
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		case err == nil && strings.Join(ids, " ") != tc.want:
+			t.Errorf("%s: %q, want %q", name, ids, tc.want)
 		}
 	}
 }

@@ -11,9 +11,8 @@ import (
 // What a dataplane leaves is held against it wherever it is seen. Where nobody enters the
 // nodes, that nothing was seen is no pass.
 func TestResidueIsJudged(t *testing.T) {
-	dir, where, what := opts.stage.Dir, opts.stage.Cluster, opts.dataplane
-	defer func() { opts.stage.Dir, opts.stage.Cluster, opts.dataplane = dir, where, what }()
-	opts.stage.Dir = t.TempDir()
+	o := New()
+	o.Stage.Dir = t.TempDir()
 	left := &cluster.Residue{Left: map[string][]string{"n1": {"plumb-nftables: table ip plumbline"}}}
 	for _, c := range []struct {
 		cluster, dataplane string
@@ -27,8 +26,8 @@ func TestResidueIsJudged(t *testing.T) {
 		{"existing", "plumb-nftables", left, conformance.Fail},
 		{"kind", "existing", nil, conformance.Skip},
 	} {
-		opts.stage.Cluster, opts.dataplane = c.cluster, c.dataplane
-		if got := residue(c.removed); got.Result != c.want {
+		o.Stage.Cluster, o.Dataplane = c.cluster, c.dataplane
+		if got := o.residue(c.removed); got.Result != c.want {
 			t.Errorf("%s on %s, %v: %s, want %s", c.dataplane, c.cluster, c.removed, got.Result, c.want)
 		}
 	}

@@ -280,11 +280,9 @@ func semantics(ctx context.Context, kubeconfig, echo, probe, name string) {
 func conformanceSuite(ctx context.Context, args ...string) (out string, code int) {
 	root, err := stage.SourceRoot()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	suite := filepath.Join(root, "bin", "conformance.test")
-	gomega.Expect(suite).To(gomega.BeAnExistingFile(), "run make build")
-	cmd := exec.CommandContext(ctx, suite, append([]string{"--ginkgo.v=false"}, args...)...)
-	cmd.Env = append(os.Environ(), "PLUMBLINE_CONFORMANCE=1")
-	text, err := cmd.CombinedOutput()
+	program := filepath.Join(root, "bin", "plumbline")
+	gomega.Expect(program).To(gomega.BeAnExistingFile(), "run make build")
+	text, err := exec.CommandContext(ctx, program, append([]string{"conformance"}, args...)...).CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return string(text), exit.ExitCode()
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,7 +30,7 @@ func compareCommand() *cobra.Command {
 				agree, err = compareDisruption(args)
 			}
 			if err == nil && !agree {
-				err = differError{}
+				err = verdictError("the reports differ")
 			}
 			return err
 		},
@@ -65,14 +64,4 @@ func compareDisruption(paths []string) (agree bool, err error) {
 		}
 	}
 	return report.CompareTable(os.Stdout, both[0], both[1])
-}
-
-// differError says that two reports differ by more than chance.
-type differError struct{}
-
-func (differError) Error() string { return "the reports differ" }
-
-func asDiffer(err error) bool {
-	_, ok := errors.AsType[differError](err)
-	return ok
 }

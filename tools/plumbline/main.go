@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -15,8 +16,14 @@ import (
 
 func main() { os.Exit(run()) }
 
-// run returns the exit status: 0 done (and, for a scenario, within budget), 1 a
-// scenario lost more than its budget or two reports differ, 2 bad input or the harness could not do it.
+// verdictError is the answer no to what was asked: a scenario lost more than its budget,
+// a MUST does not hold, two reports differ.
+type verdictError string
+
+func (e verdictError) Error() string { return string(e) }
+
+// run returns the exit status: 0 done (and what was judged is as it should be), 1 it is
+// not (verdictError), 2 bad input or the harness could not do it.
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -37,17 +44,14 @@ func run() int {
 		},
 	}
 	root.PersistentFlags().BoolVarP(&verbose, "verbose", "v", false, "say why, not only what")
-	root.AddCommand(doctorCommand(), nodeImageCommand(), clusterCommand(), runCommand(), compareCommand(), matrixCommand(), sonobuoyCommand(), rbacCommand(), benchCommand(), cleanCommand())
+	root.AddCommand(doctorCommand(), nodeImageCommand(), clusterCommand(), runCommand(), conformanceCommand(), compareCommand(), matrixCommand(), sonobuoyCommand(), rbacCommand(), benchCommand(), cleanCommand())
 	err := root.ExecuteContext(ctx)
-	var lost lossError
-	switch {
-	case err == nil:
+	if err == nil {
 		return 0
-	case asLoss(err, &lost), asDiffer(err):
-		fmt.Fprintln(os.Stderr, "plumbline:", err)
-		return 1
-	default:
-		fmt.Fprintln(os.Stderr, "plumbline:", err)
-		return 2
 	}
+	fmt.Fprintln(os.Stderr, "plumbline:", err)
+	if _, ok := errors.AsType[verdictError](err); ok {
+		return 1
+	}
+	return 2
 }

@@ -16,15 +16,6 @@ import (
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
-// lossError says that a scenario ended and lost more than its budget.
-type lossError struct{ scenario string }
-
-func (e lossError) Error() string {
-	return "scenario " + e.scenario + " lost requests beyond its budget"
-}
-
-func asLoss(err error, into *lossError) bool { return errors.As(err, into) }
-
 type runOptions struct {
 	scenario, rows, results string
 	stage.Options
@@ -94,7 +85,7 @@ func measure(ctx context.Context, s scenario.Scenario, o runOptions) error {
 	err = errors.Join(err, tableErr)
 	switch {
 	case sum.ExitCode == 1: // a loss that was seen outweighs what went wrong later
-		return errors.Join(lossError{s.Name}, err)
+		return errors.Join(verdictError("scenario "+s.Name+" lost requests beyond its budget"), err)
 	case sum.ExitCode == 0 || err != nil:
 		return err
 	}

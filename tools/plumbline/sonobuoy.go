@@ -14,13 +14,13 @@ func sonobuoyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "sonobuoy IMAGE [-- FLAG...]",
 		Short: "Print the plugin definition with which Sonobuoy runs the conformance suite in a cluster",
-		Long: "IMAGE is that of fixtures/image/plumb-conformance, where the cluster's nodes find it. What follows -- are flags of the suite\n" +
-			"(bin/conformance.test -h), such as --ip-family=ipv4.",
+		Long: "IMAGE is that of fixtures/image/plumb-conformance, where the cluster's nodes find it. What follows -- are flags of\n" +
+			"plumbline conformance, such as --ip-family=ipv4.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); n == 1 || n < 0 && len(args) == 1 {
 				return nil
 			}
-			return errors.New("name one image; flags of the suite follow --")
+			return errors.New("name one image; flags of plumbline conformance follow --")
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := conformance.Plugin(args[0], args[1:]...)

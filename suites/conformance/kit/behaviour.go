@@ -25,7 +25,6 @@ package kit
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -91,8 +90,8 @@ type Behaviour struct {
 
 var id = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// check says what is wrong with a behaviour.
-func (b Behaviour) check() error {
+// Check says what is wrong with a behaviour.
+func (b Behaviour) Check() error {
 	switch {
 	case !id.MatchString(b.ID) || len(b.ID) > 45:
 		return fmt.Errorf("behaviour %q: the id must be words of a-z and 0-9 with hyphens, at most 45 characters: it names objects", b.ID)
@@ -105,25 +104,6 @@ func (b Behaviour) check() error {
 	}
 	return nil
 }
-
-// Registry is all behaviours, by id.
-type Registry struct{ all []Behaviour }
-
-// Add adds a behaviour. One that is wrong, or has an id twice, is a mistake in the
-// program.
-func (r *Registry) Add(b Behaviour) {
-	if err := b.check(); err != nil {
-		panic(err)
-	}
-	if slices.ContainsFunc(r.all, func(o Behaviour) bool { return o.ID == b.ID }) {
-		panic(fmt.Errorf("behaviour %s is there twice", b.ID))
-	}
-	r.all = append(slices.Clone(r.all), b)
-	slices.SortFunc(r.all, func(a, b Behaviour) int { return strings.Compare(a.ID, b.ID) })
-}
-
-// All lists the behaviours by id.
-func (r *Registry) All() []Behaviour { return slices.Clone(r.all) }
 
 // entry is a behaviour in the catalogue.
 type entry struct {
@@ -138,15 +118,15 @@ type entry struct {
 	Serial   bool      `json:"serial,omitempty"`
 }
 
-// Catalogue is the list of promises, as YAML.
-func (r *Registry) Catalogue() ([]byte, error) {
+// Catalogue is a list of promises, as YAML.
+func Catalogue(all []Behaviour) ([]byte, error) {
 	var out []entry
-	for _, b := range r.all {
+	for _, b := range all {
 		out = append(out, entry{b.ID, b.Level, b.Profile, b.Says, b.Source, b.Upstream, b.Features, b.Needs, b.Serial})
 	}
 	text, err := yaml.Marshal(map[string]any{"behaviours": out})
 	if err != nil {
 		return nil, fmt.Errorf("write the catalogue: %w", err)
 	}
-	return append([]byte("# Generated from suites/conformance by its TestCatalogue -update. A diff here is a change of promise.\n"), text...), nil
+	return append([]byte("# Generated from suites/conformance/behaviours by its TestCatalogue -update. A diff here is a change of promise.\n"), text...), nil
 }

@@ -178,7 +178,7 @@ func TestEndedEarly(t *testing.T) {
 }
 
 func TestPluginGolden(t *testing.T) {
-	text, err := Plugin("registry.example:5000/plumb-conformance@sha256:0123", "--ip-family=ipv4", "--ginkgo.focus=a: b\n|")
+	text, err := Plugin("registry.example:5000/plumb-conformance@sha256:0123", "--ip-family=ipv4", "--focus=a: b\n|")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,13 +43,12 @@ func Plugin(image string, flags ...string) (string, error) {
 		Pod:    pluginPod(),
 		Spec: corev1.Container{
 			Name: "plugin", Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
-			Command: []string{"/conformance.test"},
+			Command: []string{"/plumbline"},
 			// Where results go comes first: a flag behind it that is wrong is reported there.
 			Args: append([]string{
-				"--results=" + SonobuoyResults, "--sonobuoy", "--test.run=^TestConformance$", "--ginkgo.v=false",
+				"conformance", "--results=" + SonobuoyResults, "--sonobuoy",
 				"--cluster=existing", "--kubeconfig=in-cluster", "--dataplane=existing", "--probe-image=" + image, "--echo-image=" + image,
 			}, flags...),
-			Env:             []corev1.EnvVar{{Name: "PLUMBLINE_CONFORMANCE", Value: "1"}},
 			SecurityContext: &corev1.SecurityContext{RunAsUser: new(int64)}, // for its lock; the image's user is the probes'
 			VolumeMounts:    []corev1.VolumeMount{{Name: "results", MountPath: SonobuoyResults}},
 		},

@@ -1,0 +1,30 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func affinityEndpointTerminatingRebinds() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "affinity-endpoint-terminating-rebinds", Level: kit.Must, Profile: kit.ProfileAffinity,
+		Says:   "A client whose endpoint terminates gets a ready one with its next connection, and stays with that.",
+		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#session-affinity", "KEP-1669"},
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.Sticky(600))
+			pods := []*kit.Pod{s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2].A}
+			for _, c := range []kit.Client{s.Nodes[0].B.Client, s.Nodes[0].Client} {
+				svc.Endpoints(kit.ReadyAll(pods)...)
+				bound := s.ExpectOne(c, kit.TCP(svc.ClusterIP()), 10, kit.Clients(pods...)...)
+				var left []kit.Endpoint
+				var rest []kit.Client
+				for _, p := range pods {
+					if p.Name != bound.Name {
+						left, rest = append(left, p.Ready()), append(rest, p.Client)
+					} else {
+						left = append(left, p.Draining())
+					}
+				}
+				svc.Endpoints(left...)
+				s.ExpectOne(c, kit.TCP(svc.ClusterIP()), 40, rest...)
+			}
+		},
+	}
+}

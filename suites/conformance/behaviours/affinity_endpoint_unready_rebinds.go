@@ -1,0 +1,30 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func affinityEndpointUnreadyRebinds() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "affinity-endpoint-unready-rebinds", Level: kit.Must, Profile: kit.ProfileAffinity,
+		Says:   "A client whose endpoint is not ready any more gets another at once, and stays with that.",
+		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#session-affinity"},
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.Sticky(600))
+			pods := []*kit.Pod{s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2].A}
+			for _, c := range []kit.Client{s.Nodes[0].B.Client, s.Nodes[0].Client} {
+				svc.Endpoints(kit.ReadyAll(pods)...)
+				bound := s.ExpectOne(c, kit.TCP(svc.ClusterIP()), 10, kit.Clients(pods...)...)
+				var left []kit.Endpoint
+				var rest []kit.Client
+				for _, p := range pods {
+					if p.Name != bound.Name {
+						left, rest = append(left, p.Ready()), append(rest, p.Client)
+					} else {
+						left = append(left, p.NotReady())
+					}
+				}
+				svc.Endpoints(left...)
+				s.ExpectOne(c, kit.TCP(svc.ClusterIP()), 40, rest...)
+			}
+		},
+	}
+}

@@ -1,0 +1,16 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func affinityFromNode() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "affinity-from-node", Level: kit.Must, Profile: kit.ProfileAffinity,
+		Says:   "With sessionAffinity=ClientIP all connections of a client in a node's own network to a ClusterIP go to one endpoint.",
+		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#session-affinity"},
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.Sticky(600))
+			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready(), s.Nodes[2].A.Ready())
+			s.ExpectOne(s.Nodes[0].Client, kit.TCP(svc.ClusterIP()), 40, kit.Clients(s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2].A)...)
+		},
+	}
+}

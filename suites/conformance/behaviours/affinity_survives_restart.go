@@ -1,0 +1,27 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func affinitySurvivesRestart() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "affinity-survives-restart", Level: kit.Should, Profile: kit.ProfileAffinity,
+		Says:     "Clients stay with their endpoints over a restart of the dataplane's agents.",
+		Source:   []string{"KEP-2448", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go"},
+		Features: []kit.Feature{"affinity-survives-restart"},
+		Needs:    []kit.Need{kit.NeedAgents},
+		Serial:   true,
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.Sticky(600))
+			pods := s.AllPods()
+			svc.Endpoints(kit.ReadyAll(pods)...)
+			bound := map[string]kit.Client{}
+			for _, c := range kit.Clients(pods...) {
+				bound[c.Name] = s.ExpectOne(c, kit.TCP(svc.ClusterIP()), 5, kit.Clients(pods...)...)
+			}
+			s.WithoutAgents(func() {})
+			for _, c := range kit.Clients(pods...) {
+				s.Expect(c, kit.TCP(svc.ClusterIP()), kit.Only(bound[c.Name]).Times(5))
+			}
+		},
+	}
+}

@@ -1,0 +1,45 @@
+package behaviours
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func apiOutageKeepsServing() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "api-outage-keeps-serving", Level: kit.Must, Profile: kit.ProfileLifecycle,
+		Says:   "While no node reaches the API the last state is kept: new connections and datagrams are answered, and connections and UDP flows stay at their endpoints.",
+		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "KEP-2448"},
+		Needs:  []kit.Need{kit.NeedAPI, kit.NeedAgents},
+		Serial: true,
+		Run: func(s *kit.Spec) {
+			s.Allow(30 * time.Second) // clients of the API ask again after a second, then half as often each time
+			svc := s.Service(kit.NodePorts, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("dns", corev1.ProtocolUDP, 53)))
+			a, b, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2]
+			svc.Endpoints(a.Ready(), b.Ready())
+			loads := []kit.Load{
+				{From: via.B.Client, To: kit.TCP(svc.ClusterIP())}, {From: via.B.Client, To: kit.UDP(svc.ClusterIP("dns"))},
+				{From: s.Outside(), To: kit.TCP(svc.NodePort(via))}, {From: s.Outside(), To: kit.UDP(svc.NodePort(via, "dns"))},
+			}
+			for _, l := range loads {
+				s.Expect(l.From, l.To, kit.Pods(a, b))
+			}
+			var flows []*kit.Flows
+			for _, l := range loads {
+				f := s.Flows(l.From, l.To, 8)
+				f.Reach(a.Client, b.Client)
+				flows = append(flows, f)
+			}
+			s.UnderLoad(loads, func() {
+				s.WithoutAPI(func() { s.Pause(2 * time.Second) })
+				s.ExpectFollowing()
+			}, a.Client, b.Client)
+			for _, f := range flows {
+				f.Stay()
+			}
+		},
+	}
+}

@@ -1,0 +1,37 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func changesWhileAwayFollowed() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "changes-while-away-followed", Level: kit.Must, Profile: kit.ProfileLifecycle,
+		Says: "What changed while the agents were away is followed when they are back: other endpoints, a Service that is gone and one that is new.",
+		Source: []string{
+			"https://github.com/kubernetes/kubernetes/issues/75360", "https://kubernetes.io/docs/reference/networking/virtual-ips/",
+		},
+		Needs:  []kit.Need{kit.NeedAgents},
+		Serial: true,
+		Run: func(s *kit.Spec) {
+			moved, gone := s.Service(kit.NodePorts), s.Service(kit.NodePorts)
+			a, b, client, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2].B.Client, s.Nodes[2]
+			for _, svc := range []*kit.Service{moved, gone} {
+				svc.Endpoints(a.Ready())
+				s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Pods(a))
+				s.Expect(s.Outside(), kit.TCP(svc.NodePort(via)), kit.Pods(a))
+			}
+			var fresh *kit.Service
+			s.WithoutAgents(func() {
+				moved.Endpoints(b.Ready())
+				gone.Delete()
+				fresh = s.Service(kit.NodePorts)
+				fresh.Endpoints(a.Ready(), b.Ready())
+			})
+			s.Expect(client, kit.TCP(moved.ClusterIP()), kit.Pods(b))
+			s.Expect(s.Outside(), kit.TCP(moved.NodePort(via)), kit.Pods(b))
+			s.Expect(client, kit.TCP(fresh.ClusterIP()), kit.Pods(a, b))
+			s.Expect(s.Outside(), kit.TCP(fresh.NodePort(via)), kit.Pods(a, b))
+			s.Expect(client, kit.TCP(gone.ClusterIP()), kit.Unreachable())
+			s.Expect(s.Outside(), kit.TCP(gone.NodePort(via)), kit.Unreachable())
+		},
+	}
+}

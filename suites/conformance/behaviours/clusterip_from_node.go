@@ -1,0 +1,17 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func clusterIPFromNode() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "clusterip-from-node", Level: kit.Must, Profile: kit.ProfileCore,
+		Says:     "A connection of a node, or of a pod in its network, to a ClusterIP reaches each ready endpoint, on this node and others.",
+		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		Upstream: "[sig-network] Networking Granular Checks: Services should function for node-Service: http",
+		Run: func(s *kit.Spec) {
+			svc := s.Service()
+			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
+			s.Expect(s.Nodes[0].Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[0].A, s.Nodes[1].A))
+		},
+	}
+}

@@ -1,0 +1,21 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func clusterIPNoEndpointsRejected() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "clusterip-no-endpoints-rejected", Level: kit.Must, Profile: kit.ProfileCore,
+		Says:     "A connection to a ClusterIP whose Service has no endpoint (any more) is refused, to pods and nodes alike.",
+		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/test/e2e/network/service.go"},
+		Upstream: "[sig-network] Services should be rejected when no endpoints exist",
+		Run: func(s *kit.Spec) {
+			svc, pod := s.Service(), s.Nodes[0].A
+			s.Expect(pod.Client, kit.TCP(svc.ClusterIP()), kit.Rejected())
+			svc.Endpoints(s.Nodes[1].A.Ready())
+			s.Expect(pod.Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[1].A))
+			svc.Endpoints()
+			s.Expect(pod.Client, kit.TCP(svc.ClusterIP()), kit.Rejected())
+			s.Expect(s.Nodes[0].Client, kit.TCP(svc.ClusterIP()), kit.Rejected())
+		},
+	}
+}

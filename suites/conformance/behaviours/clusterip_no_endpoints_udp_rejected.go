@@ -1,0 +1,21 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func clusterIPNoEndpointsUDPRejected() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "clusterip-no-endpoints-udp-rejected", Level: kit.Must, Profile: kit.ProfileCore,
+		Says:   "A datagram to a ClusterIP whose Service has no endpoint is refused by ICMP.",
+		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/test/e2e/network/service.go"},
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
+			svc.Endpoints()
+			s.Expect(s.Nodes[0].A.Client, kit.UDP(svc.ClusterIP("dns")), kit.Rejected())
+			s.Expect(s.Nodes[0].Client, kit.UDP(svc.ClusterIP("dns")), kit.Rejected())
+		},
+	}
+}

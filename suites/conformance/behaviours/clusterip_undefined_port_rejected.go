@@ -1,0 +1,23 @@
+package behaviours
+
+import (
+	"net/netip"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func clusterIPUndefinedPortRejected() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "clusterip-undefined-port-rejected", Level: kit.Should, Profile: kit.ProfileCore,
+		Says:   "A connection to a port of a ClusterIP that the Service does not have is refused.",
+		Source: []string{"KEP-3866", "kubernetes/kubernetes pkg/proxy/nftables/README.md"},
+		Run: func(s *kit.Spec) {
+			svc, pod := s.Service(), s.Nodes[0].A
+			svc.Endpoints(s.Nodes[1].A.Ready())
+			s.Expect(pod.Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[1].A))
+			other := netip.AddrPortFrom(svc.ClusterIP().Addr(), 81)
+			s.Expect(pod.Client, kit.TCP(other), kit.Rejected())
+			s.Expect(s.Nodes[0].Client, kit.TCP(other), kit.Rejected())
+		},
+	}
+}

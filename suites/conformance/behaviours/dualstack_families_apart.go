@@ -1,0 +1,30 @@
+package behaviours
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func dualStackFamiliesApart() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "dualstack-families-apart", Level: kit.Must, Profile: kit.ProfileDual,
+		Says:     "Each address of a Service of both families leads to the endpoints of its family alone.",
+		Source:   []string{"KEP-563"},
+		Upstream: "[sig-network] [Feature:IPv6DualStack] should create service with ipv4,v6 cluster ip",
+		Needs:    []kit.Need{kit.NeedDual},
+		Run: func(s *kit.Spec) {
+			require := corev1.IPFamilyPolicyRequireDualStack
+			svc := s.Service(func(o *corev1.Service) { o.Spec.IPFamilies, o.Spec.IPFamilyPolicy = nil, &require })
+			at := map[corev1.IPFamily]*kit.Pod{corev1.IPv4Protocol: s.Nodes[0].A, corev1.IPv6Protocol: s.Nodes[1].A}
+			for family, pod := range at {
+				s.In(family, func() { svc.Slice(strings.ToLower(string(family)), nil, pod.Ready()) })
+			}
+			for family, pod := range at {
+				s.In(family, func() { s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIPOf(family)), kit.Pods(pod).FromItself()) })
+			}
+		},
+	}
+}

@@ -1,0 +1,23 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func etpClusterToLocalLive() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "etp-cluster-to-local-live", Level: kit.Must, Profile: kit.ProfilePolicy,
+		Says:     "A change of externalTrafficPolicy to Local is followed: endpoints of the node alone, and silence where there are none.",
+		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy"},
+		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.NodePorts)
+			here, there := s.Nodes[0], s.Nodes[1]
+			svc.Endpoints(here.A.Ready(), s.Nodes[2].A.Ready())
+			for _, n := range []*kit.Node{here, there} {
+				s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), kit.Pods(here.A, s.Nodes[2].A))
+			}
+			svc.Update(kit.ExternalLocal)
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(here)), kit.Pods(here.A).From(s.Source(s.Outside(), here)))
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(there)), kit.Dropped())
+		},
+	}
+}

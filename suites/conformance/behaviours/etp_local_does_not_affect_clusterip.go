@@ -1,0 +1,18 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func etpLocalDoesNotAffectClusterIP() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "etp-local-does-not-affect-clusterip", Level: kit.Must, Profile: kit.ProfilePolicy,
+		Says:   "externalTrafficPolicy=Local does not apply to a ClusterIP: it leads to endpoints of all nodes.",
+		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy"},
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.NodePorts, kit.ExternalLocal)
+			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
+			for _, c := range []kit.Client{s.Nodes[0].B.Client, s.Nodes[0].Client, s.Nodes[2].B.Client} {
+				s.Expect(c, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[0].A, s.Nodes[1].A))
+			}
+		},
+	}
+}

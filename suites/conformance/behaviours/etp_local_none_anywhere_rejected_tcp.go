@@ -1,0 +1,23 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func etpLocalNoneAnywhereRejectedTCP() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "etp-local-none-anywhere-rejected-tcp", Level: kit.Must, Profile: kit.ProfilePolicy,
+		Says:     "Under externalTrafficPolicy=Local a node port refuses connections, and does not drop, if the Service has no endpoint on any node.",
+		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go"},
+		Upstream: "[sig-network] Services should be rejected when no endpoints exist",
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.NodePorts, kit.ExternalLocal)
+			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
+			for _, n := range s.Nodes[:2] {
+				s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), kit.Pods(n.A))
+			}
+			svc.Endpoints(s.Nodes[0].A.NotReady())
+			for _, n := range s.Nodes[:2] {
+				s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), kit.Rejected())
+			}
+		},
+	}
+}

@@ -1,0 +1,19 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func etpLocalOnlySameNode() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "etp-local-only-same-node", Level: kit.Must, Profile: kit.ProfilePolicy,
+		Says:     "Under externalTrafficPolicy=Local a node port leads outside clients to that node's endpoints only.",
+		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy"},
+		Upstream: "[sig-network] Services should support externalTrafficPolicy=Local for type=NodePort",
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.NodePorts, kit.ExternalLocal)
+			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[0].B.Ready(), s.Nodes[1].A.Ready())
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(s.Nodes[0].A, s.Nodes[0].B))
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[1])), kit.Pods(s.Nodes[1].A))
+			s.Expect(s.Nodes[2].Client, kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(s.Nodes[0].A, s.Nodes[0].B))
+		},
+	}
+}

@@ -1,0 +1,26 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func etpLocalSourceKept() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "etp-local-source-kept", Level: kit.Must, Profile: kit.ProfilePolicy,
+		Says:     "Under externalTrafficPolicy=Local endpoints see the outside client's own address, by TCP and UDP.",
+		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy"},
+		Upstream: "[sig-network] Services should support externalTrafficPolicy=Local for type=NodePort",
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.NodePorts, kit.ExternalLocal, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("udp", corev1.ProtocolUDP, 80)))
+			n := s.Nodes[0]
+			svc.Endpoints(n.A.Ready(), s.Nodes[1].A.Ready())
+			for _, c := range []kit.Client{s.Outside(), s.Nodes[2].Client} {
+				want := kit.Pods(n.A).From(s.Source(c, n))
+				s.Expect(c, kit.TCP(svc.NodePort(n)), want)
+				s.Expect(c, kit.UDP(svc.NodePort(n, "udp")), want)
+			}
+		},
+	}
+}

@@ -1,0 +1,19 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func etpLocalTerminatingLocalUsed() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "etp-local-terminating-local-used", Level: kit.Must, Profile: kit.ProfileTerminating,
+		Says:     "Under externalTrafficPolicy=Local, with no ready endpoint anywhere, a node's own that terminate and still serve are used, and see the client's address.",
+		Source:   []string{"KEP-1669"},
+		Upstream: "[sig-network] Services should fallback to local terminating endpoints when there are no ready endpoints with externalTrafficPolicy=Local",
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.NodePorts, kit.ExternalLocal)
+			n := s.Nodes[0]
+			svc.Endpoints(n.A.Draining(), n.B.Ending(), s.Nodes[1].A.Draining())
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), kit.Pods(n.A).From(s.Source(s.Outside(), n)))
+			s.Expect(s.Nodes[2].Client, kit.TCP(svc.NodePort(n)), kit.Pods(n.A))
+		},
+	}
+}

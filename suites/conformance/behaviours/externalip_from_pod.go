@@ -1,0 +1,18 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func externalIPFromPod() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "externalip-from-pod", Level: kit.Must, Profile: kit.ProfileCore,
+		Says:     "A pod's connection to an external IP of a Service reaches its endpoints.",
+		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/#external-ips"},
+		Upstream: "[sig-network] Services should be possible to connect to a service via ExternalIP when the external IP is not assigned to a node",
+		Run: func(s *kit.Spec) {
+			vip := s.FreeAddr()
+			svc := s.Service(kit.ExternalIPs(vip))
+			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
+			s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[0].A, s.Nodes[1].A))
+		},
+	}
+}

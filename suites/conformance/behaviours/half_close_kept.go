@@ -1,0 +1,29 @@
+package behaviours
+
+import (
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func halfCloseKept() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "half-close-kept", Level: kit.Must, Profile: kit.ProfileCore,
+		Says:   "A connection of which the client has closed its direction still carries the answer.",
+		Source: []string{"RFC 9293, section 3.6"},
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.NodePorts)
+			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
+			servers := []kit.Client{s.Nodes[0].A.Client, s.Nodes[1].A.Client}
+			for _, via := range []struct {
+				from kit.Client
+				to   kit.Target
+			}{
+				{s.Nodes[0].B.Client, kit.TCP(svc.ClusterIP())},
+				{s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0]))},
+			} {
+				s.Expect(via.from, via.to, kit.Only(servers...))
+				s.All(via.from, via.to, s.Attempts(via.from, via.to, probeagent.Batch{Attempts: 80, Payload: 8 << 10, HalfClose: true, Concurrency: 8}), servers...)
+			}
+		},
+	}
+}

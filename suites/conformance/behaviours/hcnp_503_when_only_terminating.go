@@ -1,0 +1,22 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func hcnp503WhenOnlyTerminating() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "hcnp-503-when-only-terminating", Level: kit.Must, Profile: kit.ProfileHealth,
+		Says:     "A node whose endpoints all end answers 503 at the healthCheckNodePort while they still serve: the sign to drain.",
+		Source:   []string{"KEP-1669", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		Upstream: "[sig-network] Services should fail health check node port if there are only terminating endpoints",
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
+			n := s.Nodes[0]
+			svc.Endpoints(n.A.Ready())
+			s.ExpectHTTP(s.Outside(), svc.HealthPort(n), "/", kit.Status(200))
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), kit.Pods(n.A))
+			svc.Endpoints(n.A.Draining())
+			s.ExpectHTTP(s.Outside(), svc.HealthPort(n), "/", kit.Status(503))
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), kit.Pods(n.A))
+		},
+	}
+}

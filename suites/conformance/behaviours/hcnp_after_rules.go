@@ -1,0 +1,28 @@
+package behaviours
+
+import (
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func hcnpAfterRules() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "hcnp-after-rules", Level: kit.Must, Profile: kit.ProfileHealth,
+		Says:   "A healthCheckNodePort that answers 200 does not run ahead of the rules: from then on every connection to the node is answered.",
+		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
+			n := s.Nodes[0]
+			for range 3 {
+				svc.Endpoints(n.A.Ready())
+				s.ExpectHTTP(s.Outside(), svc.HealthPort(n), "/", kit.Status(200))
+				res := s.Attempts(s.Outside(), kit.TCP(svc.NodePort(n)), probeagent.Batch{Attempts: 20})
+				if sum := res.Summary(); !sum.All(probeagent.OK) {
+					s.Fail("after the first 200, want every connection to the node port answered, got %s", sum)
+				}
+				svc.Endpoints()
+				s.ExpectHTTP(s.Outside(), svc.HealthPort(n), "/", kit.Status(503))
+			}
+		},
+	}
+}

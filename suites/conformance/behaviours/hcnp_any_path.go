@@ -1,0 +1,20 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func hcnpAnyPath() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "hcnp-any-path", Level: kit.Must, Profile: kit.ProfileHealth,
+		Says:   "A healthCheckNodePort answers the same at every path, so a load balancer may ask for any.",
+		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
+			svc.Endpoints(s.Nodes[0].A.Ready())
+			for i, status := range []int{200, 503} {
+				for _, path := range []string{"/", "/healthz", "/livez", "/a/b/c?d=e"} {
+					s.ExpectHTTP(s.Outside(), svc.HealthPort(s.Nodes[i]), path, kit.Status(status))
+				}
+			}
+		},
+	}
+}

@@ -1,0 +1,41 @@
+package behaviours
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func hcnpBody() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "hcnp-body", Level: kit.Must, Profile: kit.ProfileHealth,
+		Says:   "The answer of a healthCheckNodePort is JSON that names the Service, the number of local endpoints and whether the proxy is healthy.",
+		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
+			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[0].B.Ready())
+			for i, want := range []struct{ status, endpoints int }{{200, 2}, {503, 0}} {
+				s.ExpectHTTP(s.Outside(), svc.HealthPort(s.Nodes[i]), "/", func(r *probeagent.Response) string {
+					var got struct {
+						Service struct{ Namespace, Name string }
+						Local   *int  `json:"localEndpoints"`
+						Healthy *bool `json:"serviceProxyHealthy"`
+					}
+					if wrong := kit.Status(want.status)(r); wrong != "" {
+						return wrong
+					}
+					err := json.Unmarshal([]byte(r.Body), &got)
+					if err != nil || got.Local == nil || got.Healthy == nil {
+						return fmt.Sprintf("want JSON with localEndpoints and serviceProxyHealthy (%v), got %q", err, r.Body)
+					}
+					if got.Service.Namespace != svc.Object().Namespace || got.Service.Name != svc.Object().Name || *got.Local != want.endpoints || !*got.Healthy {
+						return fmt.Sprintf("want Service %s, %d local endpoints and a healthy proxy, got %s", svc.Object().Name, want.endpoints, r.Body)
+					}
+					return ""
+				})
+			}
+		},
+	}
+}

@@ -1,0 +1,32 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func hcnpClosedWhenPolicyChanges() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "hcnp-closed-when-policy-changes", Level: kit.Must, Profile: kit.ProfileHealth,
+		Says:     "A change to externalTrafficPolicy=Cluster closes the healthCheckNodePort, and one back to Local with the same number opens it again.",
+		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
+			svc.Endpoints(s.Nodes[0].A.Ready())
+			at, number := svc.HealthPort(s.Nodes[0]), svc.Object().Spec.HealthCheckNodePort
+			s.ExpectHTTP(s.Outside(), at, "/", kit.Status(200))
+			svc.Update(func(o *corev1.Service) {
+				o.Spec.ExternalTrafficPolicy, o.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyCluster, 0
+			})
+			s.ExpectClosed(s.Outside(), at)
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[1])), kit.Pods(s.Nodes[0].A))
+			svc.Update(func(o *corev1.Service) {
+				o.Spec.ExternalTrafficPolicy, o.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyLocal, number
+			})
+			s.ExpectHTTP(s.Outside(), at, "/", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), svc.HealthPort(s.Nodes[1]), "/", kit.Status(503))
+		},
+	}
+}

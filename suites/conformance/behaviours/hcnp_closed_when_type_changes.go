@@ -1,0 +1,27 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func hcnpClosedWhenTypeChanges() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "hcnp-closed-when-type-changes", Level: kit.Must, Profile: kit.ProfileHealth,
+		Says:   "A Service that is no LoadBalancer any more has no healthCheckNodePort, also under externalTrafficPolicy=Local.",
+		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
+			svc.Endpoints(s.Nodes[0].A.Ready())
+			at := svc.HealthPort(s.Nodes[0])
+			s.ExpectHTTP(s.Outside(), at, "/", kit.Status(200))
+			svc.Update(func(o *corev1.Service) {
+				o.Spec.Type, o.Spec.LoadBalancerClass = corev1.ServiceTypeNodePort, nil
+				o.Spec.AllocateLoadBalancerNodePorts, o.Spec.HealthCheckNodePort = nil, 0
+			})
+			s.ExpectClosed(s.Outside(), at)
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(s.Nodes[0].A))
+		},
+	}
+}

@@ -1,0 +1,42 @@
+package behaviours
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func hcnpCountsDistinctReadyLocal() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "hcnp-counts-distinct-ready-local", Level: kit.Must, Profile: kit.ProfileHealth,
+		Says:   "A healthCheckNodePort counts each ready endpoint of its node once: not those of other nodes, those not ready, or those that end.",
+		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("dns", corev1.ProtocolUDP, 53)))
+			n := s.Nodes[0]
+			weight := func(want string) func(*probeagent.Response) string {
+				return func(r *probeagent.Response) string {
+					if got := r.Header.Get("X-Load-Balancing-Endpoint-Weight"); got != want {
+						return fmt.Sprintf("want weight %s, got %q (%s, status %d: %s)", want, got, r.Class, r.Status, r.Body)
+					}
+					return ""
+				}
+			}
+			tcp := []discoveryv1.EndpointPort{kit.SlicePort("http", corev1.ProtocolTCP, kit.PodPort)}
+			svc.Slice("a", nil, n.A.Ready(), n.B.Ready(), s.Nodes[1].A.Ready())
+			svc.Slice("b", tcp, n.A.Ready(), n.B.Ready())
+			s.ExpectHTTP(s.Outside(), svc.HealthPort(n), "/", weight("2"))
+			svc.Slice("b", tcp)
+			svc.Slice("a", nil, n.A.Ready(), n.B.NotReady(), s.Nodes[1].A.Ready(), s.Nodes[1].B.Ready())
+			s.ExpectHTTP(s.Outside(), svc.HealthPort(n), "/", weight("1"))
+			svc.Slice("a", nil, n.A.Ready(), n.B.Ready())
+			s.ExpectHTTP(s.Outside(), svc.HealthPort(n), "/", weight("2"))
+			svc.Slice("a", nil, n.A.Draining(), n.B.Ready())
+			s.ExpectHTTP(s.Outside(), svc.HealthPort(n), "/", weight("1"))
+		},
+	}
+}

@@ -1,0 +1,20 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func hcnpIndependentServices() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "hcnp-independent-services", Level: kit.Must, Profile: kit.ProfileHealth,
+		Says:   "Each Service has its own healthCheckNodePort, which tells of its endpoints alone.",
+		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		Run: func(s *kit.Spec) {
+			one, two := s.Service(kit.LoadBalanced, kit.ExternalLocal), s.Service(kit.LoadBalanced, kit.ExternalLocal)
+			one.Endpoints(s.Nodes[0].A.Ready())
+			two.Endpoints(s.Nodes[1].A.Ready())
+			for i, n := range s.Nodes[:2] {
+				s.ExpectHTTP(s.Outside(), one.HealthPort(n), "/", kit.Status([]int{200, 503}[i]))
+				s.ExpectHTTP(s.Outside(), two.HealthPort(n), "/", kit.Status([]int{503, 200}[i]))
+			}
+		},
+	}
+}

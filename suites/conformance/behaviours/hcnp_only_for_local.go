@@ -1,0 +1,32 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func hcnpOnlyForLocal() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "hcnp-only-for-local", Level: kit.Must, Profile: kit.ProfileHealth,
+		Says:     "Under externalTrafficPolicy=Cluster a Service has no health check of its own: nobody listens where it would be.",
+		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
+		Run: func(s *kit.Spec) {
+			first := s.Service(kit.LoadBalanced, kit.ExternalLocal)
+			at, number := first.HealthPort(s.Nodes[0]), first.Object().Spec.HealthCheckNodePort
+			first.Delete()
+			svc := s.Service(kit.LoadBalanced)
+			svc.Endpoints(s.Nodes[0].A.Ready())
+			if got := svc.Object().Spec.HealthCheckNodePort; got != 0 {
+				s.Inconclusive("the API gave a Service under policy Cluster healthCheckNodePort %d", got)
+			}
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(s.Nodes[0].A))
+			s.ExpectClosed(s.Outside(), at)
+			svc.Update(func(o *corev1.Service) {
+				o.Spec.ExternalTrafficPolicy, o.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyLocal, number
+			})
+			s.ExpectHTTP(s.Outside(), at, "/", kit.Status(200))
+		},
+	}
+}

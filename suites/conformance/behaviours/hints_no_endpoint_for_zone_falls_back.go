@@ -1,0 +1,24 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func hintsNoEndpointForZoneFallsBack() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "hints-no-endpoint-for-zone-falls-back", Level: kit.Must, Profile: kit.ProfileTopology,
+		Says:     "A client in a zone that no ready endpoint is hinted for gets all of them.",
+		Source:   []string{"KEP-2433", "KEP-4444"},
+		Upstream: "[sig-network] Traffic Distribution should route traffic correctly between pods on multiple nodes when using PreferSameZone",
+		Needs:    []kit.Need{kit.NeedZones},
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.Distribution(corev1.ServiceTrafficDistributionPreferSameZone))
+			n := s.Zoned()
+			svc.Endpoints(n[0].A.Ready().ForZones(n[0].Zone), n[1].A.Ready().ForZones(n[1].Zone), n[2].A.NotReady().ForZones(n[2].Zone))
+			s.Expect(n[0].B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(n[0].A))
+			s.Expect(n[2].B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(n[0].A, n[1].A))
+		},
+	}
+}

@@ -1,0 +1,26 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func hintsZoneMissingOnUnreadyIgnored() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "hints-zone-missing-on-unready-ignored", Level: kit.Must, Profile: kit.ProfileTopology,
+		Says:   "Endpoints that are not ready, and those that terminate, have no say in whether hints count.",
+		Source: []string{"KEP-2433", "KEP-4444"},
+		Needs:  []kit.Need{kit.NeedZones},
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.Distribution(corev1.ServiceTrafficDistributionPreferSameZone))
+			n := s.Zoned()
+			svc.Endpoints(
+				n[0].A.Ready().ForZones(n[0].Zone), n[1].A.Ready().ForZones(n[1].Zone),
+				n[2].A.NotReady(), n[2].B.Draining(),
+			)
+			s.Expect(n[0].B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(n[0].A))
+			s.Expect(n[1].B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(n[1].A))
+		},
+	}
+}

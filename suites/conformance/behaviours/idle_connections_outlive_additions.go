@@ -1,0 +1,45 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func idleConnectionsOutliveAdditions() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "idle-connections-outlive-additions", Level: kit.Must, Profile: kit.ProfileCore,
+		Says:   "Connections that stand idle through a ClusterIP and a node port stay with their endpoint when endpoints, ports and Services are added.",
+		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		Run: func(s *kit.Spec) {
+			svc, pod := s.Service(kit.NodePorts), s.Nodes[1].A
+			svc.Endpoints(pod.Ready())
+			vias := []struct {
+				from kit.Client
+				to   kit.Target
+			}{
+				{s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP())},
+				{s.Nodes[0].Client, kit.TCP(svc.ClusterIP())},
+				{s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0]))},
+			}
+			var conns []*probeagent.Conns
+			for _, via := range vias {
+				s.Expect(via.from, via.to, kit.Pods(pod))
+				conns = append(conns, s.Open(via.from, via.to, probeagent.Batch{Attempts: 20}))
+			}
+			svc.Endpoints(pod.Ready(), s.Nodes[0].A.Ready(), s.Nodes[0].B.Ready())
+			svc.Update(func(o *corev1.Service) { o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81)) })
+			after := s.Service()
+			after.Endpoints(pod.Ready())
+			s.Expect(s.Nodes[0].B.Client, kit.TCP(after.ClusterIP()), kit.Pods(pod))
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(pod, s.Nodes[0].A, s.Nodes[0].B))
+			for i, via := range vias {
+				res := s.Ask(via.from, via.to, conns[i], 0, 1<<10)
+				if sum := res.Summary(); sum.Server[pod.Name] != len(res.Attempts) {
+					s.Fail("of the connections of %s that stood before the additions: %s", via.from.Name, sum)
+				}
+			}
+		},
+	}
+}

@@ -1,0 +1,24 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func largeDatagramsClusterIP() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "large-datagrams-clusterip", Level: kit.Should, Profile: kit.ProfileUDP,
+		Says:     "Datagrams larger than a packet, sent in fragments, pass through a ClusterIP, and so do their answers.",
+		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		Upstream: "[sig-network] Networking Granular Checks: Services should be able to handle large requests: udp",
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
+			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
+			c, to, servers := s.Nodes[0].B.Client, kit.UDP(svc.ClusterIP("dns")), []kit.Client{s.Nodes[0].A.Client, s.Nodes[1].A.Client}
+			s.Expect(c, to, kit.Only(servers...))
+			s.All(c, to, s.Attempts(c, to, probeagent.Batch{Attempts: 80, Payload: 4000, Concurrency: 8}), servers...)
+		},
+	}
+}

@@ -1,0 +1,21 @@
+package behaviours
+
+import (
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func largeRequestsNodePort() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "large-requests-nodeport", Level: kit.Must, Profile: kit.ProfileCore,
+		Says:   "Requests and answers of 32 KiB pass whole through a node port, to endpoints on the same node and on others.",
+		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/#type-nodeport"},
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.NodePorts)
+			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
+			to, servers := kit.TCP(svc.NodePort(s.Nodes[0])), []kit.Client{s.Nodes[0].A.Client, s.Nodes[1].A.Client}
+			s.Expect(s.Outside(), to, kit.Only(servers...))
+			s.All(s.Outside(), to, s.Attempts(s.Outside(), to, probeagent.Batch{Attempts: 80, Payload: 32 << 10, Concurrency: 8}), servers...)
+		},
+	}
+}

@@ -1,0 +1,26 @@
+package behaviours
+
+import (
+	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func livezIgnoresTaint() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "livez-ignores-taint", Level: kit.Must, Profile: kit.ProfileHealth,
+		Says:   "/livez answers 200 on a node that is about to be deleted: the proxy itself is well and must not be restarted.",
+		Source: []string{"KEP-3836"},
+		Needs:  []kit.Need{kit.NeedTaint},
+		Serial: true,
+		Run: func(s *kit.Spec) {
+			n := s.Nodes[0]
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
+			s.Taint(n, kit.ToBeDeleted())
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(503))
+			r := s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/livez", func(*probeagent.Response) string { return "" })
+			if wrong := kit.Status(200)(r); wrong != "" {
+				s.Fail("/livez of a node to be deleted: %s", wrong)
+			}
+		},
+	}
+}

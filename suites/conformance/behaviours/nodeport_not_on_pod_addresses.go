@@ -1,0 +1,23 @@
+package behaviours
+
+import (
+	"net/netip"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func nodePortNotOnPodAddresses() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "nodeport-not-on-pod-addresses", Level: kit.Must, Profile: kit.ProfileCore,
+		Says:   "A node port belongs to the addresses of nodes: the same port of a pod is the pod's own.",
+		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/#type-nodeport", "https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		Run: func(s *kit.Spec) {
+			svc, pod := s.Service(kit.NodePorts), s.Nodes[1].A
+			svc.Endpoints(s.Nodes[0].A.Ready())
+			s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.NodePort(pod.Node)), kit.Pods(s.Nodes[0].A))
+			own := netip.AddrPortFrom(pod.Addr(s.Family), svc.NodePort(pod.Node).Port())
+			s.Expect(s.Nodes[0].B.Client, kit.TCP(own), kit.Rejected())
+			s.Expect(pod.Node.Client, kit.TCP(own), kit.Rejected())
+		},
+	}
+}

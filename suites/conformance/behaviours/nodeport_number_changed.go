@@ -1,0 +1,29 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func nodePortNumberChanged() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "nodeport-number-changed", Level: kit.Must, Profile: kit.ProfileCore,
+		Says:     "A node port that gets another number is served at this one, and no more at the old one.",
+		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/#type-nodeport"},
+		Upstream: "[sig-network] Networking Granular Checks: Services should update nodePort: http [Slow]",
+		Run: func(s *kit.Spec) {
+			svc, pod := s.Service(kit.NodePorts), s.Nodes[1].A
+			svc.Endpoints(pod.Ready())
+			old := svc.NodePort(s.Nodes[0])
+			s.Expect(s.Outside(), kit.TCP(old), kit.Pods(pod))
+			svc.Update(func(o *corev1.Service) { o.Spec.Ports[0].Name, o.Spec.Ports[0].NodePort = "other", 0 })
+			svc.Endpoints(pod.Ready())
+			if svc.NodePort(s.Nodes[0], "other") == old {
+				s.Inconclusive("the API gave the port %d again", old.Port())
+			}
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0], "other")), kit.Pods(pod))
+			s.Expect(s.Outside(), kit.TCP(old), kit.Rejected())
+		},
+	}
+}

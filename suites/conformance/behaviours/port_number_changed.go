@@ -1,0 +1,24 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func portNumberChanged() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "port-number-changed", Level: kit.Must, Profile: kit.ProfileCore,
+		Says:   "A Service's port that gets another number is served at this one, and no more at the old one.",
+		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Run: func(s *kit.Spec) {
+			svc, pod := s.Service(), s.Nodes[1].A
+			svc.Endpoints(pod.Ready())
+			old := svc.ClusterIP()
+			s.Expect(s.Nodes[0].A.Client, kit.TCP(old), kit.Pods(pod))
+			svc.Update(func(o *corev1.Service) { o.Spec.Ports[0].Port = 8888 })
+			s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP()), kit.Pods(pod))
+			s.Expect(s.Nodes[0].A.Client, kit.TCP(old), kit.Unreachable())
+		},
+	}
+}

@@ -1,0 +1,27 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	ptr "k8s.io/utils/ptr"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func publishNotReady() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "publish-not-ready", Level: kit.Must, Profile: kit.ProfileTerminating,
+		Says:     "Endpoints published as ready get connections like all ready ones, whether they serve or terminate (publishNotReadyAddresses).",
+		Source:   []string{"KEP-1672", "https://pkg.go.dev/k8s.io/api/discovery/v1#EndpointConditions"},
+		Upstream: "[sig-network] Services should be able to connect to terminating and unready endpoints if PublishNotReadyAddresses is true",
+		Run: func(s *kit.Spec) {
+			svc := s.Service(func(o *corev1.Service) { o.Spec.PublishNotReadyAddresses = true })
+			unready := s.Nodes[0].A.Ready().With(ptr.To(true), ptr.To(false), ptr.To(false))
+			ending := s.Nodes[1].A.Ready().With(ptr.To(true), ptr.To(false), ptr.To(true))
+			draining := s.Nodes[1].B.Ready().With(ptr.To(true), ptr.To(true), ptr.To(true))
+			svc.Endpoints(unready, ending, draining, s.Nodes[2].A.Ready())
+			s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[0].A, s.Nodes[1].A, s.Nodes[1].B, s.Nodes[2].A))
+			svc.Endpoints(ending)
+			s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[1].A))
+		},
+	}
+}

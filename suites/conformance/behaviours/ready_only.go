@@ -1,0 +1,18 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func readyOnly() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "ready-only", Level: kit.Must, Profile: kit.ProfileCore,
+		Says:     "While a Service has a ready endpoint, one that is not ready gets no connections.",
+		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/#conditions"},
+		Upstream: "[sig-network] Services should not be able to connect to terminating and unready endpoints if PublishNotReadyAddresses is false",
+		Run: func(s *kit.Spec) {
+			svc := s.Service()
+			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[0].B.NotReady(), s.Nodes[1].A.NotReady(), s.Nodes[1].B.Ready())
+			s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[0].A, s.Nodes[1].B))
+			s.Expect(s.Nodes[2].Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[0].A, s.Nodes[1].B))
+		},
+	}
+}

@@ -1,0 +1,23 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func readyToTerminatingLive() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "ready-to-terminating-live", Level: kit.Must, Profile: kit.ProfileTerminating,
+		Says:   "As endpoints begin to terminate one by one, connections go to those that are ready and, after the last of them, to all that still serve.",
+		Source: []string{"KEP-1669"},
+		Run: func(s *kit.Spec) {
+			svc := s.Service()
+			a, b, at := s.Nodes[0].A, s.Nodes[1].A, kit.TCP(svc.ClusterIP())
+			svc.Endpoints(a.Ready(), b.Ready())
+			s.Expect(s.Nodes[0].B.Client, at, kit.Pods(a, b))
+			svc.Endpoints(a.Draining(), b.Ready())
+			s.Expect(s.Nodes[0].B.Client, at, kit.Pods(b))
+			svc.Endpoints(a.Draining(), b.Draining())
+			s.Expect(s.Nodes[0].B.Client, at, kit.Pods(a, b))
+			svc.Endpoints(a.Ending(), b.Draining())
+			s.Expect(s.Nodes[0].B.Client, at, kit.Pods(b))
+		},
+	}
+}

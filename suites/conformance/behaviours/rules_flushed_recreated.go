@@ -1,0 +1,32 @@
+package behaviours
+
+import (
+	"time"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func rulesFlushedRecreated() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "rules-flushed-recreated", Level: kit.Should, Profile: kit.ProfileLifecycle,
+		Says: "Rules that somebody else removes from a node come back by themselves.",
+		Source: []string{
+			"https://github.com/kubernetes/kubernetes/pull/81517", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/util/iptables/iptables.go",
+		},
+		Needs:  []kit.Need{kit.NeedNodes, kit.NeedAgents},
+		Serial: true,
+		Run: func(s *kit.Spec) {
+			s.Allow(time.Minute) // who looks for that looks every half a minute
+			svc, n := s.Service(kit.NodePorts), s.Nodes[2]
+			a, b := s.Nodes[0].A, s.Nodes[1].A
+			svc.Endpoints(a.Ready(), b.Ready())
+			s.Expect(n.B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(a, b))
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), kit.Pods(a, b))
+			if !s.Flush(n) {
+				s.Skip("it is not known how this dataplane's rules are removed from a node")
+			}
+			s.Expect(n.B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(a, b))
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), kit.Pods(a, b))
+		},
+	}
+}

@@ -1,0 +1,24 @@
+package behaviours
+
+import (
+	ptr "k8s.io/utils/ptr"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func servingUnsetIsServing() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "serving-unset-is-serving", Level: kit.Must, Profile: kit.ProfileTerminating,
+		Says:   "An endpoint that terminates without saying whether it serves is taken as one that serves.",
+		Source: []string{"KEP-1672", "https://pkg.go.dev/k8s.io/api/discovery/v1#EndpointConditions"},
+		Run: func(s *kit.Spec) {
+			svc := s.Service()
+			at := kit.TCP(svc.ClusterIP())
+			a := s.Nodes[0].A.Ready().With(ptr.To(false), nil, ptr.To(true))
+			svc.Endpoints(a, s.Nodes[1].A.Ready().With(ptr.To(true), nil, nil))
+			s.Expect(s.Nodes[0].B.Client, at, kit.Pods(s.Nodes[1].A))
+			svc.Endpoints(a, s.Nodes[1].A.Ending())
+			s.Expect(s.Nodes[0].B.Client, at, kit.Pods(s.Nodes[0].A))
+		},
+	}
+}

@@ -1,0 +1,21 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func slicesMerged() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "slices-merged", Level: kit.Must, Profile: kit.ProfileCore,
+		Says:     "The endpoints of a Service are those of all its slices; those of a slice that is deleted are none any more.",
+		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/", "KEP-752"},
+		Upstream: "[sig-network] EndpointSlice should support a Service with multiple endpoint IPs specified in multiple EndpointSlices",
+		Run: func(s *kit.Spec) {
+			svc, client := s.Service(), s.Nodes[0].B.Client
+			svc.Slice("a", nil, s.Nodes[0].A.Ready())
+			svc.Slice("b", nil, s.Nodes[1].A.Ready())
+			svc.Slice("c", nil, s.Nodes[1].B.Ready())
+			s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[0].A, s.Nodes[1].A, s.Nodes[1].B))
+			svc.DeleteSlice("b")
+			s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[0].A, s.Nodes[1].B))
+		},
+	}
+}

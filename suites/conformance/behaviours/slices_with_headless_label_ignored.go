@@ -1,0 +1,24 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func slicesWithHeadlessLabelIgnored() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "slices-with-headless-label-ignored", Level: kit.Must, Profile: kit.ProfileCore,
+		Says:     "A slice with the label of headless Services adds no endpoint to a Service.",
+		Source:   []string{"https://kubernetes.io/docs/reference/labels-annotations-taints/#servicekubernetesioheadless", "https://kubernetes.io/docs/concepts/services-networking/service/#headless-services"},
+		Upstream: "[sig-network] Services should implement service.kubernetes.io/headless",
+		Run: func(s *kit.Spec) {
+			svc := s.Service()
+			svc.LabelledSlice("headless", map[string]string{corev1.IsHeadlessService: ""}, s.Nodes[1].B.Ready())
+			svc.Endpoints(s.Nodes[1].A.Ready())
+			s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[1].A))
+			svc.Endpoints()
+			s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP()), kit.Rejected())
+		},
+	}
+}

@@ -1,0 +1,24 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func sourceRangesDenyDropped() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "source-ranges-deny-dropped", Level: kit.Must, Profile: kit.ProfileVIP,
+		Says:     "Clients that are in none of the loadBalancerSourceRanges are dropped at the load balancer address, not rejected.",
+		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/", "https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		Upstream: "[sig-network] LoadBalancers [Feature:LoadBalancer] should only allow access from service loadbalancer source ranges [Slow]",
+		Run: func(s *kit.Spec) {
+			inside, outside := s.Nodes[0].B.Client, s.Nodes[0].A.Client
+			svc, vip := s.Service(kit.LoadBalanced, kit.SourceRanges(kit.Alone(inside.Addr(s.Family)))), s.FreeAddr()
+			svc.Endpoints(s.Nodes[1].A.Ready())
+			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
+			s.Expect(inside, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[1].A))
+			s.Expect(outside, kit.TCP(svc.At(vip)), kit.Dropped())
+		},
+	}
+}

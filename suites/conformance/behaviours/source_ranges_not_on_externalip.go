@@ -1,0 +1,26 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func sourceRangesNotOnExternalIP() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "source-ranges-not-on-externalip", Level: kit.Must, Profile: kit.ProfileVIP,
+		Says:   "loadBalancerSourceRanges do not hold at externalIPs of the Service: clients in none of them are answered.",
+		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Run: func(s *kit.Spec) {
+			external := s.FreeAddr()
+			inside, outside := s.Nodes[0].B.Client, s.Nodes[0].A.Client
+			svc, vip := s.Service(kit.LoadBalanced, kit.ExternalIPs(external), kit.SourceRanges(kit.Alone(inside.Addr(s.Family)))), s.FreeAddr()
+			svc.Endpoints(s.Nodes[1].A.Ready())
+			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
+			s.Expect(inside, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[1].A))
+			s.Expect(outside, kit.TCP(svc.At(vip)), kit.Dropped())
+			s.Expect(outside, kit.TCP(svc.At(external)), kit.Pods(s.Nodes[1].A))
+			s.Expect(s.Nodes[0].Client, kit.TCP(svc.At(external)), kit.Pods(s.Nodes[1].A))
+		},
+	}
+}

@@ -1,0 +1,24 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func tcpNewConnectionsGoElsewhere() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "tcp-new-connections-go-elsewhere", Level: kit.Must, Profile: kit.ProfileTerminating,
+		Says:   "While an old TCP connection lasts at an endpoint that has gone, each new one from the same client goes to those that are left.",
+		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Run: func(s *kit.Spec) {
+			svc := s.Service()
+			a, b, c := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2].A
+			client, to := s.Nodes[3].B.Client, kit.TCP(svc.ClusterIP())
+			svc.Endpoints(a.Ready(), b.Ready(), c.Ready())
+			s.Expect(client, to, kit.Pods(a, b, c))
+			flows := s.Flows(client, to, 16)
+			svc.Endpoints(b.Ready(), c.Ready())
+			s.Expect(client, to, kit.Pods(b, c))
+			svc.Endpoints(c.Ready())
+			s.Expect(client, to, kit.Pods(c))
+			flows.Stay()
+		},
+	}
+}

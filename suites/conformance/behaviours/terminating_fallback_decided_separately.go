@@ -1,0 +1,19 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func terminatingFallbackDecidedSeparately() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "terminating-fallback-decided-separately", Level: kit.Must, Profile: kit.ProfileTerminating,
+		Says:   "Whether terminating endpoints are used is decided for each policy alone: Local may need them where Cluster has ready ones elsewhere.",
+		Source: []string{"KEP-1669"},
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.NodePorts, kit.InternalLocal)
+			here, there := s.Nodes[0].A, s.Nodes[1].A
+			svc.Endpoints(here.Draining(), there.Ready())
+			s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(here))
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(there))
+			s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(there))
+		},
+	}
+}

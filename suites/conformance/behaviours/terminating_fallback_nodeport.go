@@ -1,0 +1,19 @@
+package behaviours
+
+import "github.com/plumbline/plumbline/suites/conformance/kit"
+
+func terminatingFallbackNodePort() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "terminating-fallback-nodeport", Level: kit.Must, Profile: kit.ProfileTerminating,
+		Says:     "With no ready endpoint left, a node port leads to those that terminate and still serve, from any node.",
+		Source:   []string{"KEP-1669", "KEP-1672"},
+		Upstream: "[sig-network] Services should fallback to terminating endpoints when there are no ready endpoints with externallTrafficPolicy=Cluster",
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.NodePorts)
+			svc.Endpoints(s.Nodes[0].A.Draining(), s.Nodes[1].A.Draining())
+			for _, n := range s.Nodes[:3] {
+				s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), kit.Pods(s.Nodes[0].A, s.Nodes[1].A))
+			}
+		},
+	}
+}

@@ -1,0 +1,28 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func udpFlowFollows() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "udp-flow-follows", Level: kit.Must, Profile: kit.ProfileUDP,
+		Says:     "A UDP flow to a ClusterIP whose endpoint has gone reaches another one, without a new source port.",
+		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/conntrack/cleanup.go"},
+		Upstream: "[sig-network] Conntrack should be able to preserve UDP traffic when server pod cycles for a ClusterIP service",
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
+			svc.Endpoints(s.Nodes[0].A.Ready())
+			client, to := s.Nodes[3].B.Client, kit.UDP(svc.ClusterIP("dns"))
+			s.Expect(client, to, kit.Pods(s.Nodes[0].A))
+			flows := s.Flows(client, to, 8)
+			flows.Reach(s.Nodes[0].A.Client)
+			svc.Endpoints(s.Nodes[1].A.Ready())
+			flows.Reach(s.Nodes[1].A.Client)
+			svc.Endpoints(s.Nodes[1].A.Ending(), s.Nodes[2].A.Ready())
+			flows.Reach(s.Nodes[2].A.Client)
+		},
+	}
+}

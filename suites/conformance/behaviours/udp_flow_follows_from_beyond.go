@@ -1,0 +1,30 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func udpFlowFollowsFromBeyond() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "udp-flow-follows-from-beyond", Level: kit.Must, Profile: kit.ProfileUDP,
+		Says:   "A UDP flow that arrives from outside at a load balancer address whose endpoint has gone reaches another one.",
+		Source: []string{"https://github.com/kubernetes/kubernetes/pull/130542", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/conntrack/cleanup.go"},
+		Needs:  []kit.Need{kit.NeedNodes},
+		Run: func(s *kit.Spec) {
+			vip := s.FreeAddr()
+			svc := s.Service(kit.LoadBalanced, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
+			svc.Endpoints(s.Nodes[0].A.Ready())
+			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
+			client, to := s.HostBeyond(s.Nodes[3]), kit.UDP(svc.At(vip, "dns"))
+			s.Expect(client, to, kit.Pods(s.Nodes[0].A))
+			flows := s.Flows(client, to, 8)
+			flows.Reach(s.Nodes[0].A.Client)
+			svc.Endpoints(s.Nodes[1].A.Ready())
+			flows.Reach(s.Nodes[1].A.Client)
+			svc.Endpoints(s.Nodes[1].A.Ending(), s.Nodes[2].A.Ready())
+			flows.Reach(s.Nodes[2].A.Client)
+		},
+	}
+}

@@ -1,0 +1,27 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func vipIPModeFlipLive() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "vip-ipmode-flip-live", Level: kit.Must, Profile: kit.ProfileVIP,
+		Says:   "A change of ipMode is followed in both directions while the Service lives.",
+		Source: []string{"KEP-1860"},
+		Run: func(s *kit.Spec) {
+			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()
+			svc.Endpoints(s.Nodes[0].A.Ready())
+			client, to := s.Nodes[1].B.Client, kit.TCP(svc.At(vip))
+			for range 2 {
+				svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
+				s.Expect(client, to, kit.Pods(s.Nodes[0].A))
+				svc.Ingress(corev1.LoadBalancerIPModeProxy, vip)
+				s.Expect(client, to, kit.Unreachable())
+				s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[0].A))
+			}
+		},
+	}
+}

@@ -1,0 +1,25 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func vipNoEndpointsRejected() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "vip-no-endpoints-rejected", Level: kit.Must, Profile: kit.ProfileVIP,
+		Says:     "Connections of pods to the address of a load balancer are rejected, not dropped, while the Service has no endpoint.",
+		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		Upstream: "[sig-network] Services should be rejected when no endpoints exist",
+		Run: func(s *kit.Spec) {
+			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()
+			svc.Endpoints(s.Nodes[0].A.Ready())
+			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
+			client, to := s.Nodes[1].B.Client, kit.TCP(svc.At(vip))
+			s.Expect(client, to, kit.Pods(s.Nodes[0].A))
+			svc.Endpoints()
+			s.Expect(client, to, kit.Rejected())
+		},
+	}
+}

@@ -1,0 +1,28 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+func vipServiceDeletedStops() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "vip-service-deleted-stops", Level: kit.Must, Profile: kit.ProfileVIP,
+		Says:   "The address of a load balancer is no longer answered by endpoints when its Service is gone, and another Service may have it.",
+		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Run: func(s *kit.Spec) {
+			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()
+			svc.Endpoints(s.Nodes[0].A.Ready())
+			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
+			client, to := s.Nodes[1].B.Client, kit.TCP(svc.At(vip))
+			s.Expect(client, to, kit.Pods(s.Nodes[0].A))
+			svc.Delete()
+			s.Expect(client, to, kit.Unreachable())
+			other := s.Service(kit.LoadBalanced)
+			other.Endpoints(s.Nodes[2].A.Ready())
+			other.Ingress(corev1.LoadBalancerIPModeVIP, vip)
+			s.Expect(client, to, kit.Pods(s.Nodes[2].A))
+		},
+	}
+}

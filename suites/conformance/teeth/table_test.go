@@ -1,0 +1,117 @@
+package teeth
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/plumbline/plumbline/suites/conformance/behaviours"
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+var update = flag.Bool("update", false, "mark the rows of "+tableFile+" that are older than what they are about")
+
+// What is declared is possible, and is what was seen where it was judged.
+func TestTeethDeclared(t *testing.T) {
+	all, err := declaredMutations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs := map[string][]kit.Need{}
+	for _, b := range behaviours.Catalogue() {
+		needs[b.ID] = b.Needs
+	}
+	noticed := map[string]bool{}
+	for name, m := range all {
+		if name == sound {
+			continue
+		}
+		for _, wrong := range m.check(needs) {
+			t.Errorf("mutation %s: %s", name, wrong)
+		}
+		for _, id := range m.Caught {
+			noticed[id] = true
+		}
+	}
+	if len(all[sound].Caught) > 0 {
+		t.Errorf("with mutation %s nothing may fail", sound)
+	}
+	if len(noticed) < 40 {
+		t.Errorf("of %d behaviours it is known that they notice something, want 40 or more", len(noticed))
+	}
+}
+
+// The table is what writeTable makes of its rows: what is older is marked, and what is
+// not, and is not noted otherwise, is what was declared.
+func TestTeethTable(t *testing.T) {
+	all, err := declaredMutations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := readRows(tableFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, r := range rows {
+		if len(r.notes) == 0 && (!slices.Equal(r.caught, all[name].Caught) || r.breaks != all[name].Breaks) {
+			t.Errorf("mutation %s was caught by %q, declared are %q", name, r.caught, all[name].Caught)
+		}
+	}
+	made := filepath.Join(t.TempDir(), tableFile)
+	if *update {
+		made = tableFile
+	}
+	if err := writeTable(made, "../../..", all, rows); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(readFile(t, made), readFile(t, tableFile)); diff != "" {
+		t.Errorf("%s is not up to date; go test ./suites/conformance/teeth -update (-want +got):\n%s", tableFile, diff)
+	}
+}
+
+// A row stays when what it is about changes, and says so.
+func TestTeethTableKeepsRows(t *testing.T) {
+	m := mutation{Breaks: "x", Caught: []string{"clusterip-from-pod"}}
+	all := map[string]mutation{sound: {}, "kept": m, "edited": m, "edited-back": m, "never": m}
+	path := filepath.Join(t.TempDir(), tableFile)
+	digest, err := aboutDigest("../../..", "kept", m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := aboutDigest("../../..", "edited-back", m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]tooth{
+		"edited-back": {breaks: m.Breaks, caught: m.Caught, commit: "c", digest: back, notes: []string{older}},
+		"kept":        judged(m, digest, true, m.Caught), "edited": judged(m, "of-before", false, m.Caught), "declared-no-more": judged(m, digest, true, m.Caught),
+	}
+	for range 2 { // once more with what was read
+		if err := writeTable(path, "../../..", all, rows); err != nil {
+			t.Fatal(err)
+		}
+		if rows, err = readRows(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := rows["edited"].notes; !slices.Equal(got, []string{notExact, older}) || len(rows["kept"].notes)+len(rows["edited-back"].notes) > 0 || len(rows) != 3 {
+		t.Errorf("rows %+v", rows)
+	}
+	if text := readFile(t, path); !strings.Contains(text, "3 of 4 declared mutations") {
+		t.Errorf("its head:\n%s", text)
+	}
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/suites/conformance"
+	report "github.com/plumbline/plumbline/suites/report/conformance"
+)
+
+func conformanceCommand() *cobra.Command {
+	o := conformance.New()
+	cmd := &cobra.Command{
+		Use:   "conformance",
+		Short: "Ask a dataplane which Service semantics it keeps",
+		Long: "Ask a dataplane, on a cluster made for it or on an existing one, for the behaviours of suites/catalog.yaml.\n" +
+			"Exit status: 0 every MUST of those chosen holds, 1 one does not, 2 the harness could not judge.",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return told(o, fmt.Errorf("unexpected argument %q", args[0]))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.Verbose, err = cmd.Flags().GetBool("verbose"); err != nil {
+				return err
+			}
+			rep, err := o.Run(cmd.Context())
+			if rep.ExitCode == report.ExitNonConformant { // what was seen outweighs what went wrong later
+				return errors.Join(verdictError(fmt.Sprintf("%s is %s: %s", o.Dataplane, rep.Conclusion, rep.Why)), err)
+			}
+			if err == nil && rep.ExitCode != report.ExitConformant {
+				err = fmt.Errorf("%s: %s: %s", o.Dataplane, rep.Conclusion, rep.Why)
+			}
+			return err
+		},
+	}
+	cmd.Flags().AddGoFlagSet(o.Flags())
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return told(o, err) })
+	help := cmd.HelpFunc()
+	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		help(cmd, args)
+		if !o.Sonobuoy {
+			return
+		}
+		if err := o.Deliver(errors.New("help was asked for, and no behaviour")); err != nil {
+			fmt.Fprintln(os.Stderr, "plumbline:", err)
+		}
+	})
+	return cmd
+}
+
+// told is an error that Sonobuoy's worker knows of, if one waits for a report.
+func told(o *conformance.Options, err error) error {
+	if o.Sonobuoy {
+		err = errors.Join(err, o.Deliver(err))
+	}
+	return err
+}
