@@ -18,19 +18,11 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 30s
 
-.PHONY: build programs host test race peer differential e2e lab haproxy agree conformance teeth bench microbench fuzz soak nightly lint clean
+.PHONY: build host test race peer differential e2e selftest lab haproxy agree conformance teeth bench microbench fuzz soak nightly lint clean
 
-build: programs
-	go test -ldflags '$(LDFLAGS)' -c -o bin/ ./suites/disruption ./suites/lifecycle
-
-programs:
+build:
 	@mkdir -p bin
 	go build -ldflags '$(LDFLAGS)' -o bin/ ./tools/...
-
-# A suite is a test binary.
-bin/%.test: programs FORCE
-	go test -ldflags '$(LDFLAGS)' -c -o bin/ ./suites/$*
-FORCE:
 
 host:
 	ci/host/prepare.sh
@@ -46,7 +38,7 @@ GINKGO = ./suites/conformance
 # depends on real time has the host for itself: no compiler and no other package beside it;
 # within a package those that mostly wait go side by side. It is run every time: what it
 # depends on, kernel and host, Go's cache of results does not know.
-test: programs
+test: build
 	go vet ./...
 	go test $(PURE)
 	if [ $$(id -u) = 0 ]; then ci/host/prepare.sh; fi
@@ -64,21 +56,29 @@ race:
 
 # The contract's cases against upstream kube-proxy, in both modes.
 peer: host
-	PLUMBLINE_PEER=1 go test -count=1 -parallel 4 -timeout 20m ./suites/peer
+	go test -count=1 -parallel 4 -timeout 20m ./suites/peer -modes=nftables,iptables
 
 # The lab's API beside the real one: the same requests to both (fixtures/api/differential).
 # DIFFERENTIAL=-update writes down anew what the real one says.
 DIFFERENTIAL ?=
 differential: host
-	PLUMBLINE_DIFFERENTIAL=1 go test -count=1 -timeout 60m -v ./fixtures/api/differential $(DIFFERENTIAL)
+	go test -count=1 -timeout 60m -v ./fixtures/api/differential -beside-real $(DIFFERENTIAL)
 
-e2e: host bin/disruption.test
-	PLUMBLINE_E2E=1 bin/disruption.test --ginkgo.v=false $(E2E)
+# The main job, on kind.
+e2e: host build
+	bin/plumbline run --cluster=kind $(E2E)
+
+# The harness itself on real clusters: stopped at many steps (CLUSTER=lab or kind), or among
+# other people's things (CLUSTER=existing), such as SELFTEST=-ginkgo.focus=lookalikes.
+SELFTEST ?=
+selftest: build
+	ci/host/prepare.sh $(if $(filter lab,$(CLUSTER)),--lab)
+	go test -count=1 -timeout 200m ./suites/selftest -cluster=$(CLUSTER) -results=$(CURDIR)/results -ginkgo.v $(SELFTEST)
 
 # The main job without Docker, such as `make lab ROWS=all` or LAB='--workers=5'.
 ROWS ?= plumb-nftables:fallback,plumb-nftables:ignore+drop,plumb-nftables:ignore+reject
 LAB ?=
-lab: programs
+lab: build
 	ci/host/prepare.sh --lab
 	bin/plumbline run --cluster=lab --profile=l4-fast --delay=6s --rollouts=1 --rows='$(ROWS)' $(LAB)
 
@@ -88,7 +88,7 @@ haproxy: host
 
 # The same scenario on kind and in a lab, side by side, such as AGREE='--rows=all'.
 AGREE ?=
-agree: host programs
+agree: host build
 	bin/plumbline run --cluster=kind --results=results/kind $(AGREE)
 	bin/plumbline run --cluster=lab --results=results/lab $(AGREE)
 	bin/plumbline compare results/kind/latest results/lab/latest
@@ -98,14 +98,14 @@ agree: host programs
 DATAPLANE ?= plumb-nftables
 CLUSTER ?= kind
 CONFORMANCE ?=
-conformance: programs
+conformance: build
 	ci/host/prepare.sh $(if $(filter lab existing,$(CLUSTER)),--lab)
 	bin/plumbline conformance --cluster=$(CLUSTER) --dataplane=$(DATAPLANE) $(CONFORMANCE)
 
 # Whether the conformance suite notices dataplanes that are broken on purpose, such
 # as make teeth TEETH='affinity.*|hcnp.*'.
 TEETH ?= .*
-teeth: programs
+teeth: build
 	ci/host/prepare.sh --lab
 	go vet -tags mutations ./tools/plumb-proxy
 	go test -tags mutations -run 'TestMutationsDeclared|TestSlotLines' ./tools/plumb-proxy
@@ -114,7 +114,7 @@ teeth: programs
 	bin/teeth --ip-family=ipv4 --mutations='$(TEETH)' --table=suites/conformance/teeth/TEETH.md
 	bin/teeth --ip-family=dual --mutations='$(TEETH)' --table=suites/conformance/teeth/TEETH.md
 
-bench: host programs
+bench: host build
 	bin/plumbline bench $(BENCH)
 
 microbench:
@@ -126,15 +126,15 @@ fuzz:
 # Every test over and over beside busy loops, on from where ci/soak.tsv stands, such as
 # make soak SOAK='--time=1h --packages=^tools/'.
 SOAK ?=
-soak: host programs
+soak: host build
 	go run ./ci/soak $(SOAK)
 
 # What takes too long for .ci/run.
 nightly: host build
 	$(MAKE) agree
-	$(MAKE) e2e E2E='--ginkgo.label-filter=interrupt'
-	$(MAKE) e2e E2E='--cluster=lab --ginkgo.label-filter=interrupt'
-	$(MAKE) e2e E2E='--ginkgo.label-filter=existing'
+	$(MAKE) selftest CLUSTER=kind
+	$(MAKE) selftest CLUSTER=lab
+	$(MAKE) selftest CLUSTER=existing
 	$(MAKE) conformance CLUSTER=kind
 	$(MAKE) differential
 	$(MAKE) haproxy
@@ -150,5 +150,5 @@ lint:
 	go tool staticcheck ./...
 	ci/vulnerabilities
 
-clean: programs
+clean: build
 	bin/plumbline clean

@@ -1,9 +1,7 @@
-// Package disruption holds the disruption suite: one scenario per file, run on
-// a cluster with every dataplane asked for.
+// Package disruption has scenarios as a suite of Ginkgo, for those who want that: what
+// `plumbline run` does on the same flags, each row of its report a spec's expectation.
 //
-// It is built into a program (`make e2e` runs it), because its exit status says
-// more than pass or fail: 0 own fallback rows are within budget, 1 one of them
-// lost requests, 2 the harness could not judge.
+//	go test ./suites/disruption -run '^TestDisruption$' -cluster=lab -rollouts=1
 package disruption
 
 import (
@@ -13,7 +11,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -29,88 +26,62 @@ import (
 type options struct {
 	rows    string
 	results string
-	verbose bool
 	stage   stage.Options
 	scenario.Scenario
 }
 
-var (
-	opts   options
-	status = unjudged // until a report says otherwise
-)
-
-// unjudged is the status as long as no report was made.
-const unjudged = -1
+var opts options
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
-func run(m *testing.M) int {
-	s, err := scenario.Find("rolling-update")
+func run(m *testing.M) (status int) {
+	err := opts.define(flag.CommandLine)
+	flag.Parse()
+	if err == nil && asked() {
+		err = opts.enter()
+		defer func() {
+			if err := opts.stage.Leave(context.Background()); err != nil {
+				fmt.Fprintln(os.Stderr, "disruption:", err)
+				status = 2
+			}
+		}()
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "disruption:", err)
 		return 2
 	}
-	opts.Scenario = s
-	opts.define(flag.CommandLine)
-	flag.Parse()
-	if f := flag.Lookup("ginkgo.label-filter"); f.Value.String() == "" {
-		if err := f.Value.Set("!interrupt && !existing"); err != nil {
-			fmt.Fprintln(os.Stderr, "disruption:", err)
-			return 2
-		}
-	}
-	if flag.Lookup("test.list").Value.String() != "" {
-		return m.Run()
-	}
-	if os.Getenv("PLUMBLINE_E2E") != "1" {
-		fmt.Println("the disruption suite needs a host prepared for kind; `make e2e` runs it")
-		return m.Run() // every spec skips by name
-	}
-	if err := opts.check(); err != nil {
-		fmt.Fprintln(os.Stderr, "disruption:", err)
-		return 2
-	}
-	passed := m.Run() == 0
-	if err := opts.stage.Leave(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, "disruption:", err)
-		passed = false
-	}
-	switch {
-	case passed && status == unjudged:
-		return 0 // specs that measure nothing
-	case !passed && status == 0 || status == unjudged:
-		return 2 // a spec failed outside the report's judgement
-	}
-	return status
+	return m.Run()
 }
 
-func (o *options) define(fs *flag.FlagSet) {
+// asked: without a cluster that is named there is nothing to measure.
+func asked() (is bool) {
+	flag.Visit(func(f *flag.Flag) { is = is || f.Name == "cluster" })
+	return is
+}
+
+func (o *options) define(fs *flag.FlagSet) (err error) {
+	o.Scenario, err = scenario.Find("rolling-update")
 	fs.StringVar(&o.rows, "rows", scenario.DefaultRows, "dataplanes to run, in order")
 	fs.StringVar(&o.results, "results", "results", "directory for reports and records")
 	o.stage.Flags(fs)
 	o.stage.MeasureFlags(fs)
-	fs.BoolVar(&o.verbose, "verbose", false, "log why, not only what")
 	o.Scenario.Flags(fs)
+	return err
 }
 
-// check turns flags into a scenario and refuses what contradicts itself.
-func (o *options) check() (err error) {
+// enter turns flags into a scenario, refuses what contradicts itself, and puts this
+// process where the clients of the cluster are.
+func (o *options) enter() (err error) {
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	}
 	if o.Rows, err = scenario.ParseRows(o.rows); err != nil {
 		return err
 	}
-	if err := o.Validate(); err != nil {
-		return err
-	}
-	if err := o.CheckHost(); err != nil {
+	if err := errors.Join(o.Validate(), o.CheckHost()); err != nil {
 		return err
 	}
 	o.stage.Rows, o.stage.Profile = o.Rows, o.Profile
-	if f := flag.Lookup("ginkgo.label-filter").Value.String(); f == "interrupt" || f == "existing" {
-		return nil // their runs are programs of their own
-	}
 	return stage.Enter(context.Background(), &o.stage, slog.Default())
 }
 
@@ -123,21 +94,26 @@ func TestDisruption(t *testing.T) {
 	ginkgo.RunSpecs(t, "disruption", suite, reporter)
 }
 
-// measure runs a scenario on a fresh cluster, prints the report's table and
-// sets the suite's exit status.
-func measure(ctx context.Context, s scenario.Scenario) (report.Summary, error) {
-	level := slog.LevelInfo
-	if opts.verbose {
-		level = slog.LevelDebug
-	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	sum, dir, err := stage.Measure(ctx, s, opts.stage, opts.results, log)
-	if len(sum.Rows) == 0 {
-		return sum, err
-	}
-	status = sum.ExitCode
-	fmt.Println()
-	tableErr := report.Table(os.Stdout, sum)
-	fmt.Printf("\nreport: %s\n", filepath.Join(dir, "report.html"))
-	return sum, errors.Join(err, tableErr)
-}
+// takeDown is how long an interrupted run may take to remove its cluster.
+const takeDown = 3 * time.Minute
+
+// One replica moves from worker to worker with every restart. The load balancer
+// learns of it only by its health checks; until then the old node must go on
+// serving with its terminating pod (KEP-1669), or requests are lost.
+//
+//	client -> HAProxy -> worker  nodePort, eTP=Local -> pod (old, terminating)
+//	                  -> worker2 nodePort, eTP=Local -> pod (new)
+var _ = ginkgo.Describe("rolling update", ginkgo.Label("eTP=Local", "KEP-1669"), func() {
+	ginkgo.It("loses nothing with the fallback to terminating endpoints", ginkgo.GracePeriod(takeDown), func(ctx ginkgo.SpecContext) {
+		if !asked() {
+			ginkgo.Skip("needs a cluster: -cluster=lab, kind or existing")
+		}
+		sum, dir, err := stage.Measure(ctx, opts.Scenario, opts.stage, opts.results, slog.Default())
+		gomega.Expect(err).NotTo(gomega.HaveOccurred(), "run the scenario")
+		ginkgo.AddReportEntry("report", dir)
+		for _, row := range sum.Rows {
+			gomega.Expect(row.Word).NotTo(gomega.BeElementOf(report.Fail, report.Blind, report.Invalid), "row %s: %s", row.Name, row.Error)
+		}
+		gomega.Expect(sum.ExitCode).To(gomega.BeZero())
+	})
+})

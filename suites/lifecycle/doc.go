@@ -15,8 +15,7 @@
 // recorded already stays; without the file it begins anew, which a change of the
 // script asks for:
 //
-//	go test -c -o bin/lifecycle.test ./suites/lifecycle
-//	PLUMBLINE_E2E=1 bin/lifecycle.test --cluster=kind --name=plumbline-life --record=3
+//	go test ./suites/lifecycle -run Kubelet -cluster=kind -name=plumbline-life -record=3
 //
 // The same without --record compares a kind cluster with the recording. --lives
 // plays some of them, --out writes down what happened.

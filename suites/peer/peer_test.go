@@ -4,9 +4,10 @@ package peer
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
-	"os"
+	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/dataplane/dptest"
@@ -16,9 +17,11 @@ import (
 
 const cases = "../../dataplane/testdata"
 
+var modes = flag.String("modes", "", "compare with kube-proxy in these modes: nftables,iptables")
+
 func TestKubeProxy(t *testing.T) {
-	if os.Getenv("PLUMBLINE_PEER") != "1" {
-		t.Skip("the contract against upstream kube-proxy takes minutes; make peer runs it")
+	if *modes == "" {
+		t.Skip("the contract against upstream kube-proxy takes minutes: -modes=nftables,iptables (make peer)")
 	}
 	need.Root(t)
 	program, err := stage.KubernetesBinary(t.Context(), "kube-proxy", slog.Default())
@@ -29,7 +32,10 @@ func TestKubeProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, mode := range []string{"nftables", "iptables"} {
+	for mode := range strings.SplitSeq(*modes, ",") {
+		if mode != "nftables" && mode != "iptables" {
+			t.Fatalf("-modes: unknown mode %q; known: nftables, iptables", mode)
+		}
 		// A few at a time: much of a case is waiting for a sync, or for silence.
 		todo := make(chan *dptest.Case, len(all))
 		for _, c := range all {

@@ -15,7 +15,7 @@ import (
 
 // What can be broken is what the conformance suite declares to notice.
 func TestMutationsDeclared(t *testing.T) {
-	const file = "../../suites/conformance/teeth.yaml"
+	const file = "../../suites/conformance/teeth/teeth.yaml"
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

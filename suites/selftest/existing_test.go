@@ -1,4 +1,4 @@
-package disruption
+package selftest
 
 import (
 	"context"
@@ -26,16 +26,13 @@ import (
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
-// Selected by --ginkgo.label-filter=existing.
-var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.ContinueOnFailure, ginkgo.Label("existing"), func() {
+var _ = ginkgo.Describe("an existing cluster", ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
 	var its *somebodys
 	var kubeconfig, echo, probe, proxy string
 	var client kubernetes.Interface
 
 	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
-		if os.Getenv("PLUMBLINE_E2E") != "1" {
-			ginkgo.Skip("needs a host prepared for kind (make e2e)")
-		}
+		only("existing")
 		var err error
 		its, err = openSomebodys(ctx)
 		// Not an AfterAll, which would come before what the last spec takes down.

@@ -1,4 +1,4 @@
-package disruption
+package selftest
 
 import (
 	"bufio"
@@ -24,25 +24,19 @@ import (
 // A run that is stopped at any step leaves a host that `plumbline clean` makes
 // as it was, and on which the next run works. An interrupt needs no clean: the
 // run takes everything down itself.
-//
-// Selected by --ginkgo.label-filter=interrupt.
-var _ = ginkgo.Describe("stopping a run", ginkgo.Ordered, ginkgo.Label("interrupt"), func() {
+var _ = ginkgo.Describe("stopping a run", ginkgo.Ordered, func() {
 	var before []string
 	// The runs are programs of their own; this one stays outside of what they make.
 
 	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
-		if os.Getenv("PLUMBLINE_E2E") != "1" {
-			ginkgo.Skip("needs a host prepared for kind (make e2e)")
-		}
+		only("kind", "lab")
 		gomega.Expect(plumbline(ctx, "clean")).To(gomega.Succeed(), "start from a clean host")
 		before = snapshot(ctx)
 	})
 
 	for _, at := range moments() {
-		ginkgo.It("kill -9 while "+at.name, ginkgo.Label(at.cluster), func(ctx ginkgo.SpecContext) {
-			if at.cluster != opts.stage.Cluster {
-				ginkgo.Skip("a moment of " + at.cluster)
-			}
+		ginkgo.It("kill -9 while "+at.name, func(ctx ginkgo.SpecContext) {
+			only(at.cluster)
 			gomega.Expect(stopAt(ctx, at.said, syscall.SIGKILL)).To(gomega.Succeed())
 			gomega.Expect(plumbline(ctx, "clean")).To(gomega.Succeed())
 			gomega.Expect(snapshot(ctx)).To(gomega.Equal(before), "after clean the host is as before")
@@ -53,19 +47,15 @@ var _ = ginkgo.Describe("stopping a run", ginkgo.Ordered, ginkgo.Label("interrup
 		if at.said != "step=nodes" && at.said != "msg=recording" {
 			continue
 		}
-		ginkgo.It("interrupt while "+at.name, ginkgo.Label(at.cluster), func(ctx ginkgo.SpecContext) {
-			if at.cluster != opts.stage.Cluster {
-				ginkgo.Skip("a moment of " + at.cluster)
-			}
+		ginkgo.It("interrupt while "+at.name, func(ctx ginkgo.SpecContext) {
+			only(at.cluster)
 			gomega.Expect(stopAt(ctx, at.said, syscall.SIGINT)).To(gomega.Succeed())
 			gomega.Expect(withoutLock(snapshot(ctx))).To(gomega.Equal(withoutLock(before)), "the run itself left the host as before")
 		})
 	}
 
-	ginkgo.It("two labs of one name, one killed: clean takes its things and leaves the other's", ginkgo.Label("lab"), func(ctx ginkgo.SpecContext) {
-		if opts.stage.Cluster != "lab" {
-			ginkgo.Skip("a moment of lab")
-		}
+	ginkgo.It("two labs of one name, one killed: clean takes its things and leaves the other's", func(ctx ginkgo.SpecContext) {
+		only("lab")
 		killed, err := begin(ctx, runArgs()...)
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		goesOn, err := begin(ctx, runArgs()...)
@@ -123,8 +113,8 @@ func moments() []moment {
 }
 
 func runArgs() []string {
-	name := map[string]string{"kind": "plumbline-stop", "lab": "stop"}[opts.stage.Cluster]
-	return []string{"run", "-v", "--cluster=" + opts.stage.Cluster, "--name=" + name, "--rows=plumb-nftables:fallback", "--rollouts=1", "--delay=8s", "--await-quiet=0",
+	name := map[string]string{"kind": "plumbline-stop", "lab": "stop"}[opts.cluster]
+	return []string{"run", "-v", "--cluster=" + opts.cluster, "--name=" + name, "--rows=plumb-nftables:fallback", "--rollouts=1", "--delay=8s", "--await-quiet=0",
 		"--results=" + filepath.Join(opts.results, "stopped")}
 }
 
@@ -225,7 +215,7 @@ func snapshot(ctx context.Context) []string {
 		{"ip", "-brief", "link"},
 	} {
 		text, err := exec.CommandContext(ctx, argv[0], argv[1:]...).Output()
-		if argv[0] == "docker" && opts.stage.Cluster == "lab" && err != nil {
+		if argv[0] == "docker" && opts.cluster == "lab" && err != nil {
 			continue
 		}
 		gomega.Expect(err).NotTo(gomega.HaveOccurred(), strings.Join(argv, " "))
