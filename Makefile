@@ -50,7 +50,7 @@ test: build
 # TestServiceController: upstream's service controller races with itself there
 # (k8s.io/cloud-provider v0.36.3, controllers/service/controller.go:339 and 503).
 RACE = $(PURE) $(addprefix ./,dataplane/loop dataplane/watch dataplane/healthz fixtures/api fixtures/lab/control \
-	fixtures/observe fixtures/probe fixtures/probeagent lbprovider suites/scenario ci/soak tools/plumb-proxy)
+	fixtures/observe fixtures/probe fixtures/probeagent lbprovider suites/scenario ci/soak tools/internal/proxy dataplane/agent)
 race:
 	CGO_ENABLED=1 go test -race -p 1 -skip '^TestServiceController$$' $(RACE)
 
@@ -107,9 +107,7 @@ conformance: build
 TEETH ?= .*
 teeth: build
 	ci/host/prepare.sh --lab
-	go vet -tags mutations ./tools/plumb-proxy
-	go test -tags mutations -run 'TestMutationsDeclared|TestSlotLines' ./tools/plumb-proxy
-	go build -tags mutations -o bin/mutant/ ./tools/plumb-proxy
+	go build -tags mutations -o bin/mutant/ ./tools/plumb-mutant
 	go build -ldflags '$(LDFLAGS)' -o bin/teeth ./ci/teeth
 	bin/teeth --ip-family=ipv4 --mutations='$(TEETH)' --table=suites/conformance/teeth/TEETH.md
 	bin/teeth --ip-family=dual --mutations='$(TEETH)' --table=suites/conformance/teeth/TEETH.md

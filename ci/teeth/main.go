@@ -1,5 +1,5 @@
 // Command teeth judges the conformance suite in a lab with dataplanes that are broken on
-// purpose (suites/conformance/teeth). bin/mutant/plumb-proxy has the mutations.
+// purpose (suites/conformance/teeth). bin/mutant/plumb-mutant has the mutations.
 //
 //	go run ./ci/teeth [--mutations regexp] [--table file] [--ip-family ipv4|dual]
 //

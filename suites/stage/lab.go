@@ -23,7 +23,7 @@ type Lab struct {
 	base
 	lab      *lab.Lab
 	programs programs
-	mutant   string // plumb-proxy, broken on purpose (make teeth)
+	mutant   string // plumb-mutant (make teeth)
 	agents   *lab.Agents
 	version  string // of kube-proxy
 }
@@ -90,7 +90,7 @@ func OpenLab(ctx context.Context, o Options, log *slog.Logger) (*Lab, error) {
 	if l.programs, err = findPrograms(ctx, o, log); err != nil {
 		return nil, err
 	}
-	l.mutant = l.programs.own("mutant/plumb-proxy")
+	l.mutant = l.programs.own("mutant/plumb-mutant")
 	return l, l.open(ctx, []step{
 		{"run", l.openRun},
 		{"results", l.makeDir},

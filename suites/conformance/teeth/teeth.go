@@ -1,6 +1,5 @@
 // Package teeth shows whether the conformance suite notices what is wrong. Dataplanes
-// that are broken on purpose, each in one way (tools/plumb-proxy built with the tag
-// mutations), must fail exactly the behaviours that teeth.yaml names for them: one more,
+// that are broken on purpose, each in one way (suites/conformance/mutant), must fail exactly the behaviours that teeth.yaml names for them: one more,
 // and a behaviour tests something else than it says; one less, and it tests nothing.
 //
 //	make teeth TEETH='affinity|hints'

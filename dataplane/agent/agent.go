@@ -1,0 +1,156 @@
+// Package agent is the node agent: it watches Services, EndpointSlices and its own Node,
+// and keeps the node's dataplane as they ask.
+//
+//	watch -> feed -> loop -> Backend's target    repair: what others changed comes back
+//	                     \-> healthz, metrics    what the agent is asked
+//
+// Backends has the dataplanes there are. Of the API an agent needs get, list and watch of
+// those objects and of ServiceCIDRs, and create and patch of Events; of the node what
+// Backend.Needs says.
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/plumbline/plumbline/dataplane/conntrack"
+	"github.com/plumbline/plumbline/dataplane/healthz"
+	"github.com/plumbline/plumbline/dataplane/localaddr"
+	"github.com/plumbline/plumbline/dataplane/loop"
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
+	"github.com/plumbline/plumbline/dataplane/watch"
+)
+
+// Config is what an agent is made of.
+type Config struct {
+	Node    string // its own
+	Version string // said in the log
+	Mode    string // name of the backend
+	Backend Backend
+	Own     BackendOptions
+	Plan    plan.Options
+	Client  kubernetes.Interface
+	// Healthz is where /healthz and /livez are served, Metrics where /metrics and what
+	// `plumb-proxy show` asks; empty: nowhere.
+	Healthz, Metrics string
+	ResetTCP         bool // connections to endpoints that are gone
+	// NetNS is the descriptor of the network namespace whose dataplane it keeps, 0 for
+	// the process's own; its servers listen in the process's own.
+	NetNS int
+	// HealthChecks are what healthCheckNodePorts are asked of, made of the agent's own;
+	// nil: these.
+	HealthChecks func(*healthz.Services) loop.HealthChecks
+	Logger       *slog.Logger
+}
+
+// Agent is everything that runs on a node.
+type Agent struct{ cfg Config }
+
+// New makes an agent; nothing happens before Run.
+func New(cfg Config) *Agent { return &Agent{cfg} }
+
+// Run returns when ctx ends; the rules stay.
+func (a *Agent) Run(ctx context.Context) (err error) {
+	events := record.NewBroadcaster(record.WithContext(ctx))
+	defer events.Shutdown()
+	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.cfg.Client.CoreV1().Events("")})
+	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "plumb-proxy", Host: a.cfg.Node})
+
+	a.findSCTP()
+	dataplane := a.cfg.Backend.Start(a.cfg.Own, a.cfg.Logger)
+	flows := conntrack.New(conntrack.Config{Logger: a.cfg.Logger, NetNS: a.cfg.NetNS, ResetTCP: a.cfg.ResetTCP})
+	defer func() { err = errors.Join(err, dataplane.Close(), flows.Close()) }()
+
+	var l *loop.Loop
+	status := func() loop.Status { return l.Status() }
+	checks := healthz.NewServices(func() bool { return report(status()).Healthy(time.Now()) }, a.cfg.Logger)
+	m := newMetrics(status, func() uint64 { return flows.Stats().Deleted }, dataplane.Counts)
+	cfg := loop.Config{
+		Options: a.cfg.Plan, Target: dataplane, HealthChecks: checks, Events: serviceEvents{recorder},
+		Observe: m.observe, Logger: a.cfg.Logger,
+	}
+	if a.cfg.Backend.Flows {
+		cfg.Flows = flows
+	}
+	if a.cfg.HealthChecks != nil {
+		cfg.HealthChecks = a.cfg.HealthChecks(checks)
+	}
+	l = loop.New(cfg)
+	a.cfg.Logger.Info("starting", "version", a.cfg.Version, "node", a.cfg.Node, "backend", a.cfg.Mode, "sctp", a.cfg.Plan.SCTP,
+		"terminating", a.cfg.Plan.Terminating, "no-local", a.cfg.Plan.NoLocal, "cluster-cidrs", a.cfg.Plan.ClusterCIDRs)
+	run, ctx := errgroup.WithContext(ctx)
+	run.Go(func() error { return l.Run(ctx) })
+	run.Go(func() error { return checks.Run(ctx) })
+	a.feed(ctx, run, recorder, l)
+	a.lookout(ctx, run, dataplane, l, m)
+	if a.cfg.Healthz != "" {
+		proxy := healthz.NewProxy(func() healthz.Report { return report(status()) }, time.Now, a.cfg.Logger)
+		run.Go(func() error { return proxy.Run(ctx, bindable(ctx, a.cfg.Healthz)) })
+	}
+	if err := run.Wait(); err != nil {
+		return err
+	}
+	a.cfg.Logger.Info("stopped, the rules stay")
+	return nil
+}
+
+// feed runs what the Loop hears from.
+func (a *Agent) feed(ctx context.Context, run *errgroup.Group, recorder record.EventRecorder, l *loop.Loop) {
+	sources := &feed{sink: l.Handle}
+	w := watch.New(watch.Config{Client: a.cfg.Client, Node: a.cfg.Node, Sink: sources.source(), Logger: a.cfg.Logger, Events: recorder})
+	if len(a.cfg.Plan.NodePorts.Within) > 0 {
+		local := sources.source()
+		run.Go(func() error {
+			cfg := localaddr.Config{Logger: a.cfg.Logger, NetNS: a.cfg.NetNS}
+			return localaddr.Run(ctx, cfg, func(as objects.LocalAddrs) { local([]objects.Change{{Local: &as}}) })
+		})
+	}
+	run.Go(func() error { return w.Run(ctx) })
+}
+
+// lookout runs what sees that the kernel has changed, and what others may ask.
+func (a *Agent) lookout(ctx context.Context, run *errgroup.Group, r Running, l *loop.Loop, m *metrics) {
+	if r.Watch != nil {
+		repair := newRepair(l.Lost, a.cfg.Logger)
+		run.Go(func() error {
+			return r.Watch(ctx, func() {
+				m.lost.Inc()
+				repair.ask()
+			})
+		})
+		run.Go(func() error { return repair.run(ctx) })
+	}
+	if a.cfg.Metrics != "" {
+		i := &Inspector{Mode: a.cfg.Mode, Loop: l, Path: r.Path, Logger: a.cfg.Logger}
+		run.Go(func() error { return serve(ctx, bindable(ctx, a.cfg.Metrics), i.Handler(m.handler()), a.cfg.Logger) })
+	}
+}
+
+// findSCTP asks the kernel whether SCTP ports can be served. All others are served
+// without an answer too.
+func (a *Agent) findSCTP() {
+	a.cfg.Plan.SCTP = false
+	if a.cfg.Backend.SCTP == nil {
+		return
+	}
+	has, err := a.cfg.Backend.SCTP()
+	if err != nil {
+		a.cfg.Logger.Warn("SCTP ports are not served: it cannot be found out whether the kernel has SCTP", "err", err)
+		return
+	}
+	a.cfg.Plan.SCTP = has
+}
+
+func report(s loop.Status) healthz.Report {
+	return healthz.Report{Applied: s.Applied, Waiting: s.Waiting, Ineligible: s.Ineligible}
+}

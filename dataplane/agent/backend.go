@@ -1,0 +1,131 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/plumbline/plumbline/dataplane/iptables"
+	"github.com/plumbline/plumbline/dataplane/loop"
+	"github.com/plumbline/plumbline/dataplane/nftables"
+	"github.com/plumbline/plumbline/dataplane/node"
+	"github.com/plumbline/plumbline/dataplane/plan"
+	"github.com/plumbline/plumbline/dataplane/userspace"
+)
+
+// Backend is what the agent needs of a dataplane.
+type Backend struct {
+	// Start makes one; nothing is changed before its first Apply.
+	Start func(BackendOptions, *slog.Logger) Running
+	Clean func() error
+	// Needs are the capabilities of a process that starts one; those to clean are
+	// the same.
+	Needs func(context.Context, BackendOptions) []node.Capability
+	// SCTP tells whether this kernel can serve SCTP ports; nil: never.
+	SCTP func() (bool, error)
+	// Flows: conntrack remembers where this backend sent a connection.
+	Flows bool
+}
+
+// Running is a dataplane at work.
+type Running struct {
+	loop.Target
+	// Close ends what only this process holds. Rules stay.
+	Close func() error
+	// Watch calls lost when somebody else may have changed what the target keeps,
+	// until ctx ends; nil: nothing tells of that but the hourly check.
+	Watch  func(ctx context.Context, lost func()) error
+	Counts []Count // metrics of its own
+	// Path is the way of a packet to a frontend, as the kernel has it; nil: there
+	// is none to show.
+	Path func(*plan.Plan, plan.Key) (string, error)
+}
+
+// Backends are all there are, in a network namespace; 0 is the process's own.
+func Backends(netns int) map[string]Backend {
+	return map[string]Backend{
+		"nftables": {
+			Start: func(_ BackendOptions, log *slog.Logger) Running {
+				t := nftables.New(nftables.Config{Logger: log, NetNS: netns})
+				return Running{
+					Target: t, Close: t.Close, Watch: t.Watch,
+					Path: func(p *plan.Plan, k plan.Key) (string, error) { return nftables.Path(p, k, netns) },
+				}
+			},
+			SCTP:  func() (bool, error) { return sctp(netns) },
+			Clean: func() error { return nftables.Clean(netns) },
+			Needs: func(context.Context, BackendOptions) []node.Capability { return []node.Capability{node.NetAdmin} },
+			Flows: true,
+		},
+		"iptables": {
+			Start: func(o BackendOptions, log *slog.Logger) Running {
+				flavour := o.Flavour
+				t := iptables.New(iptables.Config{Logger: log, NetNS: netns, Flavour: flavour, Mark: 1 << o.MasqueradeBit})
+				return Running{
+					Target: t, Close: t.Close,
+					Watch: func(ctx context.Context, lost func()) error { return t.Poll(ctx, o.Poll, lost) },
+					Path: func(p *plan.Plan, k plan.Key) (string, error) {
+						return iptables.Path(flavour, p, k, netns)
+					},
+				}
+			},
+			// Where the match for SCTP is missing, the Service is refused.
+			SCTP:  func() (bool, error) { return sctp(netns) },
+			Clean: func() error { return iptables.Clean(netns) },
+			Needs: func(ctx context.Context, o BackendOptions) []node.Capability {
+				// Where the program cannot be asked, Apply says why it cannot be used.
+				if f, err := o.Flavour.Resolve(ctx); err == nil && f == iptables.Legacy {
+					return []node.Capability{node.NetAdmin, node.NetRaw} // its programs open a raw socket
+				}
+				return []node.Capability{node.NetAdmin}
+			},
+			Flows: true,
+		},
+		"userspace": {
+			Start: func(o BackendOptions, log *slog.Logger) Running {
+				t := userspace.New(userspace.Config{Logger: log, NetNS: netns, StateDir: o.StateDir})
+				return Running{
+					Target: t, Close: t.Close, Watch: t.Watch,
+					Path:   func(p *plan.Plan, k plan.Key) (string, error) { return userspace.Path(p, k, netns) },
+					Counts: userspaceCounts(t),
+				}
+			},
+			Clean: func() error { return userspace.Clean(netns) },
+			// It answers from the port of a UDP frontend, which may be below 1024.
+			Needs: func(context.Context, BackendOptions) []node.Capability {
+				return []node.Capability{node.NetAdmin, node.NetBind}
+			},
+		},
+	}
+}
+
+// sctp tells whether the kernel tracks and translates SCTP, which shows only when
+// conntrack is loaded.
+func sctp(netns int) (bool, error) {
+	if nftables.SCTP() {
+		return true, nil
+	}
+	if err := nftables.LoadConntrack(netns); err != nil {
+		return false, err // iptables does without nf_tables, which that takes
+	}
+	return nftables.SCTP(), nil
+}
+
+// userspaceCounts tell what a proxy has that ends with it, and what has ended so.
+func userspaceCounts(t *userspace.Target) []Count {
+	return []Count{
+		{"plumbline_userspace_connections", "TCP connections that would end with the proxy.", func() float64 { return float64(t.Stats().Connections) }},
+		{"plumbline_userspace_flows", "UDP flows that would end with the proxy.", func() float64 { return float64(t.Stats().Flows) }},
+		{"plumbline_userspace_lost_connections", "TCP connections that ended with the proxy's predecessor.", func() float64 { return float64(t.Stats().LostConnections) }},
+		{"plumbline_userspace_lost_flows", "UDP flows that ended with the proxy's predecessor.", func() float64 { return float64(t.Stats().LostFlows) }},
+		{"plumbline_userspace_unreachable", "Endpoints that refused or did not answer so far.", func() float64 { return float64(t.Stats().Unreachable) }},
+	}
+}
+
+// BackendOptions are those of one backend each.
+type BackendOptions struct {
+	Flavour       iptables.Flavour // of iptables
+	Poll          time.Duration    // between two looks at iptables' own chains: nothing else tells that somebody has changed them
+	MasqueradeBit uint             // of the packet mark, by which iptables' rules ask for masquerading
+	StateDir      string           // of userspace, which notes there what would end with it; empty: nowhere
+}

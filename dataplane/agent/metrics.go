@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/plumbline/plumbline/dataplane/loop"
+)
+
+// metrics are the agent's, in a registry of their own.
+type metrics struct {
+	registry *prometheus.Registry
+	took     *prometheus.HistogramVec
+	latency  prometheus.Histogram
+	failures prometheus.Counter
+	lost     prometheus.Counter
+}
+
+// Count is a number that only one backend has.
+type Count struct {
+	Name, Help string
+	Value      func() float64
+}
+
+// newMetrics asks for the rest when they are read.
+func newMetrics(status func() loop.Status, deleted func() uint64, counts []Count) *metrics {
+	// From half a millisecond to a minute: one element, and everything at the start.
+	buckets := prometheus.ExponentialBuckets(0.0005, 2, 18)
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "plumbline_sync_duration_seconds", Buckets: buckets,
+			Help: "Time the backend took to bring the kernel up to date; complete: read back and compared, not a difference.",
+		}, []string{"complete"}),
+		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "plumbline_programming_latency_seconds", Buckets: buckets,
+			Help: "Time from a change coming in from the API to its being in the kernel, of the oldest change in each sync.",
+		}),
+		failures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "plumbline_sync_failures_total", Help: "Syncs that failed; each is tried again.",
+		}),
+		lost: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "plumbline_state_lost_total", Help: "Times somebody else changed what this agent keeps in the kernel.",
+		}),
+	}
+	gauge := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+	}
+	m.registry.MustRegister(m.took, m.latency, m.failures, m.lost,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		gauge("plumbline_services", "Services in the kernel.", func() float64 { return float64(status().Services) }),
+		gauge("plumbline_refused_services", "Services the kernel did not take.", func() float64 { return float64(status().Refused) }),
+		gauge("plumbline_last_sync_timestamp_seconds", "Time of the last successful sync; 0 before the first.", func() float64 { return seconds(status().Applied) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "plumbline_conntrack_deleted_total", Help: "Stale flows deleted from connection tracking.",
+		}, func() float64 { return float64(deleted()) }))
+	for _, c := range counts {
+		m.registry.MustRegister(gauge(c.Name, c.Help, c.Value))
+	}
+	return m
+}
+
+func seconds(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMicro()) / 1e6
+}
+
+// observe is for loop.Config. A failed round has programmed nothing: what waited
+// goes on waiting, and is counted when it is in.
+func (m *metrics) observe(r loop.Round) {
+	m.took.WithLabelValues(strconv.FormatBool(r.Complete)).Observe(r.Took.Seconds())
+	if r.Failed {
+		m.failures.Inc()
+		return
+	}
+	m.latency.Observe((r.Waited + r.Took).Seconds())
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}

@@ -1,0 +1,58 @@
+package proxy
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/dataplane/agent"
+	"github.com/plumbline/plumbline/dataplane/iptables"
+)
+
+func backendNames() []string { return slices.Sorted(maps.Keys(agent.Backends(0))) }
+
+// backendFlags are the flags of one backend each; the names of the flags begin
+// with the backend's.
+type backendFlags struct {
+	flavour       string
+	poll          time.Duration
+	masqueradeBit uint
+	stateDir      string
+}
+
+func (b *backendFlags) register(fs *flag.FlagSet) {
+	fs.StringVar(&b.flavour, "iptables-flavour", string(iptables.Auto), "auto (what the program iptables is), nft or legacy; legacy needs NET_RAW as well")
+	fs.DurationVar(&b.poll, "iptables-poll", 10*time.Second, "`time` between two looks at the own chains: nothing else tells that somebody has changed them")
+	fs.UintVar(&b.masqueradeBit, "iptables-masquerade-bit", uint(bits.TrailingZeros32(iptables.DefaultMark)), "`bit` of the packet mark that asks for masquerading, from 0 to 31; no other program on the node may use it")
+	fs.StringVar(&b.stateDir, "userspace-state-dir", "/run/plumbline", "`directory` that outlives the process, where it notes what would end with it; empty: nowhere")
+}
+
+// check wants the set to be parsed.
+func (b *backendFlags) check(fs *flag.FlagSet, backend string) error {
+	var err error
+	fs.Visit(func(f *flag.Flag) {
+		owner, _, _ := strings.Cut(f.Name, "-")
+		if err == nil && owner != backend && slices.Contains(backendNames(), owner) {
+			err = fmt.Errorf("--%s: only with --backend %s", f.Name, owner)
+		}
+	})
+	switch flavour := iptables.Flavour(b.flavour); {
+	case err != nil:
+		return err
+	case flavour != iptables.Auto && flavour != iptables.NFT && flavour != iptables.Legacy:
+		return fmt.Errorf("--iptables-flavour %q: give auto, nft or legacy", b.flavour)
+	case b.masqueradeBit > 31:
+		return fmt.Errorf("--iptables-masquerade-bit %d: give a number from 0 to 31", b.masqueradeBit)
+	case b.poll < time.Second:
+		return fmt.Errorf("--iptables-poll %s: give a second or more", b.poll)
+	}
+	return nil
+}
+
+func (b *backendFlags) options() agent.BackendOptions {
+	return agent.BackendOptions{Flavour: iptables.Flavour(b.flavour), Poll: b.poll, MasqueradeBit: b.masqueradeBit, StateDir: b.stateDir}
+}

@@ -1,0 +1,108 @@
+// Package proxy is the program plumb-proxy: its command line, and what it does but for
+// being the agent.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"runtime"
+	"slices"
+
+	"k8s.io/klog/v2"
+
+	"github.com/plumbline/plumbline/dataplane/agent"
+	"github.com/plumbline/plumbline/dataplane/nftables"
+	"github.com/plumbline/plumbline/dataplane/node"
+)
+
+// version is set by the linker.
+var version = "devel"
+
+// The exit codes.
+const (
+	exitOK      = 0
+	exitFailed  = 1
+	exitBadCall = 2
+)
+
+// Alter changes what the agent is made of.
+type Alter func(context.Context, *agent.Config)
+
+// Main is the program until ctx ends, as an agent is made or as alter, if there is one,
+// changes it.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer, alter Alter) int {
+	if len(args) > 0 && args[0] == "show" {
+		q, err := parseShow(args[1:])
+		if err != nil {
+			return badCall(err, stdout, stderr)
+		}
+		return exit(q.ask(ctx, stdout), stderr)
+	}
+	if len(args) > 0 && args[0] == "look" {
+		l, err := parseLook(args[1:])
+		if err != nil {
+			return badCall(err, stdout, stderr)
+		}
+		return l.run(ctx, stdout, stderr)
+	}
+	opt, err := parse(args, os.Getenv)
+	if err != nil {
+		return badCall(err, stdout, stderr)
+	}
+	if opt.version {
+		fmt.Fprintln(stdout, "plumb-proxy", version)
+		return exitOK
+	}
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: opt.level}))
+	klog.SetSlogLogger(log)
+	return exit(act(ctx, opt, log, alter), stderr)
+}
+
+// badCall is for errors of the command line, of which one asks for help.
+func badCall(err error, stdout, stderr io.Writer) int {
+	var usage helpWanted
+	if errors.As(err, &usage) {
+		fmt.Fprint(stdout, string(usage))
+		return exitOK
+	}
+	fmt.Fprintf(stderr, "plumb-proxy: %v\n", err)
+	return exitBadCall
+}
+
+func exit(err error, stderr io.Writer) int {
+	if err != nil {
+		fmt.Fprintf(stderr, "plumb-proxy: %v\n", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+func act(ctx context.Context, opt options, log *slog.Logger, alter Alter) error {
+	if opt.initOnly {
+		v6 := slices.ContainsFunc(opt.plan.ClusterCIDRs, func(p netip.Prefix) bool { return p.Addr().Is6() })
+		w := node.Writer{Root: "/proc/sys", Load: func() error { return nftables.LoadConntrack(0) }, Log: log}
+		return w.Write(append(node.Sysctls(v6), opt.limits.Sysctls(runtime.NumCPU())...))
+	}
+	cfg := opt.config(log)
+	if !opt.cleanup {
+		var err error
+		if cfg.Client, err = newClient(opt.kubeconfig); err != nil {
+			return err
+		}
+	}
+	if alter != nil {
+		alter(ctx, &cfg)
+	}
+	if err := node.Demand(opt.backend, cfg.Backend.Needs(ctx, cfg.Own)); err != nil {
+		return err
+	}
+	if opt.cleanup {
+		return cfg.Backend.Clean()
+	}
+	return agent.New(cfg).Run(ctx)
+}

@@ -1,0 +1,140 @@
+package proxy
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/plumbline/plumbline/dataplane/agent"
+	"github.com/plumbline/plumbline/dataplane/node"
+	"github.com/plumbline/plumbline/dataplane/plan"
+	"github.com/plumbline/plumbline/dataplane/planflags"
+)
+
+type options struct {
+	node       string
+	kubeconfig string
+	backend    string
+	healthz    string
+	metrics    string
+	plan       plan.Options
+	own        backendFlags
+	limits     *node.Limits
+	resetTCP   bool
+	level      slog.Level
+	initOnly   bool
+	cleanup    bool
+	version    bool
+}
+
+// The default addresses are kube-proxy's.
+const (
+	defaultHealthz = "[::]:10256"
+	defaultMetrics = "127.0.0.1:10249"
+)
+
+// helpWanted is the text of --help.
+type helpWanted string
+
+func (h helpWanted) Error() string { return "help" }
+
+// parse reads the command line. Every error is one line that says what is
+// wrong, where, and what would be right.
+func parse(args []string, env func(string) string) (options, error) {
+	var o options
+	fs := flag.NewFlagSet("plumb-proxy", flag.ContinueOnError)
+	var text strings.Builder
+	fs.SetOutput(&text)
+	fs.Usage = func() {}
+	fs.StringVar(&o.node, "node-name", env("NODE_NAME"), "`name` of the own Node (default: $NODE_NAME)")
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file`; empty: the Pod's own account")
+	fs.StringVar(&o.backend, "backend", "nftables", "dataplane: "+strings.Join(backendNames(), ", "))
+	plans := planflags.Register(fs)
+	o.own.register(fs)
+	fs.StringVar(&o.healthz, "healthz-bind-address", defaultHealthz, "`address` of /healthz and /livez; [::] serves IPv4 too, empty: none")
+	fs.StringVar(&o.metrics, "metrics-bind-address", defaultMetrics, "`address` of /metrics, /proxyMode and what `show` asks; empty: none")
+	fs.BoolVar(&o.resetTCP, "reset-tcp-connections", false, "reset TCP connections to endpoints that are gone, at both sides")
+	fs.TextVar(&o.level, "log-level", slog.LevelInfo, "debug, info, warn or error")
+	fs.BoolVar(&o.initOnly, "init-only", false, "write the sysctls that the agent itself has no right to (for IPv6 only with an IPv6 --cluster-cidr), and exit")
+	o.limits = node.RegisterLimits(fs)
+	fs.BoolVar(&o.cleanup, "cleanup", false, "remove everything this backend put into the kernel, and exit")
+	fs.BoolVar(&o.version, "version", false, "print the version and exit")
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fs.PrintDefaults()
+			return o, helpWanted("usage: plumb-proxy [flags]\n       plumb-proxy show services|agent.Backends|path FRONTEND\n" + text.String())
+		}
+		return o, fmt.Errorf("%w; see --help", err)
+	}
+	if fs.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q; there are only flags and, as the first word, show; see --help", fs.Arg(0))
+	}
+	if o.version {
+		return o, nil
+	}
+	var err error
+	if o.plan, err = plans.Options(); err != nil {
+		return o, err
+	}
+	o.plan.Node = o.node
+	if err := o.limits.Check(fs, o.initOnly); err != nil {
+		return o, err
+	}
+	if err := o.check(); err != nil {
+		return o, err
+	}
+	return o, o.own.check(fs, o.backend)
+}
+
+func (o *options) check() error {
+	if !slices.Contains(backendNames(), o.backend) {
+		return fmt.Errorf("--backend %q: there is no such backend; one of: %s", o.backend, strings.Join(backendNames(), ", "))
+	}
+	if o.initOnly && o.cleanup {
+		return errors.New("--init-only and --cleanup contradict each other; give one")
+	}
+	if o.healthz != "" && !bindAddress(o.healthz) {
+		return fmt.Errorf("--healthz-bind-address %q: not an IP address and a port from 1 to 65535, such as %s", o.healthz, defaultHealthz)
+	}
+	if o.metrics != "" && !bindAddress(o.metrics) {
+		return fmt.Errorf("--metrics-bind-address %q: not an IP address and a port from 1 to 65535, such as %s", o.metrics, defaultMetrics)
+	}
+	if o.resetTCP && !agent.Backends(0)[o.backend].Flows {
+		return fmt.Errorf("--reset-tcp-connections: backend %s ends its connections itself", o.backend)
+	}
+	if o.node == "" && !o.initOnly && !o.cleanup {
+		return errors.New("--node-name is not given and $NODE_NAME is empty; name the Node this runs on")
+	}
+	return nil
+}
+
+// bindAddress tells whether a text is an IP address, or nothing for all of them,
+// and the number of a port.
+func bindAddress(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return false
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return false
+	}
+	if host == "" {
+		return true
+	}
+	_, err = netip.ParseAddr(host)
+	return err == nil
+}
+
+// config is an agent as the command line has it, without a client.
+func (o *options) config(log *slog.Logger) agent.Config {
+	return agent.Config{
+		Node: o.node, Version: version, Mode: o.backend, Backend: agent.Backends(0)[o.backend], Own: o.own.options(), Plan: o.plan,
+		Healthz: o.healthz, Metrics: o.metrics, ResetTCP: o.resetTCP, Logger: log,
+	}
+}

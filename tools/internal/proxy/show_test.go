@@ -1,0 +1,170 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/plumbline/plumbline/dataplane/agent"
+	"github.com/plumbline/plumbline/dataplane/listing"
+	"github.com/plumbline/plumbline/dataplane/loop"
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// silent is what a Loop needs beside a target.
+type silent struct{}
+
+func (silent) Sync(plan.Node, map[objects.Name]plan.HealthCheck) {}
+func (silent) Warn(objects.Name, string, string)                 {}
+func way(p *plan.Plan, k plan.Key) (string, error) {
+	return "the way to " + listing.KeyText(k) + "\n", oneService(p)
+}
+func oneService(p *plan.Plan) error {
+	if len(p.Services) != 1 {
+		return errors.New("the plan has other Services too")
+	}
+	return nil
+}
+
+// inspected is a Loop that has applied a snapshot, and its server's address.
+func inspected(t *testing.T, snap *objects.Snapshot) (*loop.Loop, *agent.Inspector, string) {
+	t.Helper()
+	l := loop.New(loop.Config{
+		Options: plan.Options{Node: "here", Terminating: plan.Fallback, NoLocal: plan.Drop},
+		Target:  refuser{"10.96.0.5:80/TCP"}, HealthChecks: silent{}, Events: silent{}, Logger: slog.New(slog.DiscardHandler),
+	})
+	i := &agent.Inspector{Mode: "nftables", Loop: l, Path: way, Logger: slog.New(slog.DiscardHandler)}
+	changes := []objects.Change{{Node: snap.Node}}
+	for _, s := range snap.Services {
+		changes = append(changes, objects.Change{Service: &s})
+	}
+	for _, all := range snap.Slices {
+		for _, s := range all {
+			changes = append(changes, objects.Change{Slice: &s})
+		}
+	}
+	l.Handle(changes)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- l.Run(ctx) }()
+	srv := httptest.NewServer(i.Handler(http.NotFoundHandler()))
+	t.Cleanup(func() {
+		srv.Close()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return l, i, strings.TrimPrefix(srv.URL, "http://")
+}
+
+const showFile = "testdata/show.txtar"
+
+// shown is the case of show: objects first, then what is printed of them.
+func shown(t *testing.T) (*txtar.Archive, *objects.Snapshot) {
+	t.Helper()
+	archive, err := txtar.ParseFile(showFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, err := objects.Decode(archive.Files[0].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return archive, snap
+}
+
+// What the kernel refused has its reason, in JSON.
+func TestShowRefused(t *testing.T) {
+	_, snap := shown(t)
+	_, _, at := inspected(t, snap)
+	var all []listing.Frontend
+	if err := json.Unmarshal([]byte(printed(t, "show", "services", "--json", "--metrics-bind-address", at)), &all); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range all {
+		if f.Why != "" {
+			got[f.Frontend] = f.State + ": " + f.Why
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"10.96.0.5:80/TCP": "refused: too large"}, got); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+}
+
+var update = flag.Bool("update", false, "write the golden sections")
+
+func TestShow(t *testing.T) {
+	archive, snap := shown(t)
+	_, _, at := inspected(t, snap)
+	for i, what := range []string{"services", "backends"} {
+		f := &archive.Files[i+1]
+		got := printed(t, "show", what, "--metrics-bind-address", at)
+		if f.Name != what {
+			t.Fatalf("section %d is %s, want %s", i+1, f.Name, what)
+		}
+		if diff := cmp.Diff(string(f.Data), got); diff != "" && !*update {
+			t.Errorf("show %s (-want +got):\n%s", what, diff)
+		}
+		f.Data = []byte(got)
+	}
+	if *update {
+		if err := os.WriteFile(showFile, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func printed(t *testing.T, args ...string) string {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	if code := run(args, &stdout, &stderr); code != 0 {
+		t.Fatalf("exit %d: %s", code, &stderr)
+	}
+	return stdout.String()
+}
+
+// A way is asked of the backend with the plan of that Service; a node's address
+// stands for its node port.
+func TestPath(t *testing.T) {
+	nodePort := plan.Key{Protocol: objects.TCP, Port: 30080}
+	_, snap := shown(t)
+	_, i, at := inspected(t, snap)
+	for text, want := range map[string]string{
+		"10.96.0.1:80": "the way to 10.96.0.1:80/TCP\n", "tcp://192.0.2.1:30080": "the way to " + listing.KeyText(nodePort) + "\n",
+	} {
+		if got := printed(t, "show", "path", text, "--metrics-bind-address="+at); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+	fails := func(want string) {
+		t.Helper()
+		var stdout, stderr strings.Builder
+		code := run([]string{"show", "path", "10.96.0.1:80/UDP", "--metrics-bind-address=" + at}, &stdout, &stderr)
+		if code != 1 || stderr.String() != "plumb-proxy: "+want+"\n" {
+			t.Errorf("exit %d: %s%s; want %s", code, &stdout, &stderr, want)
+		}
+	}
+	fails("10.96.0.1:80/UDP: no frontend of this node")
+	i.Path = nil
+	fails("backend nftables has no path to show")
+}
+
+func TestProxyMode(t *testing.T) {
+	_, _, at := inspected(t, &objects.Snapshot{Node: &objects.Node{Name: "here"}})
+	if text, err := (question{agent: at}).get(t.Context(), "/proxyMode"); err != nil || string(text) != "nftables" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
