@@ -62,6 +62,9 @@ next:
 
 // leftOut says why a row is not measured with that many Services, "" if it is.
 func (c Config) leftOut(r Row, services int) string {
+	if r.Mode != "" && c.NoKubeProxy != "" {
+		return "left out: " + c.NoKubeProxy
+	}
 	if r.Bound == 0 || services <= r.Bound || c.Beyond {
 		return ""
 	}

@@ -28,6 +28,7 @@ type Config struct {
 	Beyond      bool          // also rows beyond their Bound
 	PlumbProxy  string        // paths of the programs
 	KubeProxy   string        // may be empty if no row needs it
+	NoKubeProxy string        // why there is none, though rows need it: they are left out
 	Dir         string        // results and the processes' logs go here
 	Work        string        // the processes' configuration and pids; by the name of this folder, the run's id, namespaces are known
 	Logger      *slog.Logger

@@ -2,12 +2,15 @@ package stage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/kind"
+	"github.com/plumbline/plumbline/fixtures/nodeimage"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
 
@@ -42,6 +45,9 @@ func (k *Kind) Install(ctx context.Context, r scenario.Row) (string, func(contex
 	case d.Manifest == "":
 		d.Image, d.Version, err = k.images.KubeProxy(ctx)
 	}
+	if errors.Is(err, nodeimage.ErrNoGo) {
+		return "", nil, cluster.Unsupported{Why: err.Error()}
+	}
 	if err != nil {
 		return "", nil, err
 	}
@@ -49,7 +55,7 @@ func (k *Kind) Install(ctx context.Context, r scenario.Row) (string, func(contex
 }
 
 // version is set by the Makefile (git describe).
-var version = "unknown"
+var version = ""
 
-// Version is the program's own.
-func Version() string { return version }
+// Version is the program's own: what it was made from, or its module's.
+func Version() string { return cmp.Or(version, moduleVersion(), "unknown") }

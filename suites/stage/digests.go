@@ -69,14 +69,15 @@ func (k *Kind) NodeImage(ctx context.Context) (string, error) {
 }
 
 // Commit is that of the source the program was built from, with -dirty if it was
-// changed: as the Go command noted it or else as the version ends (git describe).
+// changed: as the Go command noted it or else as the version ends (git describe, or a
+// module's of no tag).
 // Empty: nobody has said.
 func Commit() string {
 	info, _ := debug.ReadBuildInfo() // nil: there is none
-	return commit(version, info)
+	return commit(Version(), info)
 }
 
-var describedCommit = regexp.MustCompile(`^(?:.*-g)?([0-9a-f]{7,40}(?:-dirty)?)$`) // const
+var describedCommit = regexp.MustCompile(`^(?:.*-g|v[0-9]+\.[0-9]+\.[0-9]+-(?:.*\.)?[0-9]{14}-)?([0-9a-f]{7,40}(?:-dirty)?)$`) // const
 
 func commit(version string, info *debug.BuildInfo) string {
 	noted := map[string]string{}

@@ -61,6 +61,8 @@ func TestCommit(t *testing.T) {
 		{"e644649-dirty", &debug.BuildInfo{}, "e644649-dirty"},
 		{"v0.4.0-7-ge644649-dirty", nil, "e644649-dirty"},
 		{"v0.4.0", nil, ""},
+		{"v0.0.0-20261125140000-e644649abcde", nil, "e644649abcde"},
+		{"v0.4.1-0.20261125140000-e644649abcde", nil, "e644649abcde"},
 		{"unknown", nil, ""},
 		{"v0.4.0", vcs("false"), "abc"},
 		{"e644649", vcs("true"), "abc-dirty"},

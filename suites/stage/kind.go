@@ -17,6 +17,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/image"
 	"github.com/plumbline/plumbline/fixtures/kind"
+	"github.com/plumbline/plumbline/fixtures/nodeimage"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
 
@@ -113,6 +114,9 @@ func (k *Kind) makeImages(ctx context.Context) (node string, err error) {
 		case r.Dataplane == "kube-proxy":
 			makers = append(makers, func(ctx context.Context) (string, error) {
 				ref, _, err := k.images.KubeProxy(ctx)
+				if errors.Is(err, nodeimage.ErrNoGo) {
+					return "", nil // its row is unsupported
+				}
 				return ref, err
 			})
 		}
@@ -223,7 +227,11 @@ func (k *Kind) openProvider(ctx context.Context) error {
 	if net.V6.LB.IsValid() {
 		args = append(args, "--lb-range-v6="+net.V6.LB.String())
 	}
-	return k.startProvider(k.images.Program("plumb-lb"), args...)
+	own, err := k.keepPrograms()
+	if err != nil {
+		return err
+	}
+	return k.startProvider(own["plumb-lb"], args...)
 }
 
 // Kubeconfig is the path of the cluster's kubeconfig.

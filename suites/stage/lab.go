@@ -90,7 +90,7 @@ func OpenLab(ctx context.Context, o Options, log *slog.Logger) (*Lab, error) {
 	if l.programs, err = findPrograms(ctx, o, log); err != nil {
 		return nil, err
 	}
-	l.mutant = l.programs.own("mutant/plumb-mutant")
+	l.mutant = filepath.Join(filepath.Dir(l.programs.own("plumb-proxy")), "mutant", "plumb-mutant")
 	return l, l.open(ctx, []step{
 		{"run", l.openRun},
 		{"results", l.makeDir},
@@ -107,10 +107,8 @@ func (l *Lab) openRun(context.Context) error {
 	if err := l.opts.run.Private(); err != nil {
 		return err
 	}
-	bin := filepath.Join(l.opts.run.Dir, "bin")
-	l.onClose(func(context.Context) error { return os.RemoveAll(bin) })
 	var err error
-	l.programs, err = l.programs.keep(bin)
+	l.programs.paths, err = l.keepPrograms()
 	return err
 }
 
@@ -200,6 +198,9 @@ func (l *Lab) dataplane(r scenario.Row) (cluster.Dataplane, error) {
 	}
 	d.Program = l.programs.own("plumb-proxy")
 	if !d.Own {
+		if l.programs.lacks != "" {
+			return d, cluster.Unsupported{Why: l.programs.lacks}
+		}
 		d.Program, d.Version = l.programs.kubeProxy, l.version
 	}
 	return d, nil

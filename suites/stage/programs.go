@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/fixtures/controlplane"
+	"github.com/plumbline/plumbline/fixtures/nodeimage"
 )
 
 // echo is the workload's image in a lab: the name of a program.
@@ -20,37 +22,96 @@ const echo = "plumb-echo"
 // probe is the program of the conformance suite's clients and servers.
 const probe = "plumb-probe"
 
-// programs are the project's own, and upstream's kube-proxy.
+// Self is the path of this program if it is each of the project's programs when it is
+// called by that one's name; empty: it is none of them. Main sets it, before anything else.
+var Self string
+
+// programs are the project's own, by name, and upstream's.
 type programs struct {
-	bin       string
+	paths     map[string]string
 	kubeProxy string // empty until a row wants it
+	lacks     string // why there is no kube-proxy, though a row wants it
 
 	controlPlane *controlplane.Programs // nil unless it is to be the real one
 }
 
-func (p programs) own(name string) string { return filepath.Join(p.bin, name) }
+func (p programs) own(name string) string { return p.paths[name] }
 
-// ownPrograms are those of a lab.
+// ownPrograms are those that a run starts.
 func ownPrograms() []string { return []string{"plumb-proxy", "plumb-lb", echo, probe} }
 
-// keep has the project's programs in a folder too: what is built while a run goes on is
-// not what it starts later.
-func (p programs) keep(dir string) (programs, error) {
-	kept := p
-	kept.bin = dir
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return p, fmt.Errorf("keep the project's programs: %w", err)
+// findOwn finds the project's programs: all of them beside this one, or else this one in
+// their place. A test finds them in the source tree.
+func findOwn() (map[string]string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the project's programs: %w", err)
 	}
-	for _, name := range ownPrograms() {
-		err := os.Link(p.own(name), kept.own(name)) // make replaces a file, it does not write into it
-		if errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EMLINK) {
-			err = copyProgram(p.own(name), kept.own(name))
+	paths, missing := programsIn(filepath.Dir(exe))
+	if missing == nil {
+		return paths, nil
+	}
+	if Self != "" {
+		for _, name := range ownPrograms() {
+			paths[name] = Self
 		}
-		if err != nil {
-			return p, fmt.Errorf("keep the project's programs: %w", err)
+		return paths, nil
+	}
+	if root, err := SourceRoot(); err == nil {
+		paths, missing = programsIn(filepath.Join(root, "bin"))
+	}
+	if missing != nil {
+		return nil, fmt.Errorf("find the project's programs: %w; run make build", missing)
+	}
+	return paths, nil
+}
+
+// programsIn are those of a folder, and why it has not all.
+func programsIn(dir string) (paths map[string]string, missing error) {
+	paths = map[string]string{}
+	for _, name := range ownPrograms() {
+		paths[name] = filepath.Join(dir, name)
+		if _, err := os.Stat(paths[name]); err != nil {
+			missing = err
+		}
+	}
+	return paths, missing
+}
+
+// Programs has the project's programs in a new folder, by their names: what is built while
+// a run goes on is not what it starts later.
+func Programs(dir string) (map[string]string, error) {
+	found, err := findOwn()
+	if err != nil {
+		return nil, err
+	}
+	return keep(found, dir)
+}
+
+func keep(found map[string]string, dir string) (map[string]string, error) {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("keep the project's programs: %w", err)
+	}
+	kept := map[string]string{}
+	as := map[string]string{} // what has been kept, by where it was found
+	for name, from := range found {
+		kept[name] = filepath.Join(dir, name)
+		source := cmp.Or(as[from], from)
+		as[from] = kept[name]
+		if err := linkOrCopy(source, kept[name]); err != nil {
+			return nil, fmt.Errorf("keep the project's programs: %w", err)
 		}
 	}
 	return kept, nil
+}
+
+// linkOrCopy: who builds a program replaces its file and does not write into it.
+func linkOrCopy(from, to string) error {
+	err := os.Link(from, to)
+	if errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EMLINK) {
+		return copyProgram(from, to)
+	}
+	return err
 }
 
 func copyProgram(from, to string) error {
@@ -78,16 +139,9 @@ func controlPlane(ctx context.Context, log *slog.Logger) (*controlplane.Programs
 
 // findPrograms finds the project's programs, and builds what is asked for of Kubernetes'
 // and is not in the cache.
-func findPrograms(ctx context.Context, o Options, log *slog.Logger) (programs, error) {
-	root, err := SourceRoot()
-	if err != nil {
-		return programs{}, err
-	}
-	p := programs{bin: filepath.Join(root, "bin")}
-	for _, name := range ownPrograms() {
-		if _, err := os.Stat(p.own(name)); err != nil {
-			return p, fmt.Errorf("find the project's programs: %w; run make build", err)
-		}
+func findPrograms(ctx context.Context, o Options, log *slog.Logger) (p programs, err error) {
+	if p.paths, err = findOwn(); err != nil {
+		return p, err
 	}
 	if o.ControlPlane == Real {
 		if p.controlPlane, err = controlPlane(ctx, log); err != nil {
@@ -98,9 +152,21 @@ func findPrograms(ctx context.Context, o Options, log *slog.Logger) (programs, e
 		if r.Dataplane != "kube-proxy" || p.kubeProxy != "" {
 			continue
 		}
-		if p.kubeProxy, err = KubernetesBinary(ctx, "kube-proxy", log); err != nil {
+		p.kubeProxy, err = KubernetesBinary(ctx, "kube-proxy", log)
+		if errors.Is(err, nodeimage.ErrNoGo) {
+			p.lacks = err.Error()
+			break
+		}
+		if err != nil {
 			return p, err
 		}
 	}
 	return p, nil
+}
+
+// keepPrograms has the project's programs in the run's folder as long as it lasts.
+func (b *base) keepPrograms() (map[string]string, error) {
+	bin := filepath.Join(b.opts.run.Dir, "bin")
+	b.onClose(func(context.Context) error { return os.RemoveAll(bin) })
+	return Programs(bin)
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/plumbline/plumbline/ci"
@@ -26,8 +27,8 @@ type Images struct {
 	engine *image.Engine
 	node   *nodeimage.Builder
 	pins   ci.Versions
-	pull   bool // a registry answered
-	bin    string
+	pull   bool              // a registry answered
+	own    map[string]string // the project's programs, by name
 	log    *slog.Logger
 }
 
@@ -47,7 +48,11 @@ func NewImages(ctx context.Context, progress io.Writer, log *slog.Logger) (*Imag
 		return nil, err
 	}
 	node.Engine = engine
-	i := &Images{engine: engine, node: node, pins: pins, pull: host.RegistryReachable(ctx), bin: filepath.Join(node.Root, "bin"), log: log}
+	own, err := findOwn()
+	if err != nil {
+		return nil, err
+	}
+	i := &Images{engine: engine, node: node, pins: pins, pull: host.RegistryReachable(ctx), own: own, log: log}
 	if i.pull {
 		log.Info("an image registry answers: node, Debian and kube-proxy images are pulled")
 	} else {
@@ -66,11 +71,12 @@ func KubernetesBinary(ctx context.Context, name string, log *slog.Logger) (strin
 	return b.Binary(ctx, name)
 }
 
-// hostBuilder builds from this source tree, without Docker.
+// hostBuilder builds without Docker: from the source tree this program lies in, if it does,
+// or from its module.
 func hostBuilder(log *slog.Logger) (*nodeimage.Builder, error) {
 	root, err := SourceRoot()
 	if err != nil {
-		return nil, err
+		root = ""
 	}
 	pins, err := ci.Pins()
 	if err != nil {
@@ -81,7 +87,7 @@ func hostBuilder(log *slog.Logger) (*nodeimage.Builder, error) {
 		return nil, fmt.Errorf("find the cache directory: %w", err)
 	}
 	return &nodeimage.Builder{
-		Root: root, CacheDir: filepath.Join(cache, "plumbline"), Kubernetes: pins.Kubernetes, Suite: pins.DebianSuite, Log: log,
+		Root: root, Version: moduleVersion(), CacheDir: filepath.Join(cache, "plumbline"), Kubernetes: pins.Kubernetes, Suite: pins.DebianSuite, Log: log,
 	}, nil
 }
 
@@ -134,22 +140,19 @@ func (i *Images) HAProxy(ctx context.Context) (string, error) {
 // Proxy is the own node agent's image, with what its backend calls.
 func (i *Images) Proxy(ctx context.Context, backend string) (string, error) {
 	if backend == "iptables" {
-		return i.withTools(ctx, "plumb-proxy", image.Files{"plumb-proxy": i.Program("plumb-proxy")})
+		return i.withTools(ctx, "plumb-proxy", image.Files{"plumb-proxy": i.own["plumb-proxy"]})
 	}
-	return i.own(ctx, "plumb-proxy")
+	return i.program(ctx, "plumb-proxy")
 }
 
 // Echo is the workload's image.
-func (i *Images) Echo(ctx context.Context) (string, error) { return i.own(ctx, "plumb-echo") }
+func (i *Images) Echo(ctx context.Context) (string, error) { return i.program(ctx, "plumb-echo") }
 
 // Probe is the image of plumb-probe.
-func (i *Images) Probe(ctx context.Context) (string, error) { return i.own(ctx, probe) }
+func (i *Images) Probe(ctx context.Context) (string, error) { return i.program(ctx, probe) }
 
-// Program is the path of one of the project's own programs.
-func (i *Images) Program(name string) string { return filepath.Join(i.bin, name) }
-
-func (i *Images) own(ctx context.Context, name string) (string, error) {
-	return i.engine.Ensure(ctx, image.Recipe{Name: name, Files: image.Files{name: i.Program(name)}})
+func (i *Images) program(ctx context.Context, name string) (string, error) {
+	return i.engine.Ensure(ctx, image.Recipe{Name: name, Files: image.Files{name: i.own[name]}})
 }
 
 // withTools is an image on top of what a proxy calls.
@@ -175,11 +178,20 @@ func (i *Images) fromDebian(ctx context.Context, name string) (string, error) {
 	return i.engine.Ensure(ctx, image.Recipe{Name: name, Base: base})
 }
 
-// SourceRoot finds the source tree from which images and programs are built:
-// above the working directory, or above the running program.
+// moduleVersion is that of the module this program was built from.
+func moduleVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	return info.Main.Version
+}
+
+// SourceRoot finds the source tree above the running program, or, of a program that a user
+// does not install (Self), above the working directory.
 func SourceRoot() (string, error) {
 	var starts []string
-	if wd, err := os.Getwd(); err == nil {
+	if wd, err := os.Getwd(); err == nil && Self == "" {
 		starts = append(starts, wd)
 	}
 	if exe, err := os.Executable(); err == nil {

@@ -12,49 +12,17 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"k8s.io/klog/v2"
+	"github.com/plumbline/plumbline/tools/internal/lb"
 )
 
-const (
-	exitOK      = 0
-	exitFailed  = 1
-	exitBadCall = 2 // nothing was done: flags, or something of the host is missing
-)
+func main() { os.Exit(run()) }
 
-func main() { os.Exit(run(os.Args[1:], os.Stderr)) }
-
-func run(args []string, stderr io.Writer) int {
-	opts, err := parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		usage(stderr)
-		return exitOK
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "plumb-lb: %v (plumb-lb -h lists the flags)\n", err)
-		return exitBadCall
-	}
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: opts.level()}))
-	klog.SetSlogLogger(log)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-
-	s, err := prepare(ctx, opts, log)
-	if err != nil {
-		fmt.Fprintf(stderr, "plumb-lb: %v\n", err)
-		return exitBadCall
-	}
-	if err := errors.Join(s.run(ctx), s.close()); err != nil {
-		fmt.Fprintf(stderr, "plumb-lb: %v\n", err)
-		return exitFailed
-	}
-	return exitOK
+	return lb.Main(ctx, os.Args[1:], os.Stdout, os.Stderr)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/fixtures/host"
+	"github.com/plumbline/plumbline/fixtures/nodeimage"
 	"github.com/plumbline/plumbline/suites/bench"
 	"github.com/plumbline/plumbline/suites/stage"
 )
@@ -64,13 +65,12 @@ func runBench(cmd *cobra.Command, cfg bench.Config) (err error) {
 		return err
 	}
 	defer lock.Release()
-	root, err := stage.SourceRoot()
-	if err != nil {
-		return err
-	}
-	cfg.PlumbProxy = filepath.Join(root, "bin", "plumb-proxy")
 	if slices.ContainsFunc(cfg.Rows, func(r bench.Row) bool { return r.Mode != "" }) {
-		if cfg.KubeProxy, err = stage.KubernetesBinary(ctx, "kube-proxy", slog.Default()); err != nil {
+		cfg.KubeProxy, err = stage.KubernetesBinary(ctx, "kube-proxy", slog.Default())
+		if errors.Is(err, nodeimage.ErrNoGo) {
+			cfg.NoKubeProxy, err = err.Error(), nil
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -83,6 +83,13 @@ func runBench(cmd *cobra.Command, cfg bench.Config) (err error) {
 	if err := run.Private(); err != nil { // the agents outlive one that is killed
 		return err
 	}
+	bin := filepath.Join(run.Dir, "bin")
+	defer func() { err = errors.Join(err, os.RemoveAll(bin)) }() // before the run ends
+	own, err := stage.Programs(bin)
+	if err != nil {
+		return err
+	}
+	cfg.PlumbProxy = own["plumb-proxy"]
 	cfg.Work = run.Dir
 	results, err := bench.Run(ctx, cfg)
 	fmt.Print(bench.Markdown(results))

@@ -9,9 +9,12 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/suites/stage"
 )
 
 func main() { os.Exit(run()) }
@@ -25,6 +28,16 @@ func (e verdictError) Error() string { return string(e) }
 // run returns the exit status: 0 done (and what was judged is as it should be), 1 it is
 // not (verdictError), 2 bad input or the harness could not do it.
 func run() int {
+	if program, ok := programs[filepath.Base(os.Args[0])]; ok {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		return program(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
+	var err error
+	if stage.Self, err = os.Executable(); err != nil {
+		fmt.Fprintln(os.Stderr, "plumbline:", err)
+		return 2
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// The first signal takes everything down; a second one ends the program.
@@ -45,7 +58,7 @@ func run() int {
 	}
 	root.PersistentFlags().BoolVarP(&verbose, "verbose", "v", false, "say why, not only what")
 	root.AddCommand(doctorCommand(), nodeImageCommand(), clusterCommand(), runCommand(), conformanceCommand(), compareCommand(), matrixCommand(), sonobuoyCommand(), rbacCommand(), benchCommand(), cleanCommand())
-	err := root.ExecuteContext(ctx)
+	err = root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}

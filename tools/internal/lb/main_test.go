@@ -1,4 +1,4 @@
-package main
+package lb
 
 import (
 	"bytes"
@@ -65,7 +65,7 @@ func TestBadInput(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
-			if rc := run(append(good[:len(good):len(good)], c.args...), &out); rc != exitBadCall {
+			if rc := Main(t.Context(), append(good[:len(good):len(good)], c.args...), nil, &out); rc != exitBadCall {
 				t.Errorf("exit %d, want %d", rc, exitBadCall)
 			}
 			if !strings.Contains(out.String(), c.want) || strings.Count(out.String(), "\n") != 1 {
@@ -88,7 +88,7 @@ func noWire() string {
 
 func TestHelp(t *testing.T) {
 	var out bytes.Buffer
-	if rc := run([]string{"-h"}, &out); rc != exitOK || !strings.Contains(out.String(), "-lb-range-v4") {
+	if rc := Main(t.Context(), []string{"-h"}, nil, &out); rc != exitOK || !strings.Contains(out.String(), "-lb-range-v4") {
 		t.Errorf("exit %d, said %q", rc, out.String())
 	}
 }

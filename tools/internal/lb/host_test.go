@@ -1,4 +1,4 @@
-package main
+package lb
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,7 +37,9 @@ const asProgram = "PLUMB_LB_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		os.Exit(run(os.Args[1:], os.Stderr))
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+		defer stop()
+		os.Exit(Main(ctx, os.Args[1:], nil, os.Stderr))
 	}
 	os.Exit(m.Run())
 }

@@ -1,4 +1,4 @@
-package main
+package echo
 
 import (
 	"bufio"
@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,7 +20,7 @@ func TestBadFlags(t *testing.T) {
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			var stderr bytes.Buffer
-			if code := run(args, func(string) string { return "" }, io.Discard, &stderr); code != 2 {
+			if code := run(t.Context(), args, func(string) string { return "" }, io.Discard, &stderr); code != 2 {
 				t.Errorf("exit %d, want 2", code)
 			}
 			if stderr.Len() == 0 {
@@ -35,8 +36,10 @@ func TestSIGTERM(t *testing.T) {
 	r, w := io.Pipe()
 	var stderr bytes.Buffer
 	code := make(chan int, 1)
+	ctx, stop := signal.NotifyContext(t.Context(), syscall.SIGTERM)
+	defer stop()
 	go func() {
-		code <- run([]string{"--port", "0"}, func(k string) string { return env[k] }, w, &stderr)
+		code <- run(ctx, []string{"--port", "0"}, func(k string) string { return env[k] }, w, &stderr)
 		w.Close()
 	}()
 	lines := bufio.NewScanner(r)

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package probe
 
 import (
 	"bufio"
@@ -42,7 +42,7 @@ func TestBadFlags(t *testing.T) {
 		"serve --name a":                    "$PROBE_KEY is empty",
 	} {
 		var stderr bytes.Buffer
-		if code := run(strings.Fields(args), noEnv, &stderr); code != 2 {
+		if code := run(t.Context(), strings.Fields(args), noEnv, &stderr); code != 2 {
 			t.Errorf("%q: exit %d, want 2", args, code)
 		}
 		if got := stderr.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, want) {
@@ -54,7 +54,7 @@ func TestBadFlags(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"help"}, {"serve", "--help"}} {
 		var stderr bytes.Buffer
-		if code := run(args, noEnv, &stderr); code != 0 || !strings.Contains(stderr.String(), "-sctp-optional") {
+		if code := run(t.Context(), args, noEnv, &stderr); code != 0 || !strings.Contains(stderr.String(), "-sctp-optional") {
 			t.Errorf("%v: exit %d, %q", args, code, stderr.String())
 		}
 	}
@@ -81,7 +81,7 @@ func TestUnprivileged(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin := filepath.Join(dir, "plumb-probe")
-	build := exec.Command("go", "build", "-o", bin, ".")
+	build := exec.Command("go", "build", "-o", bin, "../../plumb-probe")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -182,7 +182,7 @@ func TestNoSCTP(t *testing.T) {
 	var stderr bytes.Buffer
 	_, text := newKey(t)
 	env := func(name string) string { return map[string]string{"PROBE_KEY": text}[name] }
-	code := run([]string{"serve", "--name", "a", "--control", strconv.Itoa(freePort(t)), "--sctp", "9000"}, env, &stderr)
+	code := run(t.Context(), []string{"serve", "--name", "a", "--control", strconv.Itoa(freePort(t)), "--sctp", "9000"}, env, &stderr)
 	if got := stderr.String(); code != 1 || !strings.Contains(got, "port 9000/sctp") || strings.Count(got, "\n") != 1 {
 		t.Errorf("exit %d, said %q", code, got)
 	}
