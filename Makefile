@@ -18,7 +18,7 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 30s
 
-.PHONY: build host test race peer differential e2e selftest lab haproxy agree conformance teeth bench microbench fuzz soak nightly lint clean
+.PHONY: build host test race peer differential e2e selftest lab installed haproxy agree conformance teeth bench microbench fuzz soak nightly lint clean
 
 build:
 	@mkdir -p bin
@@ -82,6 +82,11 @@ lab: build
 	ci/host/prepare.sh --lab
 	bin/plumbline run --cluster=lab --profile=l4-fast --delay=6s --rollouts=1 --rows='$(ROWS)' $(LAB)
 
+# What go install of this commit gives, in an empty folder.
+installed:
+	ci/host/prepare.sh --lab
+	ci/installed
+
 # The load balancer with HAProxy of Debian's newer releases, such as SUITES=trixie.
 haproxy: host
 	ci/haproxy $(SUITES)
@@ -136,6 +141,7 @@ nightly: host build
 	$(MAKE) conformance CLUSTER=kind
 	$(MAKE) differential
 	$(MAKE) haproxy
+	$(MAKE) installed
 	$(MAKE) race
 	$(MAKE) fuzz
 	$(MAKE) soak SOAK='--time=2h'

@@ -12,6 +12,11 @@ import (
 //go:embed versions.env
 var versionsEnv string
 
+// Prepare is the script that prepares a host (host/prepare.sh).
+//
+//go:embed host/prepare.sh
+var Prepare []byte // const
+
 // Versions are the pins. Every field is set: Pins returns an error otherwise.
 type Versions struct {
 	Kubernetes  string // such as v1.36.3

@@ -160,7 +160,12 @@ install_wrapper() {
         "get Go 1.21 or later: apt-get install golang-go, or https://go.dev/dl"
     mkdir -p "$STATE"
     new=$(mktemp -d "$STATE/ociwrap.XXXXXX")
-    if ! (cd "$REPO" && CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$new/ociwrap" ./ci/host/ociwrap); then
+    # Without this tree, of the module's version that `plumbline doctor --fix` names.
+    if ! if [[ -n ${PLUMBLINE_MODULE:-} ]]; then
+        CGO_ENABLED=0 GOFLAGS='' GOBIN=$new go install -trimpath "${PLUMBLINE_MODULE/@//ci/host/ociwrap@}"
+    else
+        (cd "$REPO" && CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$new/ociwrap" ./ci/host/ociwrap)
+    fi; then
         rm -rf "$new"
         refuse "go could not build ci/host/ociwrap"
     fi

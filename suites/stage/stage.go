@@ -178,6 +178,9 @@ func (i *Images) fromDebian(ctx context.Context, name string) (string, error) {
 	return i.engine.Ensure(ctx, image.Recipe{Name: name, Base: base})
 }
 
+// Module is the module this program was built from, name@version.
+func Module() string { return nodeimage.Project + "@" + moduleVersion() }
+
 // moduleVersion is that of the module this program was built from.
 func moduleVersion() string {
 	info, ok := debug.ReadBuildInfo()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -13,25 +14,60 @@ import (
 	"github.com/docker/docker/client"
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/ci"
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/host/clean"
 	"github.com/plumbline/plumbline/fixtures/netns"
+	"github.com/plumbline/plumbline/suites/stage"
 )
 
 func doctorCommand() *cobra.Command {
-	return &cobra.Command{
+	var fix string
+	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Print what this host has of what clusters need",
 		Long: `Print what this host has of what clusters need, as a table: name, value,
-ok, missing or info, and what to do. Nothing is changed. Without root it says
-what it could not look at.
+ok, missing or info, and what to do. Nothing is changed, unless --fix asks for it.
+Without root it says what it could not look at.
 
 Exit 0: a cluster can be brought up. Exit 2: it cannot; the last lines say why.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("fix") {
+				return prepareHost(cmd.Context(), fix)
+			}
 			return doctor(cmd.Context(), cmd.OutOrStdout(), host.StateDir)
 		},
 	}
+	cmd.Flags().StringVar(&fix, "fix", "", "install what is missing, as root on Debian or Ubuntu: for a `cluster` of the kind lab (a few packages) or kind (a Docker engine as well)")
+	return cmd
+}
+
+// prepareHost runs the script that installs what clusters of a kind need.
+func prepareHost(ctx context.Context, cluster string) (err error) {
+	args, ok := map[string][]string{"lab": {"--lab"}, "kind": nil}[cluster]
+	if !ok {
+		return fmt.Errorf("unknown --fix %q; known: lab, kind", cluster)
+	}
+	dir, err := os.MkdirTemp("", "plumbline-prepare-")
+	if err != nil {
+		return fmt.Errorf("prepare the host: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	script, env := filepath.Join(dir, "prepare.sh"), []string{"PLUMBLINE_MODULE=" + stage.Module()}
+	if err := os.WriteFile(script, ci.Prepare, 0o700); err != nil {
+		return fmt.Errorf("prepare the host: %w", err)
+	}
+	if root, err := stage.SourceRoot(); err == nil { // a tree builds what it needs itself
+		script, env = filepath.Join(root, "ci/host/prepare.sh"), nil
+	}
+	cmd := exec.CommandContext(ctx, "bash", append([]string{script}, args...)...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), env...)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("prepare the host for %s: %w", cluster, err)
+	}
+	return nil
 }
 
 func doctor(ctx context.Context, out io.Writer, stateDir string) error {
