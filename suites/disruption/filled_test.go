@@ -14,9 +14,10 @@ import (
 var of = flag.String("report", "", "a `directory` that a run has written, such as results/latest: its report leaves no field empty")
 
 // unknowable is what a report cannot say of a cluster of a kind: a lab's nodes have no
-// image, and an existing cluster is not of this host.
+// image, its memory is less than what else on a host comes and goes, and an existing
+// cluster is not of this host.
 var unknowable = map[string][]string{ // const; only a lab has a choice of control planes
-	"kind": {"controlPlane"}, "lab": {"nodeImage"}, "existing": {"controlPlane", "nodeImage", "usedMiB"},
+	"kind": {"controlPlane"}, "lab": {"nodeImage", "usedMiB"}, "existing": {"controlPlane", "nodeImage", "usedMiB"},
 }
 
 // TestReportFilled: a report says all of its environment that its cluster could tell, and
