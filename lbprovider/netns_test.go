@@ -439,6 +439,39 @@ func zombie(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
+// noted is what a start writes before it makes anything.
+func noted(w *netnsWorld) error {
+	d := w.balancer.dir(w.name())
+	return errors.Join(d.make(), os.WriteFile(filepath.Join(d.path, "instance.json"), []byte(`{"service":"shop/web","addresses":["198.18.255.9"]}`), 0o600))
+}
+
+// One with another state directory takes no load balancer for its own, though they are
+// of one name: it gives their addresses to nobody, and sweeps what no Service wants.
+func TestNetnsOfAnotherStateDirectory(t *testing.T) {
+	t.Parallel()
+	w := newNetnsWorld(t)
+	ips := w.ensure()
+	o := netnsOptions(w)
+	o.StateDir = stateDir(t)
+	n, err := instance.NewNetns(o)
+	w.check(err)
+	w.check(n.Adopt())
+	defer n.Close()
+	rec, err := NewRecorder(t.TempDir(), o.Log)
+	w.check(err)
+	defer rec.Close()
+	other := New(Config{Cluster: w.cluster, Profile: quick(), StateDir: o.StateDir, Instances: n, Recorder: rec, Log: o.Log})
+	w.check(other.Sweep(t.Context(), nil))
+	w.answered(ips)
+	taken, err := n.Taken(t.Context())
+	w.check(err)
+	for _, ip := range ips {
+		if taken[netip.MustParseAddr(ip)] == "" {
+			t.Errorf("%s is free for the other", ip)
+		}
+	}
+}
+
 // What a plumb-lb that was killed half-way left is no obstacle for the same load
 // balancer, and goes if no Service wants it.
 func TestNetnsLeftovers(t *testing.T) {
@@ -447,14 +480,16 @@ func TestNetnsLeftovers(t *testing.T) {
 		name string
 		make func(*netnsWorld) error
 	}{
-		{"a name without a namespace", func(w *netnsWorld) error { return os.WriteFile(w.lbPath(), nil, 0o444) }},
-		{"a namespace without a link", func(w *netnsWorld) error {
-			_, err := netns.New(strings.TrimPrefix(filepath.Base(w.lbPath()), netns.Prefix))
-			return err
+		{"a record, and a name without a namespace", func(w *netnsWorld) error {
+			return errors.Join(noted(w), os.WriteFile(w.lbPath(), nil, 0o444))
 		}},
-		{"a namespace with another address", func(w *netnsWorld) error {
+		{"a record, and a namespace without a link", func(w *netnsWorld) error {
+			_, err := netns.New(strings.TrimPrefix(filepath.Base(w.lbPath()), netns.Prefix))
+			return errors.Join(noted(w), err)
+		}},
+		{"a record, and a namespace with another address", func(w *netnsWorld) error {
 			ns, err := netns.New(strings.TrimPrefix(filepath.Base(w.lbPath()), netns.Prefix))
-			if err != nil {
+			if err := errors.Join(noted(w), err); err != nil {
 				return err
 			}
 			return netns.Veth(netns.End{NS: w.wire, Name: "lb-" + strings.TrimPrefix(w.name(), instance.NamePrefix)},
@@ -465,10 +500,7 @@ func TestNetnsLeftovers(t *testing.T) {
 				return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "lb-" + strings.TrimPrefix(w.name(), instance.NamePrefix)}, PeerName: "other"})
 			})
 		}},
-		{"a record without a process", func(w *netnsWorld) error {
-			d := w.balancer.dir(w.name())
-			return errors.Join(d.make(), os.WriteFile(filepath.Join(d.path, "instance.json"), []byte(`{"service":"shop/web","addresses":["198.18.255.9"]}`), 0o600))
-		}},
+		{"a record without a process", noted},
 		{"a record cut short", func(w *netnsWorld) error {
 			d := w.balancer.dir(w.name())
 			return errors.Join(d.make(), os.WriteFile(filepath.Join(d.path, "instance.json"), []byte(`{"ser`), 0o600))

@@ -46,9 +46,8 @@ func (loopbackPlace) enter(_ Spec, f func() error) error {
 	return <-done
 }
 
-func (loopbackPlace) remove(string) error     { return nil }
-func (loopbackPlace) holds(string, int) bool  { return true }
-func (loopbackPlace) left() ([]string, error) { return nil, nil }
+func (loopbackPlace) remove(string) error    { return nil }
+func (loopbackPlace) holds(string, int) bool { return true }
 
 // taken are the addresses of the ranges that somebody listens at.
 func (l loopbackPlace) taken() (map[netip.Addr]string, error) {

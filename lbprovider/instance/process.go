@@ -42,8 +42,6 @@ type place interface {
 	remove(name string) error
 	// holds says whether a process is where that of name belongs.
 	holds(name string, pid int) bool
-	// left lists the load balancers that something is there of.
-	left() ([]string, error)
 	// taken are addresses in use there; those of load balancers may be among them.
 	taken() (map[netip.Addr]string, error)
 }
@@ -114,16 +112,13 @@ func checkVersion(program string) error {
 	return nil
 }
 
-// Adopt finds the load balancers that an earlier run left.
+// Adopt finds the load balancers that an earlier run left. What the place has of a name
+// without a record in this state directory is another's: a record comes first and goes last.
 func (p *Processes) Adopt() error {
 	if err := checkSearchable(p.opts.StateDir); err != nil {
 		return err
 	}
 	found, err := findAll(p.opts.StateDir)
-	if err != nil {
-		return err
-	}
-	left, err := p.place.left()
 	if err != nil {
 		return err
 	}
@@ -136,7 +131,7 @@ func (p *Processes) Adopt() error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, name := range append(names, left...) {
+	for _, name := range names {
 		if p.all[name] == nil {
 			p.all[name] = p.adopt(name, found[name])
 		}
