@@ -18,6 +18,7 @@ import (
 
 	"github.com/plumbline/plumbline/dataplane/iptables"
 	"github.com/plumbline/plumbline/fixtures/agent"
+	"github.com/plumbline/plumbline/fixtures/cluster"
 )
 
 // Row is a dataplane to measure.
@@ -31,22 +32,27 @@ type Row struct {
 
 // Rows are all there are, by the names the command line uses.
 func Rows() []Row {
-	return []Row{
-		{Name: "plumb-nftables", Backend: "nftables", Kernel: true},
-		{Name: "plumb-iptables", Backend: "iptables", Kernel: true},
-		{Name: "plumb-userspace", Backend: "userspace"},
-		{Name: "kube-proxy:nftables", Mode: "nftables", Kernel: true, Bound: 10_000},
-		{Name: "kube-proxy:iptables", Mode: "iptables", Kernel: true, Bound: 2000},
+	var out []Row
+	for _, b := range cluster.Backends() {
+		out = append(out, Row{Name: "plumb-" + b.Name, Backend: b.Name, Kernel: b.Tables})
 	}
+	return append(out,
+		Row{Name: "kube-proxy:nftables", Mode: "nftables", Kernel: true, Bound: 10_000},
+		Row{Name: "kube-proxy:iptables", Mode: "iptables", Kernel: true, Bound: 2000})
+}
+
+// RowNames are their names, separated by commas.
+func RowNames() string {
+	var names []string
+	for _, r := range Rows() {
+		names = append(names, r.Name)
+	}
+	return strings.Join(names, ",")
 }
 
 // ParseRows reads names separated by commas.
 func ParseRows(list string) ([]Row, error) {
 	var out []Row
-	var names []string
-	for _, r := range Rows() {
-		names = append(names, r.Name)
-	}
 next:
 	for _, name := range strings.Split(list, ",") {
 		for _, r := range Rows() {
@@ -55,7 +61,7 @@ next:
 				continue next
 			}
 		}
-		return nil, fmt.Errorf("unknown dataplane row %q; known: %s", name, strings.Join(names, ", "))
+		return nil, fmt.Errorf("unknown dataplane row %q; known: %s", name, strings.ReplaceAll(RowNames(), ",", ", "))
 	}
 	return out, nil
 }
@@ -96,10 +102,8 @@ func flavoured(ctx context.Context, rows []Row) ([]Row, error) {
 // spec is the row's process. Kube-proxy runs without a minimum time between two
 // syncs, so that its work is measured and not its waiting.
 func (r Row) spec(cfg Config, at agent.Place) (agent.Spec, error) {
-	flags := []string{"--log-level=debug"}
-	if r.Backend == "userspace" {
-		flags = append(flags, "--userspace-state-dir="+at.Dir) // where nothing outlives the run
-	}
+	// What outlives an agent goes where nothing outlives the run.
+	flags := append([]string{"--log-level=debug"}, cluster.BackendOf(r.Backend).Args(at.Dir)...)
 	out := agent.PlumbProxy(cfg.PlumbProxy, r.Backend, at, flags...)
 	var err error
 	if !r.own() {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/onsi/ginkgo/v2/types"
 
+	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/suites/conformance/behaviours"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/report/conformance"
@@ -54,7 +55,7 @@ func New() *Options {
 	o := &Options{Stage: stage.Options{Profile: "l4-fast", Workers: 4}}
 	o.flags = flag.NewFlagSet("conformance", flag.ContinueOnError)
 	fs := o.flags
-	fs.StringVar(&o.Dataplane, "dataplane", "plumb-nftables", "what is tested: plumb-nftables, plumb-iptables, plumb-userspace, kube-proxy:nftables, kube-proxy:iptables, existing or manifest:FILE")
+	fs.StringVar(&o.Dataplane, "dataplane", "plumb-nftables", "what is tested: "+ownNames()+"kube-proxy:nftables, kube-proxy:iptables, existing or manifest:FILE")
 	fs.StringVar(&o.Declaration, "declaration", "", "`file` that declares what the dataplane supports: one entry of suites/conformance/dataplanes.yaml (default: the entry there)")
 	fs.StringVar(&o.Results, "results", "results", "directory for reports and evidence")
 	fs.BoolVar(&o.Sonobuoy, "sonobuoy", false, "pack the report into --results when done, and tell Sonobuoy's worker, which waits there")
@@ -159,6 +160,14 @@ func choose(all []kit.Behaviour, focus, skip, labels string) (out []kit.Behaviou
 
 // Labels are what a behaviour is chosen by, beside its id.
 func Labels(b kit.Behaviour) []string { return []string{string(b.Level), string(b.Profile)} }
+
+// ownNames lists our own dataplanes for a help text.
+func ownNames() (list string) {
+	for _, b := range cluster.Backends() {
+		list += "plumb-" + b.Name + ", "
+	}
+	return list
+}
 
 // dataplaneRow is the row of a dataplane's name: an own one as it is meant to be.
 func dataplaneRow(name string) ([]scenario.Row, error) {

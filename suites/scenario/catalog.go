@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/plumbline/plumbline/fixtures/cluster"
 )
 
 // rows are the dataplanes that can be asked for, by the name the CLI uses.
@@ -16,22 +18,32 @@ func rows() map[string]Row {
 		"kube-proxy:nftables": {Dataplane: "kube-proxy", Mode: "nftables"},
 		"kube-proxy:iptables": {Dataplane: "kube-proxy", Mode: "iptables"},
 	}
-	for _, backend := range []string{"nftables", "iptables", "userspace"} {
-		name := "plumb-" + backend
-		out[name+":fallback"] = Row{name, backend, "fallback", "drop"}
-		out[name+":ignore+drop"] = Row{name, backend, "ignore", "drop"}
-		out[name+":ignore+reject"] = Row{name, backend, "ignore", "reject"}
+	for _, b := range cluster.Backends() {
+		name := "plumb-" + b.Name
+		out[name+":fallback"] = Row{name, b.Name, "fallback", "drop"}
+		out[name+":ignore+drop"] = Row{name, b.Name, "ignore", "drop"}
+		out[name+":ignore+reject"] = Row{name, b.Name, "ignore", "reject"}
 	}
 	return out
 }
 
-// DefaultRows is the default matrix, in the order it runs.
-const DefaultRows = "plumb-nftables:fallback,plumb-nftables:ignore+drop,plumb-nftables:ignore+reject,plumb-iptables:fallback,plumb-userspace:fallback,kube-proxy:nftables,kube-proxy:iptables"
+// DefaultRows is the default matrix, in the order it runs: what the fallback cures is shown
+// with the first of our own.
+func DefaultRows() string {
+	var out []string
+	for i, b := range cluster.Backends() {
+		out = append(out, "plumb-"+b.Name+":fallback")
+		if i == 0 {
+			out = append(out, "plumb-"+b.Name+":ignore+drop", "plumb-"+b.Name+":ignore+reject")
+		}
+	}
+	return strings.Join(append(out, "kube-proxy:nftables", "kube-proxy:iptables"), ",")
+}
 
 // ParseRows reads a comma-separated list of row names; "all" is the default matrix.
 func ParseRows(list string) ([]Row, error) {
 	if list == "all" {
-		list = DefaultRows
+		list = DefaultRows()
 	}
 	known := rows()
 	var out []Row
@@ -60,7 +72,7 @@ func catalog() map[string]Scenario {
 		Profile: "l4-strict", Seed: 1,
 	}
 	all := rows()
-	for _, name := range strings.Split(DefaultRows, ",") {
+	for _, name := range strings.Split(DefaultRows(), ",") {
 		base.Rows = append(base.Rows, all[name])
 	}
 	out := map[string]Scenario{base.Name: base}

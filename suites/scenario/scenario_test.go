@@ -50,7 +50,7 @@ func TestParseRows(t *testing.T) {
 			t.Errorf("rows %q: %v, want %q", list, err, msg)
 		}
 	}
-	def, err := ParseRows(DefaultRows)
+	def, err := ParseRows(DefaultRows())
 	if err != nil || len(def) != 7 || def[0].String() != "plumb-nftables fallback" || def[5].Own() {
 		t.Errorf("default rows %v, %v", def, err)
 	}

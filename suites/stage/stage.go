@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/ci"
+	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/image"
 	"github.com/plumbline/plumbline/fixtures/nodeimage"
@@ -139,7 +140,7 @@ func (i *Images) HAProxy(ctx context.Context) (string, error) {
 
 // Proxy is the own node agent's image, with what its backend calls.
 func (i *Images) Proxy(ctx context.Context, backend string) (string, error) {
-	if backend == "iptables" {
+	if cluster.BackendOf(backend).Tools {
 		return i.withTools(ctx, "plumb-proxy", image.Files{"plumb-proxy": i.own["plumb-proxy"]})
 	}
 	return i.program(ctx, "plumb-proxy")

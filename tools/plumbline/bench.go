@@ -46,7 +46,7 @@ func benchCommand() *cobra.Command {
 	}
 	cfg.LeastMemory = 2 << 30
 	f := cmd.Flags()
-	f.StringVar(&rows, "rows", "plumb-nftables,plumb-iptables,plumb-userspace,kube-proxy:nftables,kube-proxy:iptables", "dataplanes to measure, in order")
+	f.StringVar(&rows, "rows", bench.RowNames(), "dataplanes to measure, in order")
 	f.IntSliceVar(&cfg.Sizes, "services", []int{1000, 5000, 10000, 44000}, "numbers of Services, each with 10 endpoints, ascending")
 	f.IntVar(&cfg.Changes, "changes", 200, "endpoints replaced one at a time, per size")
 	f.IntVar(&cfg.Switches, "switches", 50, "Services whose only endpoint is replaced, per size")
