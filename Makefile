@@ -18,7 +18,7 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 30s
 
-.PHONY: build host test race peer differential e2e selftest lab installed haproxy agree conformance teeth bench microbench fuzz soak nightly lint clean
+.PHONY: build host test test-fast update verify race peer differential e2e selftest lab installed haproxy agree conformance teeth bench microbench fuzz soak nightly lint clean
 
 build:
 	@mkdir -p bin
@@ -44,6 +44,22 @@ test: build
 	if [ $$(id -u) = 0 ]; then ci/host/prepare.sh; fi
 	go test -count=1 -p 1 -parallel 8 $(filter-out $(GINKGO),$(REALTIME))
 	go test -count=1 -p 1 $(GINKGO)
+
+# What needs no root and no kernel: before a commit.
+test-fast:
+	go test -short $(PURE)
+
+# Generated files and golden sections, written anew; look at the difference. As root: kernels
+# say what backends wrote.
+UPDATED = ./suites/report ./suites/report/conformance ./suites/conformance/behaviours ./suites/conformance/teeth \
+	./lbprovider/haproxy ./dataplane/dptest ./dataplane/nftables ./dataplane/iptables ./dataplane/userspace ./tools/internal/proxy
+update:
+	go test -count=1 ./ci/presubmit -run '^TestRealTimeList$$' -update
+	for p in $(UPDATED); do go test -count=1 $$p -update || exit 1; done
+
+# What is generated is what would be, and the rules of the repository hold.
+verify: lint update
+	git diff --exit-code
 
 # The pure packages and those with goroutines of their own under the race detector, which
 # needs a C compiler. Left out are tests that need a static binary or judge rollouts, and

@@ -59,6 +59,7 @@ func TestText(t *testing.T) {
 		}
 		text := read(t, root, name)
 		report(t, Words(name, text))
+		report(t, Pages(name, text, tree))
 		report(t, Shell(name, text))
 	}
 }

@@ -168,6 +168,25 @@ func TestPinsDiffer(t *testing.T) {
 	}
 }
 
+func TestPagesName(t *testing.T) {
+	tree := []string{"README.md", "docs/a.md", "suites/x/x.go", "ci/run.tsv"}
+	text := "`suites/x`, `suites/x/x.go`, `ci/run.tsv`, [here](../README.md), [there](https://example.com/x), `suites/*/x.go`, `go test ./suites/y`, `a/b`, [part](#part)\n"
+	if got := Pages("docs/a.md", text, tree); len(got) != 0 {
+		t.Errorf("found %v", got)
+	}
+	text = "`suites/y`\n`ci/run`\n[gone](b.md)\n`suites/x/y.go`, [x](../suites/x/z.go#L1)\n"
+	var got []int
+	for _, f := range Pages("docs/a.md", text, tree) {
+		got = append(got, f.Line)
+	}
+	if diff := cmp.Diff([]int{1, 2, 3, 4, 4}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := Pages("a.go", text, tree); len(got) != 0 {
+		t.Errorf("in Go: %v", got)
+	}
+}
+
 func TestTreeAndGoFiles(t *testing.T) {
 	root := fstest.MapFS{
 		"go.mod": {}, "a/a.go": {Data: []byte("package a")}, "a/testdata/x.go": {Data: []byte("nonsense")},
