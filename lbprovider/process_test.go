@@ -30,6 +30,7 @@ import (
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
+	"github.com/plumbline/plumbline/lbprovider/profile"
 )
 
 // processes is instance.Host, the real HAProxy as processes on loopback addresses,
@@ -185,9 +186,12 @@ func nodesOf(bs ...*backend) []*v1.Node {
 }
 
 // quick is l4-strict with checks every 300 ms, to keep tests short.
-func quick() haproxy.Profile {
-	p := haproxy.Profiles()["l4-strict"]
-	p.Inter = 300 * time.Millisecond
+func quick() profile.Profile {
+	p, err := profile.Parse("l4-strict")
+	if err != nil {
+		panic(err)
+	}
+	p.Interval = 300 * time.Millisecond
 	return p
 }
 

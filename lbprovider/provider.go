@@ -30,9 +30,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	cloudprovider "k8s.io/cloud-provider"
 
-	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
+	"github.com/plumbline/plumbline/lbprovider/profile"
 )
 
 // Name is the provider's name.
@@ -51,7 +51,7 @@ type instances interface {
 type Config struct {
 	Cluster  string
 	Ranges   map[lbplan.Family]netip.Prefix // one per family that can be served
-	Profile  haproxy.Profile
+	Profile  profile.Profile
 	StateDir string // of this cluster; one directory per load balancer below it
 	// HAProxyDir is where every HAProxy sees its own directory (a mount);
 	// empty if it is where the provider sees it.

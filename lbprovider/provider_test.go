@@ -24,6 +24,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
+	"github.com/plumbline/plumbline/lbprovider/profile"
 )
 
 // load sends rate new connections a second for d, open loop, and returns how
@@ -676,10 +677,10 @@ func serveChecks(t *testing.T, addr string, port int, h http.HandlerFunc) {
 
 // Without an UP server a client is turned away at once, and the log says why.
 func TestNoServerUpRefusesAtOnce(t *testing.T) {
-	for _, profile := range []string{"l4-strict", "seed"} {
-		t.Run(profile, func(t *testing.T) {
+	for name, retries := range map[string]int{"l4-strict": 0, "seed": profile.Default} {
+		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			r.balancer.Profile.Retries = haproxy.Profiles()[profile].Retries
+			r.balancer.Profile.Retries = retries
 			ip := r.ensure(testService(), newBackend(t, "node-a", "127.78.6.1", false, true))
 			sent, least := map[string]string{}, time.Hour
 			for range 5 { // a busy host makes some longer, never shorter

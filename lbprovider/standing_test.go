@@ -187,7 +187,7 @@ func TestSweepKeepsPublishedAddresses(t *testing.T) {
 // change; the wait goes by the new ones.
 func TestNodesChangeDuringFirstRound(t *testing.T) {
 	r := newRig(t)
-	r.balancer.Profile.Inter = 8 * time.Second // a check that hangs has a result after that
+	r.balancer.Profile.Interval = 8 * time.Second // a check that hangs has a result after that
 	a := newBackend(t, "node-a", "127.78.16.1", true, true)
 	hangs := &backend{node: &v1.Node{}}
 	hangs.node.Name = "node-hangs"

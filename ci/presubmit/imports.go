@@ -13,7 +13,7 @@ var leaves = []string{"fixtures/netns", "fixtures/record", "fixtures/need", "fix
 var backends = []string{"dataplane/nftables", "dataplane/iptables", "dataplane/ebpf", "dataplane/userspace"}
 
 // Packages that only compute: no I/O, no log.
-var pure = []string{"dataplane/plan", "lbprovider/lbplan", "suites/verdict"}
+var pure = []string{"dataplane/plan", "lbprovider/lbplan", "lbprovider/profile", "suites/verdict"}
 
 // net/http is not among them: its status numbers are no effect (see Pure).
 var effects = []string{"os", "os/exec", "net", "log", "log/slog", "syscall", "golang.org/x/sys/unix", "io/ioutil"}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/need"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
+	"github.com/plumbline/plumbline/lbprovider/profile"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden sections of testdata/*.txtar")
@@ -156,11 +157,7 @@ func caseConfig(t *testing.T, in map[string]string, service, nodes string) Confi
 	if err != nil {
 		t.Fatalf("section %s: %v", service, err)
 	}
-	profile := strings.TrimSpace(in["profile"])
-	if profile == "" {
-		profile = "l4-strict"
-	}
-	c := Config{LB: lb, Profile: Profiles()[profile], Dir: "/run/lb", Bind: map[lbplan.Family]netip.Addr{}}
+	c := Config{LB: lb, Profile: named(t, in["profile"]), Dir: "/run/lb", Bind: map[lbplan.Family]netip.Addr{}}
 	for s := range strings.FieldsSeq(in["bind"]) {
 		a := netip.MustParseAddr(s)
 		c.Bind[lbplan.FamilyOf(a)] = a
@@ -338,7 +335,7 @@ func FuzzHAProxyConfig(f *testing.F) {
 			}
 			return
 		}
-		checkShape(t, Config{LB: lb, Profile: Profiles()["l4-strict"], Dir: dir})
+		checkShape(t, Config{LB: lb, Profile: named(t, "l4-strict"), Dir: dir})
 	})
 }
 
@@ -387,4 +384,18 @@ func checkShape(t *testing.T, c Config) {
 
 func commands(c Config) string {
 	return strings.Join(Change(Running{Base: BaseOf(c)}, c).Commands, "\n")
+}
+
+// named is a profile; l4-strict if it is not named.
+func named(t *testing.T, text string) profile.Profile {
+	t.Helper()
+	text = strings.TrimSpace(text)
+	if text == "" {
+		text = "l4-strict"
+	}
+	p, err := profile.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
+	"github.com/plumbline/plumbline/lbprovider/profile"
 )
 
 // Files of one load balancer, in its directory. The address of a socket is short
@@ -37,7 +38,7 @@ const affinityEntries = "100k"
 // Config is everything haproxy.cfg is made from.
 type Config struct {
 	LB      lbplan.LB
-	Profile Profile
+	Profile profile.Profile
 	Dir     string // of its files, as HAProxy sees it
 	// Bind is where to listen, by family. A family without an address listens
 	// on all: right where the LB's addresses are the only ones.
@@ -132,12 +133,12 @@ func renderDefaults(c Config) string {
 	b.WriteString("  option log-health-checks\n  load-server-state-from-file global\n")
 	fmt.Fprintf(&b, "  maxconn %d\n  balance roundrobin\n", MaxConns)
 	fmt.Fprintf(&b, "  option httpchk GET %s\n", c.LB.Check.Path)
-	if p.Retries >= 0 {
+	if p.Retries != profile.Default {
 		fmt.Fprintf(&b, "  retries %d\n", p.Retries)
 	}
 	fmt.Fprintf(&b, "  timeout connect %s\n", ms(p.Connect))
-	if p.CheckTimeout > 0 {
-		fmt.Fprintf(&b, "  timeout check %s\n", ms(p.CheckTimeout))
+	if p.Timeout > 0 {
+		fmt.Fprintf(&b, "  timeout check %s\n", ms(p.Timeout))
 	}
 	fmt.Fprintf(&b, "  timeout client %s\n  timeout server %s\n", ms(p.Idle), ms(p.Idle))
 	fmt.Fprintf(&b, "  default-server %s\n", checkParams(c))
@@ -146,7 +147,14 @@ func renderDefaults(c Config) string {
 
 func checkParams(c Config) string {
 	p := c.Profile
-	return fmt.Sprintf("check port %d inter %s fall %d rise %d", c.LB.Check.Port, ms(p.Inter), p.Fall, p.Rise)
+	every := "inter " + ms(p.Interval)
+	if p.Fast > 0 {
+		every += " fastinter " + ms(p.Fast)
+	}
+	if p.Down > 0 {
+		every += " downinter " + ms(p.Down)
+	}
+	return fmt.Sprintf("check port %d %s fall %d rise %d", c.LB.Check.Port, every, p.Fall, p.Rise)
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/plumbline/plumbline/fixtures/host"
-	"github.com/plumbline/plumbline/lbprovider/haproxy"
+	"github.com/plumbline/plumbline/lbprovider/profile"
 	"github.com/plumbline/plumbline/suites/conformance/behaviours"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/report"
@@ -112,9 +112,10 @@ func balancer(lb report.LB) *conformance.LB {
 	if lb.Interval == 0 {
 		return nil
 	}
+	p, _ := profile.Parse(lb.Profile) // it has served under that name
 	return &conformance.LB{
 		Kind: "haproxy", Profile: lb.Profile, IPMode: "Proxy", Interval: conformance.Duration(lb.Interval),
-		Timeout: conformance.Duration(haproxy.Profiles()[lb.Profile].CheckTimeout), Fall: lb.Fall, Rise: lb.Rise,
+		Timeout: conformance.Duration(p.Timeout), Fall: lb.Fall, Rise: lb.Rise,
 		Path: lb.Path,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/lbprovider/profile"
 )
 
 // rows are the dataplanes that can be asked for, by the name the CLI uses.
@@ -112,7 +113,7 @@ func (s *Scenario) Flags(fs *flag.FlagSet) {
 	fs.DurationVar(&s.Grace, "grace", s.Grace, "terminationGracePeriodSeconds (default: preStop + delay + 10s)")
 	fs.DurationVar(&s.MinReady, "min-ready", s.MinReady, "minReadySeconds of the Deployment")
 	fs.BoolVar(&s.Unready, "unready-on-sigterm", s.Unready, "the app fails its readiness on SIGTERM")
-	fs.StringVar(&s.Profile, "profile", s.Profile, "load balancer: l4-strict, l4-fast (checks every second) or seed")
+	fs.StringVar(&s.Profile, "profile", s.Profile, "load balancer: "+profile.Usage())
 	fs.IntVar(&s.Background.Pods, "background-pods", s.Background.Pods, "pods that run beside the workload")
 	fs.IntVar(&s.Background.Services, "background-services", s.Background.Services, "Services beside the workload's, of ten endpoints each")
 	fs.Uint64Var(&s.Seed, "seed", s.Seed, "of arrivals and phases")

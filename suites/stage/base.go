@@ -19,9 +19,9 @@ import (
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/host/clean"
-	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
+	"github.com/plumbline/plumbline/lbprovider/profile"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
@@ -87,7 +87,7 @@ func (o *Options) MeasureFlags(fs *flag.FlagSet) {
 // Enter puts this process where the clients of the cluster are. It comes before
 // anything is opened or printed: for a lab it starts this program anew inside.
 func Enter(ctx context.Context, o *Options, log *slog.Logger) error {
-	if _, err := profile(o.Profile); err != nil {
+	if _, err := profile.Parse(o.Profile); err != nil {
 		return err
 	}
 	o.ControlPlane = cmp.Or(o.ControlPlane, Model)
@@ -160,7 +160,7 @@ func (o *Options) fail(err error) {
 // base is what all stages have: what was opened, and how it is closed.
 type base struct {
 	opts      Options
-	profile   haproxy.Profile
+	profile   profile.Profile
 	installer *cluster.Installer
 	provider  *Provider
 	installed cluster.Dataplane             // the last one
@@ -173,17 +173,8 @@ func newBase(o Options, log *slog.Logger) (base, error) {
 	if o.run == nil {
 		return base{}, errors.New("no run has begun; call Enter first")
 	}
-	of, err := profile(o.Profile)
+	of, err := profile.Parse(o.Profile)
 	return base{opts: o, profile: of, before: host.MemAvailable(), log: log}, err
-}
-
-// profile is a load balancer's, by its name.
-func profile(name string) (haproxy.Profile, error) {
-	p, ok := haproxy.Profiles()[name]
-	if !ok {
-		return p, fmt.Errorf("unknown load balancer profile %q; known: %s", name, haproxy.ProfileNames())
-	}
-	return p, nil
 }
 
 // Run is the run in its cluster.
@@ -298,7 +289,7 @@ func (b *base) balancer(class string) scenario.LB {
 
 type balancer struct {
 	*Provider
-	profile      haproxy.Profile
+	profile      profile.Profile
 	cluster, dir string
 	class        string
 }
@@ -316,14 +307,10 @@ func (balancer) Front() scenario.Front { return scenario.OurLB }
 
 // Profile is how the load balancer was configured.
 func (b balancer) Profile() report.LB {
-	retries := b.profile.Retries
-	if retries < 0 {
-		retries = 3 // HAProxy's default
-	}
 	return report.LB{
 		Version: b.Version(),
-		Kind:    "HAProxy, mode tcp, ipMode Proxy", Profile: b.profile.Name, Path: lbplan.CheckPath, Interval: b.profile.Inter,
+		Kind:    "HAProxy, mode tcp, ipMode Proxy", Profile: b.profile.Name, Path: lbplan.CheckPath, Interval: b.profile.Interval, Fast: b.profile.Fast, Down: b.profile.Down,
 		Fall: b.profile.Fall, Rise: b.profile.Rise, Connect: b.profile.Connect, Client: b.profile.Idle, Server: b.profile.Idle,
-		Retries: retries, Balance: "roundrobin",
+		Retries: b.profile.ConnectRetries(), Balance: "roundrobin",
 	}
 }

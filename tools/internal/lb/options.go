@@ -17,6 +17,7 @@ import (
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
+	"github.com/plumbline/plumbline/lbprovider/profile"
 )
 
 // Values of --instances.
@@ -42,7 +43,7 @@ type options struct {
 	program    string                         // netns, host
 	nets       map[lbplan.Family]netip.Prefix // netns
 	ranges     map[lbplan.Family]netip.Prefix
-	profile    haproxy.Profile
+	profile    profile.Profile
 	stateDir   string // of this cluster
 	records    string
 	verbosity  int
@@ -81,7 +82,7 @@ func (f *flags) set() *flag.FlagSet {
 	fs.StringVar(&f.wireV4, "wire-v4", "", "netns: IPv4 network on that bridge, a CIDR; gives load balancers their prefix length")
 	fs.StringVar(&f.wireV6, "wire-v6", "", "netns: IPv6 network on that bridge, likewise")
 	fs.StringVar(&f.program, "haproxy", "haproxy", "netns, host: program of the load balancer")
-	fs.StringVar(&f.profile, "profile", "l4-strict", "behaviour of the load balancer: "+haproxy.ProfileNames())
+	fs.StringVar(&f.profile, "profile", "l4-strict", "behaviour of the load balancer: "+profile.Usage())
 	fs.StringVar(&f.stateDir, "state-dir", "", "configurations and sockets of the load balancers, of this cluster, namespace and class alone, and always the same for one --cluster-name (default: a folder of the cluster's name in "+lbDir+")")
 	fs.StringVar(&f.records, "records", "", "directory for conns.jsonl and lb-events.jsonl (default: not kept)")
 	fs.IntVar(&f.verbosity, "v", 0, "verbosity of the log, as in Kubernetes")
@@ -141,11 +142,10 @@ func (f *flags) check() (options, error) {
 	if problems := validation.IsQualifiedName(o.class); o.class != "" && len(problems) > 0 {
 		return o, fmt.Errorf("--lb-class %q is not a class of load balancers: %s", o.class, problems[0])
 	}
-	var ok bool
-	if o.profile, ok = haproxy.Profiles()[f.profile]; !ok {
-		return o, fmt.Errorf("--profile %q is unknown; known: %s", f.profile, haproxy.ProfileNames())
-	}
 	var err error
+	if o.profile, err = profile.Parse(f.profile); err != nil {
+		return o, fmt.Errorf("--profile: %w", err)
+	}
 	if o.ranges, err = prefixes("lb-range", f.v4, f.v6); err != nil {
 		return o, err
 	}
