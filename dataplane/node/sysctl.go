@@ -44,7 +44,7 @@ func Sysctls(v6 bool) []Sysctl {
 // Writer sets sysctls.
 type Writer struct {
 	Root string       // /proc/sys
-	Load func() error // makes the kernel Load conntrack
+	Load func() error // makes the kernel load conntrack
 	Log  *slog.Logger
 }
 

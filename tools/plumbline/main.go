@@ -33,11 +33,8 @@ func run() int {
 		defer stop()
 		return program(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
-	var err error
-	if stage.Self, err = os.Executable(); err != nil {
-		fmt.Fprintln(os.Stderr, "plumbline:", err)
-		return 2
-	}
+	// Without it (no /proc) programs are wanted beside this one.
+	stage.Self, _ = os.Executable()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// The first signal takes everything down; a second one ends the program.
@@ -58,7 +55,7 @@ func run() int {
 	}
 	root.PersistentFlags().BoolVarP(&verbose, "verbose", "v", false, "say why, not only what")
 	root.AddCommand(doctorCommand(), nodeImageCommand(), clusterCommand(), runCommand(), conformanceCommand(), compareCommand(), matrixCommand(), sonobuoyCommand(), rbacCommand(), benchCommand(), cleanCommand())
-	err = root.ExecuteContext(ctx)
+	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}

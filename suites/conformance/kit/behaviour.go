@@ -28,15 +28,17 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/plumbline/plumbline/suites/report/conformance"
 )
 
 // Level is how binding a promise is, in the words of RFC 2119.
-type Level string
+type Level = conformance.Level
 
 const (
-	Must   Level = "MUST"
-	Should Level = "SHOULD"
-	May    Level = "MAY"
+	Must   = conformance.Must
+	Should = conformance.Should
+	May    = conformance.May
 )
 
 // Profile groups behaviours in reports.

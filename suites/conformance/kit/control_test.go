@@ -16,6 +16,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/netns"
 	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/suites/report/conformance"
 )
 
 // key is that of all probes of the tests.
@@ -76,7 +77,7 @@ func TestConfirmed(t *testing.T) {
 	for name, c := range map[string]struct {
 		lost   probeagent.Network // while the behaviour runs
 		run    func(*Spec, Client)
-		result string
+		result conformance.Result
 		reason []string
 		files  []string
 	}{

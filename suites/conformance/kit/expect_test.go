@@ -11,6 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/netns"
 	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/suites/report/conformance"
 )
 
 // What held late must go on to hold; what held at once is not asked again.
@@ -18,7 +19,7 @@ func TestHeldLate(t *testing.T) {
 	at := netip.MustParseAddrPort("192.0.2.2:38081")
 	for name, c := range map[string]struct {
 		right  string // + or - of each answer that is looked at; the last goes on
-		result string
+		result conformance.Result
 		looked int // at least, and not more than once if that is enough
 		reason string
 	}{
@@ -67,7 +68,7 @@ func TestHeldLate(t *testing.T) {
 func TestOneHeldLate(t *testing.T) {
 	for name, c := range map[string]struct {
 		modes  map[int]probeagent.Mode // of the Service, from so many attempts on
-		result string
+		result conformance.Result
 		reason string
 	}{
 		"at once": {map[int]probeagent.Mode{2: probeagent.Closed}, ResultPass, ""},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/probeagent"
 	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/suites/report/conformance"
 )
 
 // A command about IPv4 becomes one about IPv6, and only its words do.
@@ -72,7 +73,7 @@ func TestExternalIPsDenied(t *testing.T) {
 	resource := schema.GroupResource{Resource: "services"}
 	for _, c := range []struct {
 		err  error
-		want string
+		want conformance.Result
 	}{
 		{apierrors.NewForbidden(resource, "x-s1", errors.New("Use of external IPs is denied by admission control")), ResultSkip},
 		{apierrors.NewForbidden(resource, "x-s1", errors.New("no leave")), ResultInconclusive},

@@ -10,22 +10,24 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/report/conformance"
 )
 
 // Words for what became of a behaviour.
 const (
-	ResultPass         = "pass"
-	ResultFail         = "fail"
-	ResultSkip         = "skip"         // the cluster lacks what it needs; never a pass
-	ResultUnsupported  = "unsupported"  // the dataplane declares not to have it
-	ResultInconclusive = "inconclusive" // a control failed, or the harness itself
+	ResultPass         = conformance.Pass
+	ResultFail         = conformance.Fail
+	ResultSkip         = conformance.Skip         // the cluster lacks what it needs; never a pass
+	ResultUnsupported  = conformance.Unsupported  // the dataplane declares not to have it
+	ResultInconclusive = conformance.Inconclusive // a control failed, or the harness itself
 )
 
 // Result is what became of a behaviour with one IP family.
 type Result struct {
 	Behaviour Behaviour
 	Family    corev1.IPFamily
-	Result    string
+	Result    conformance.Result
 	Reason    string
 	Attempts  int
 	Delay     time.Duration // longest from a change until the dataplane had followed it

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/suites/report/conformance"
 )
 
 // Namespace holds the objects of all behaviours of a run; their names keep them apart.
@@ -60,7 +61,7 @@ type Spec struct {
 
 // outcome is how a function ended early.
 type outcome struct {
-	result string // ResultFail, ResultInconclusive
+	result conformance.Result // ResultFail, ResultInconclusive
 	reason string
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/suites/report/conformance"
 )
 
 // servicePort stands for a Service at node b: what b serves there is its dataplane's matter,
@@ -54,7 +55,7 @@ func mode(t *testing.T, c Client, port uint16, m probeagent.Mode) {
 func TestThroughout(t *testing.T) {
 	for name, c := range map[string]struct {
 		closed []uint16 // for a while in the middle
-		result string
+		result conformance.Result
 		reason []string
 	}{
 		"nothing":                     {nil, ResultPass, nil},

@@ -151,17 +151,17 @@ func bite(ctx context.Context, suite *conformance.Options, lab *stage.Lab, known
 	reasons = map[string]string{}
 	env.Run(ctx, behaviours.All(), func(r kit.Result) {
 		if r.Result == kit.ResultFail || r.Result == kit.ResultInconclusive {
-			reasons[r.Behaviour.ID] = r.Result + ": " + r.Reason
+			reasons[r.Behaviour.ID] = string(r.Result) + ": " + r.Reason
 		}
 	})
 	closed := env.Close(context.WithoutCancel(ctx))
 	removed := remove(context.WithoutCancel(ctx))
 	if errors.Is(removed, cluster.ErrResidue) {
-		reasons[behaviours.RemovedLeavesNothing().ID] = kit.ResultFail + ": " + removed.Error()
+		reasons[behaviours.RemovedLeavesNothing().ID] = string(kit.ResultFail) + ": " + removed.Error()
 		removed = nil
 	}
 	for id, why := range reasons {
-		if strings.HasPrefix(why, kit.ResultFail) {
+		if strings.HasPrefix(why, string(kit.ResultFail)) {
 			caught = append(caught, id)
 		}
 	}

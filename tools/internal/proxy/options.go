@@ -68,7 +68,7 @@ func parse(args []string, env func(string) string) (options, error) {
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fs.PrintDefaults()
-			return o, helpWanted("usage: plumb-proxy [flags]\n       plumb-proxy show services|agent.Backends|path FRONTEND\n" + text.String())
+			return o, helpWanted("usage: plumb-proxy [flags]\n       plumb-proxy show services|backends|path FRONTEND\n" + text.String())
 		}
 		return o, fmt.Errorf("%w; see --help", err)
 	}

@@ -19,10 +19,10 @@ import (
 	"github.com/plumbline/plumbline/dataplane/listing"
 )
 
-const showUsage = `usage: plumb-proxy show services|agent.Backends|path FRONTEND [flags]
+const showUsage = `usage: plumb-proxy show services|backends|path FRONTEND [flags]
 
-services   every frontend with its agent.Backends
-agent.Backends   every backend with the frontends that use it
+services   every frontend with its backends
+backends   every backend with the frontends that use it
            (a frontend in state refused is not as listed: the kernel did not take
            it; services --json says why)
 path       the way a packet takes to a frontend, as the kernel has it:
@@ -65,7 +65,7 @@ func parseShow(args []string) (question, error) {
 
 func (q *question) check(words []string) error {
 	if len(words) == 0 || !slices.Contains([]string{"services", "backends", "path"}, words[0]) {
-		return fmt.Errorf("show %s: give services, agent.Backends or path", strings.Join(words, " "))
+		return fmt.Errorf("show %s: give services, backends or path", strings.Join(words, " "))
 	}
 	q.what = words[0]
 	wanted := 1
