@@ -7,7 +7,7 @@ export GOFLAGS ?= -trimpath
 export PATH := $(PATH):/usr/local/go/bin
 
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -X github.com/plumbline/plumbline/suites/stage.version=$(VERSION)
+LDFLAGS := -X github.com/plumbline/plumbline/suites/stage.version=$(VERSION) -X github.com/plumbline/plumbline/tools/internal/proxy.version=$(VERSION)
 
 # What `make e2e` passes on, such as E2E='--rollouts=1 --rows=plumb-nftables:fallback'.
 E2E ?=
@@ -18,7 +18,7 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 30s
 
-.PHONY: build host test test-fast update verify race peer differential e2e selftest lab installed haproxy agree conformance teeth bench microbench fuzz soak nightly lint clean
+.PHONY: build host test test-fast update verify race peer differential e2e filled selftest lab installed haproxy agree conformance teeth bench microbench fuzz soak nightly lint clean
 
 build:
 	@mkdir -p bin
@@ -84,12 +84,16 @@ differential: host
 e2e: host build
 	bin/plumbline run --cluster=kind $(E2E)
 
+# Whether the last report says all that its cluster could tell.
+filled:
+	go test -count=1 ./suites/disruption -run '^TestReportFilled$$' -report=$(CURDIR)/results/latest
+
 # The harness itself on real clusters: stopped at many steps (CLUSTER=lab or kind), or among
-# other people's things (CLUSTER=existing), such as SELFTEST=-ginkgo.focus=lookalikes.
+# other people's things (CLUSTER=existing), such as SELFTEST=-ginkgo.focus-file=lookalikes.
 SELFTEST ?=
 selftest: build
 	ci/host/prepare.sh $(if $(filter lab,$(CLUSTER)),--lab)
-	go test -count=1 -timeout 200m ./suites/selftest -cluster=$(CLUSTER) -results=$(CURDIR)/results -ginkgo.v $(SELFTEST)
+	go test -v -count=1 -timeout 200m ./suites/selftest -cluster=$(CLUSTER) -results=$(CURDIR)/results -ginkgo.v $(SELFTEST)
 
 # The main job without Docker, such as `make lab ROWS=all` or LAB='--workers=5'.
 ROWS ?= plumb-nftables:fallback,plumb-nftables:ignore+drop,plumb-nftables:ignore+reject
@@ -165,6 +169,7 @@ nightly: host build
 lint:
 	gofmt -l . | (! grep .)
 	go vet ./...
+	go vet -tags mutations ./tools/plumb-mutant
 	go test ./ci/presubmit
 	go tool actionlint
 	go tool staticcheck ./...

@@ -26,8 +26,11 @@ readonly CAP_SYS_RESOURCE=24
 readonly WAIT_SECONDS=60
 readonly LOCK=/var/lib/dpkg
 readonly LOCK_SECONDS=900
-REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# The source tree, and the module name@version that stands for it where there is none:
+# `plumbline doctor --fix` names them.
+REPO=${PLUMBLINE_REPO-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
 readonly REPO
+readonly MODULE=${PLUMBLINE_MODULE:-}
 
 say() { printf 'host: %s\n' "$*"; }
 hint() { printf 'host:   %s\n' "$*" >&2; }
@@ -154,20 +157,24 @@ install_packages() {
     fi
 }
 
+# build_wrapper FOLDER: from the tree, or from the module.
+build_wrapper() {
+    if [[ -n $REPO ]]; then
+        (cd "$REPO" && CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$1/ociwrap" ./ci/host/ociwrap)
+    else
+        CGO_ENABLED=0 GOFLAGS='' GOBIN=$1 go install -trimpath "${MODULE/@//ci/host/ociwrap@}"
+    fi
+}
+
 install_wrapper() {
     local new
     have go || refuse "go is missing; the OCI runtime wrapper is built with it" \
         "get Go 1.21 or later: apt-get install golang-go, or https://go.dev/dl"
     mkdir -p "$STATE"
     new=$(mktemp -d "$STATE/ociwrap.XXXXXX")
-    # Without this tree, of the module's version that `plumbline doctor --fix` names.
-    if ! if [[ -n ${PLUMBLINE_MODULE:-} ]]; then
-        CGO_ENABLED=0 GOFLAGS='' GOBIN=$new go install -trimpath "${PLUMBLINE_MODULE/@//ci/host/ociwrap@}"
-    else
-        (cd "$REPO" && CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$new/ociwrap" ./ci/host/ociwrap)
-    fi; then
+    if ! build_wrapper "$new"; then
         rm -rf "$new"
-        refuse "go could not build ci/host/ociwrap"
+        refuse "go could not build ci/host/ociwrap" "it is of ${REPO:-${MODULE:-nothing}}"
     fi
     if cmp -s "$new/ociwrap" "$WRAPPER"; then
         rm -rf "$new"

@@ -28,7 +28,8 @@ type NetnsOptions struct {
 
 // Netns runs each load balancer as a process in a network namespace of its own,
 // plumb-CLUSTER-lb-SHORT, with the load balancer's addresses on eth0 and no route
-// beyond the wire.
+// beyond the wire. Namespaces whose record went with a state directory stay, and keep their
+// addresses taken: nobody can tell whose they are. Of a run, `plumbline clean` removes them.
 type Netns struct{ *Processes }
 
 // NewNetns checks that the wire, its ranges and the program are there. Each error

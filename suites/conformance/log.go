@@ -29,8 +29,7 @@ func (l *runLog) Write(b []byte) (int, error) {
 	return l.file.Write(b)
 }
 
-// open makes the directory and the log in it, which stays open as long as the program
-// runs.
+// open makes the directory and the log in it, which stays open until close.
 func (l *runLog) open(dir string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,6 +44,18 @@ func (l *runLog) open(dir string) error {
 		return fmt.Errorf("write the log of the run: %w", err)
 	}
 	return nil
+}
+
+// close ends the log; what is said later goes nowhere.
+func (l *runLog) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	file := l.file
+	l.file = nil
+	if file == nil {
+		return nil
+	}
+	return file.Close()
 }
 
 // Logger writes to standard error and to the log of the run.

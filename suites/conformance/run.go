@@ -83,6 +83,7 @@ const runLimit = 40 * time.Minute
 // what was found before it is in the report all the same, and its exit code says what
 // that comes to.
 func (o *Options) Run(ctx context.Context) (rep conformance.Report, err error) {
+	defer func() { err = errors.Join(err, o.said.close()) }()
 	err = o.Enter(ctx)
 	if err == nil {
 		rep, err = o.judge(ctx)
@@ -124,6 +125,9 @@ func (o *Options) Enter(ctx context.Context) (err error) {
 		if o.Behaviours, err = choose(behaviours.All(), o.focus, o.skip, o.labelFilter); err != nil {
 			return err
 		}
+	}
+	if len(o.Behaviours) == 0 {
+		return errors.New("no behaviour is chosen")
 	}
 	for o.Seed == 0 {
 		o.Seed = int64(rand.Uint32())

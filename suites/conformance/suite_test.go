@@ -15,6 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/suites/conformance"
 	"github.com/plumbline/plumbline/suites/conformance/behaviours"
+	"github.com/plumbline/plumbline/suites/conformance/kit"
 	report "github.com/plumbline/plumbline/suites/report/conformance"
 )
 
@@ -24,6 +25,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	opts.Results = "../../results" // a test runs in its package's folder
 	opts.Flags().VisitAll(func(f *flag.Flag) { flag.Var(f.Value, f.Name, f.Usage) })
 	flag.Parse()
 	os.Exit(m.Run())
@@ -41,6 +43,7 @@ func TestConformance(t *testing.T) {
 	suite, reporter := ginkgo.GinkgoConfiguration()
 	if asked() {
 		chosen := map[string]bool{}
+		opts.Behaviours = []kit.Behaviour{} // those alone
 		for _, s := range ginkgo.PreviewSpecs("conformance", suite, reporter).SpecReports {
 			chosen[s.LeafNodeText] = s.State.Is(types.SpecStatePassed)
 		}
@@ -57,6 +60,9 @@ func TestConformance(t *testing.T) {
 		}
 		if err != nil {
 			t.Errorf("the harness could not judge: %v", err)
+		}
+		if rep.ExitCode != report.ExitConformant { // also for what is judged when all specs are over
+			t.Errorf("%s: %s", rep.Conclusion, rep.Why)
 		}
 	}
 	ginkgo.RunSpecs(t, "conformance", suite, reporter)

@@ -62,7 +62,7 @@ func asked() (is bool) {
 func (o *options) define(fs *flag.FlagSet) (err error) {
 	o.Scenario, err = scenario.Find("rolling-update")
 	fs.StringVar(&o.rows, "rows", scenario.DefaultRows(), "dataplanes to run, in order")
-	fs.StringVar(&o.results, "results", "results", "directory for reports and records")
+	fs.StringVar(&o.results, "results", "../../results", "directory for reports and records")
 	o.stage.Flags(fs)
 	o.stage.MeasureFlags(fs)
 	o.Scenario.Flags(fs)

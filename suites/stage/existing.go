@@ -152,13 +152,13 @@ func (e *Existing) openProvider(ctx context.Context) error {
 	if e.opts.Foreign.LB != string(scenario.OurLB) {
 		return nil
 	}
-	own, err := e.keepPrograms()
+	plumbLB, err := Program(e.opts.run, "plumb-lb")
 	if err != nil {
 		return err
 	}
 	// Load balancers go on without their provider, and end with the run.
 	e.onClose(func(ctx context.Context) error { return removeOwn(ctx, e.opts.run, nil, e.log) })
-	return e.startProvider(own["plumb-lb"], "--instances=host", "--kubeconfig="+e.opts.Foreign.Kubeconfig,
+	return e.startProvider(plumbLB, "--instances=host", "--kubeconfig="+e.opts.Foreign.Kubeconfig,
 		"--lb-range-v4="+loopbackLBs(e.opts.run.Number).String(), "--lb-class="+existing.LBClass(e.Run()), "--namespace="+e.Run().Namespace("test"))
 }
 

@@ -227,11 +227,11 @@ func (k *Kind) openProvider(ctx context.Context) error {
 	if net.V6.LB.IsValid() {
 		args = append(args, "--lb-range-v6="+net.V6.LB.String())
 	}
-	own, err := k.keepPrograms()
+	plumbLB, err := Program(k.opts.run, "plumb-lb")
 	if err != nil {
 		return err
 	}
-	return k.startProvider(own["plumb-lb"], args...)
+	return k.startProvider(plumbLB, args...)
 }
 
 // Kubeconfig is the path of the cluster's kubeconfig.

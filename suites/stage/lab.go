@@ -107,8 +107,12 @@ func (l *Lab) openRun(context.Context) error {
 	if err := l.opts.run.Private(); err != nil {
 		return err
 	}
-	var err error
-	l.programs.paths, err = l.keepPrograms()
+	bin, err := binDir(l.opts.run)
+	if err != nil {
+		return err
+	}
+	l.onClose(func(context.Context) error { return os.RemoveAll(bin) })
+	l.programs.paths, err = keep(l.programs.paths, bin)
 	return err
 }
 

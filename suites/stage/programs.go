@@ -3,16 +3,19 @@ package stage
 import (
 	"cmp"
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/fixtures/controlplane"
+	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/nodeimage"
 )
 
@@ -66,28 +69,57 @@ func findOwn() (map[string]string, error) {
 	return paths, nil
 }
 
-// programsIn are those of a folder, and why it has not all.
+// programsIn are those of a folder, where links lead, and why it has not all.
 func programsIn(dir string) (paths map[string]string, missing error) {
 	paths = map[string]string{}
 	for _, name := range ownPrograms() {
-		paths[name] = filepath.Join(dir, name)
-		if _, err := os.Stat(paths[name]); err != nil {
+		path, err := filepath.EvalSymlinks(filepath.Join(dir, name))
+		if err != nil {
 			missing = err
 		}
+		paths[name] = path
 	}
 	return paths, missing
 }
 
-// Programs has the project's programs in a new folder, by their names: what is built while
-// a run goes on is not what it starts later.
-func Programs(dir string) (map[string]string, error) {
+// Program is the path of one of the project's programs, by whose name it is started: where
+// another stands in for it, the run gets it by that name.
+func Program(run *host.Run, name string) (string, error) {
 	found, err := findOwn()
-	if err != nil {
-		return nil, err
+	if err != nil || filepath.Base(found[name]) == name {
+		return found[name], err
 	}
-	return keep(found, dir)
+	dir, err := binDir(run)
+	if err != nil {
+		return "", err
+	}
+	kept, err := keep(map[string]string{name: found[name]}, dir)
+	return kept[name], err
 }
 
+// binDir is where a run keeps programs: in its folder, or, where nothing may be executed
+// there (many hosts mount /run so), with its temporary files.
+func binDir(run *host.Run) (string, error) {
+	dir := run.Dir
+	if noExec(dir) {
+		var err error
+		if dir, err = run.TempDir(); err != nil {
+			return "", err
+		}
+		if noExec(dir) {
+			return "", fmt.Errorf("keep the project's programs: neither %s nor %s is mounted so that programs can be executed; set TMPDIR to a folder that is", run.Dir, filepath.Dir(dir))
+		}
+	}
+	return filepath.Join(dir, "bin"), nil
+}
+
+func noExec(dir string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(dir, &st) == nil && st.Flags&unix.ST_NOEXEC != 0
+}
+
+// keep has programs in a new folder, by their names: what is built while a run goes on is
+// not what it starts later.
 func keep(found map[string]string, dir string) (map[string]string, error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("keep the project's programs: %w", err)
@@ -164,9 +196,20 @@ func findPrograms(ctx context.Context, o Options, log *slog.Logger) (p programs,
 	return p, nil
 }
 
-// keepPrograms has the project's programs in the run's folder as long as it lasts.
-func (b *base) keepPrograms() (map[string]string, error) {
-	bin := filepath.Join(b.opts.run.Dir, "bin")
-	b.onClose(func(context.Context) error { return os.RemoveAll(bin) })
-	return Programs(bin)
+// standsAlone demands that programs run where nothing else is, as in our images.
+func standsAlone(own map[string]string) error {
+	for name, path := range own {
+		f, err := elf.Open(path)
+		if err != nil {
+			return fmt.Errorf("look at %s: %w", path, err)
+		}
+		dynamic := slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
+		if err := f.Close(); err != nil {
+			return fmt.Errorf("look at %s: %w", path, err)
+		}
+		if dynamic {
+			return fmt.Errorf("%s, for %s, is linked with libraries that an image of it alone lacks: build it with CGO_ENABLED=0", path, name)
+		}
+	}
+	return nil
 }

@@ -5,7 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/fixtures/host"
+	"github.com/plumbline/plumbline/fixtures/need"
 )
 
 // What is built while a run goes on is not what it starts.
@@ -53,7 +59,11 @@ func TestSelfIsKeptOnce(t *testing.T) {
 	}
 	Self = self
 	t.Cleanup(func() { Self = "" })
-	kept, err := Programs(filepath.Join(t.TempDir(), "bin"))
+	found, err := findOwn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := keep(found, filepath.Join(t.TempDir(), "bin"))
 	if err != nil || !slices.Equal(slices.Sorted(maps.Keys(kept)), slices.Sorted(slices.Values(ownPrograms()))) {
 		t.Fatalf("%v, %v", kept, err)
 	}
@@ -66,5 +76,58 @@ func TestSelfIsKeptOnce(t *testing.T) {
 		if err != nil || !os.SameFile(info, first) || filepath.Base(path) != name {
 			t.Errorf("%s is kept as %s: %v", name, path, err)
 		}
+	}
+}
+
+// A run whose folder executes nothing has its programs where temporary files are.
+func TestProgramsWhereTheyCanRun(t *testing.T) {
+	need.Root(t)
+	mounted := func(options string) string {
+		dir := t.TempDir()
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := unix.Unmount(dir, 0); err != nil {
+				t.Error(err)
+			}
+		})
+		if options == "noexec" {
+			if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_NOEXEC, "size=1m"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	execs, not := mounted(""), mounted("noexec")
+	for _, c := range []struct{ state, temp, want, err string }{
+		{execs, not, "runs", ""}, {not, execs, "plumbline-", ""}, {not, not, "", "set TMPDIR"},
+	} {
+		t.Setenv("TMPDIR", c.temp)
+		run, err := host.BeginRun(t.Context(), c.state, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, err := binDir(run)
+		if c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) || c.err == "" && (err != nil || !strings.Contains(dir, c.want) || noExec(filepath.Dir(dir))) {
+			t.Errorf("%q, %v; want %q, %q", dir, err, c.want, c.err)
+		}
+		if err := run.End(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What needs libraries is no program for an image.
+func TestStandsAlone(t *testing.T) {
+	sh, err := filepath.EvalSymlinks("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := standsAlone(map[string]string{echo: sh}); err == nil || !strings.Contains(err.Error(), "CGO_ENABLED=0") {
+		t.Errorf("of /bin/sh: %v", err)
+	}
+	if err := standsAlone(map[string]string{echo: os.Args[0]}); err != nil && os.Getenv("CGO_ENABLED") == "0" {
+		t.Errorf("of this: %v", err)
 	}
 }

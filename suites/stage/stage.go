@@ -13,6 +13,8 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/plumbline/plumbline/ci"
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/host"
@@ -50,6 +52,9 @@ func NewImages(ctx context.Context, progress io.Writer, log *slog.Logger) (*Imag
 	}
 	node.Engine = engine
 	own, err := findOwn()
+	if err == nil {
+		err = standsAlone(own)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -191,22 +196,31 @@ func moduleVersion() string {
 	return info.Main.Version
 }
 
-// SourceRoot finds the source tree above the running program, or, of a program that a user
-// does not install (Self), above the working directory.
+// SourceRoot finds the source tree whose bin/ this program lies in, or, of a test, the one
+// above the working directory. What others may write is none: things of it are run as root.
 func SourceRoot() (string, error) {
-	var starts []string
-	if wd, err := os.Getwd(); err == nil && Self == "" {
-		starts = append(starts, wd)
-	}
 	if exe, err := os.Executable(); err == nil {
-		starts = append(starts, filepath.Dir(exe))
+		if root := filepath.Dir(filepath.Dir(exe)); isRoot(root, exe) {
+			return root, nil
+		}
 	}
-	for _, dir := range starts {
+	if dir, err := os.Getwd(); err == nil && Self == "" {
 		for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-			if _, err := os.Stat(filepath.Join(dir, "fixtures/nodeimage/Dockerfile")); err == nil {
+			if isRoot(dir, dir) {
 				return dir, nil
 			}
 		}
 	}
-	return "", errors.New("no Plumbline source tree above the working directory or this program; run it from a clone")
+	return "", errors.New("this program is in no clone of Plumbline; run it from one")
+}
+
+// isRoot: the module is ours, and of whom that is whose is what is there.
+func isRoot(dir, its string) bool {
+	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil || !strings.HasPrefix(string(text), "module "+nodeimage.Project+"\n") {
+		return false
+	}
+	var mod, known unix.Stat_t
+	err = errors.Join(unix.Stat(filepath.Join(dir, "go.mod"), &mod), unix.Stat(its, &known))
+	return err == nil && (mod.Uid == known.Uid || mod.Uid == 0)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -83,13 +82,9 @@ func runBench(cmd *cobra.Command, cfg bench.Config) (err error) {
 	if err := run.Private(); err != nil { // the agents outlive one that is killed
 		return err
 	}
-	bin := filepath.Join(run.Dir, "bin")
-	defer func() { err = errors.Join(err, os.RemoveAll(bin)) }() // before the run ends
-	own, err := stage.Programs(bin)
-	if err != nil {
+	if cfg.PlumbProxy, err = stage.Program(run, "plumb-proxy"); err != nil {
 		return err
 	}
-	cfg.PlumbProxy = own["plumb-proxy"]
 	cfg.Work = run.Dir
 	results, err := bench.Run(ctx, cfg)
 	fmt.Print(bench.Markdown(results))

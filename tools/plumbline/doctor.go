@@ -9,7 +9,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"text/tabwriter"
+	"time"
 
 	"github.com/docker/docker/client"
 	"github.com/spf13/cobra"
@@ -49,21 +51,24 @@ func prepareHost(ctx context.Context, cluster string) (err error) {
 	if !ok {
 		return fmt.Errorf("unknown --fix %q; known: lab, kind", cluster)
 	}
+	if os.Geteuid() != 0 {
+		return errors.New("installing what a host lacks needs root: run this with sudo")
+	}
 	dir, err := os.MkdirTemp("", "plumbline-prepare-")
 	if err != nil {
 		return fmt.Errorf("prepare the host: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	script, env := filepath.Join(dir, "prepare.sh"), []string{"PLUMBLINE_MODULE=" + stage.Module()}
+	script := filepath.Join(dir, "prepare.sh")
 	if err := os.WriteFile(script, ci.Prepare, 0o700); err != nil {
 		return fmt.Errorf("prepare the host: %w", err)
 	}
-	if root, err := stage.SourceRoot(); err == nil { // a tree builds what it needs itself
-		script, env = filepath.Join(root, "ci/host/prepare.sh"), nil
-	}
 	cmd := exec.CommandContext(ctx, "bash", append([]string{script}, args...)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), env...)
+	// What it has begun it takes back when it is told to end.
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(syscall.SIGTERM) }, time.Minute
+	root, _ := stage.SourceRoot() // empty: of no tree
+	cmd.Env = append(os.Environ(), "PLUMBLINE_REPO="+root, "PLUMBLINE_MODULE="+stage.Module())
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("prepare the host for %s: %w", cluster, err)
 	}

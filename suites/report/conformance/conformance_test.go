@@ -187,7 +187,7 @@ func TestPluginGolden(t *testing.T) {
 
 // TestPluginRuns: what a kubelet would run is the image and the flags that were given.
 func TestPluginRuns(t *testing.T) {
-	const image, flag = "registry.example/plumb-conformance:v1", "--ginkgo.focus='a: \"b\n|"
+	const image, flag = "registry.example/plumb-conformance:v1", "--focus='a: \"b\n|"
 	text, err := Plugin(image, flag)
 	if err != nil {
 		t.Fatal(err)

@@ -132,12 +132,13 @@ func (l look) look(ctx context.Context) (lines []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var untold error
 	for _, at := range l.connect {
 		switch {
 		case silent[at] == nil:
 			lines = append(lines, fmt.Sprintf("somebody: %s answers", at))
 		case errors.Is(silent[at], errAnyone) && !slices.ContainsFunc(l.connect, isAPI):
-			return nil, fmt.Errorf("ask %s: %w, and no API server is among the addresses, which could be told from that", at, silent[at])
+			untold = fmt.Errorf("ask %s: %w, and no API server is among the addresses, which could be told from that", at, silent[at])
 		}
 	}
 	proven := len(lines) > 0 || slices.ContainsFunc(traces, func(t others.Trace) bool { return !t.Network })
@@ -145,6 +146,9 @@ func (l look) look(ctx context.Context) (lines []string, err error) {
 		if proven {
 			lines = append(lines, t.String())
 		}
+	}
+	if !proven && untold != nil {
+		return nil, untold
 	}
 	return lines, nil
 }
