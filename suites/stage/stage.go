@@ -197,16 +197,17 @@ func moduleVersion() string {
 }
 
 // SourceRoot finds the source tree whose bin/ this program lies in, or, of a test, the one
-// above the working directory. What others may write is none: things of it are run as root.
+// above the working directory. One that others have put together around this program is
+// none: things of it are run as root.
 func SourceRoot() (string, error) {
 	if exe, err := os.Executable(); err == nil {
-		if root := filepath.Dir(filepath.Dir(exe)); isRoot(root, exe) {
+		if root := filepath.Dir(filepath.Dir(exe)); isRoot(root) {
 			return root, nil
 		}
 	}
 	if dir, err := os.Getwd(); err == nil && Self == "" {
 		for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-			if isRoot(dir, dir) {
+			if isRoot(dir) {
 				return dir, nil
 			}
 		}
@@ -214,13 +215,13 @@ func SourceRoot() (string, error) {
 	return "", errors.New("this program is in no clone of Plumbline; run it from one")
 }
 
-// isRoot: the module is ours, and of whom that is whose is what is there.
-func isRoot(dir, its string) bool {
+// isRoot: the module is ours, and whose the folder is, his is the module.
+func isRoot(dir string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil || !strings.HasPrefix(string(text), "module "+nodeimage.Project+"\n") {
 		return false
 	}
 	var mod, known unix.Stat_t
-	err = errors.Join(unix.Stat(filepath.Join(dir, "go.mod"), &mod), unix.Stat(its, &known))
+	err = errors.Join(unix.Stat(filepath.Join(dir, "go.mod"), &mod), unix.Stat(dir, &known))
 	return err == nil && (mod.Uid == known.Uid || mod.Uid == 0)
 }
