@@ -186,6 +186,7 @@ func ParseKey(text string) (plan.Key, error) {
 	return plan.Key{IPv6: addr.Is6(), Addr: addr, Protocol: protocol, Port: ap.Port()}, nil
 }
 
+// ErrNoFrontend: the plan of this node has none of that key.
 var ErrNoFrontend = errors.New("no frontend of this node")
 
 // Find is the frontend that a packet to a key meets, in a plan of its Service only.

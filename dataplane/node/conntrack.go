@@ -35,6 +35,7 @@ const (
 // conntrackFlags begins the names of them all.
 const conntrackFlags = "conntrack-"
 
+// RegisterLimits has a command line set them.
 func RegisterLimits(fs *flag.FlagSet) *Limits {
 	c := &Limits{}
 	fs.IntVar(&c.maxPerCore, "conntrack-max-per-core", defaultMaxPerCore, "with --init-only: connections to track, for each core; 0: leave nf_conntrack_max as it is. Only the host's own network namespace may write it")
@@ -53,7 +54,7 @@ func RegisterLimits(fs *flag.FlagSet) *Limits {
 	return c
 }
 
-// check wants the set to be parsed.
+// Check wants the set to be parsed.
 func (c *Limits) Check(fs *flag.FlagSet, initOnly bool) error {
 	var given []string
 	fs.Visit(func(f *flag.Flag) {
@@ -79,7 +80,7 @@ func (c *Limits) Check(fs *flag.FlagSet, initOnly bool) error {
 	return nil
 }
 
-// sysctls are those to write on a host with so many cores. A table that may get
+// Sysctls are those to write on a host with so many cores. A table that may get
 // larger gets more buckets with it, a quarter as kube-proxy has it, but never
 // fewer.
 func (c *Limits) Sysctls(cores int) []Sysctl {

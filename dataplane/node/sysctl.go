@@ -11,6 +11,7 @@ import (
 	"syscall"
 )
 
+// Sysctl is a value of the kernel below /proc/sys, and what it is to be.
 type Sysctl struct {
 	path      string
 	value     string
@@ -48,7 +49,7 @@ type Writer struct {
 	Log  *slog.Logger
 }
 
-// write sets what is not set already.
+// Write sets what is not set already.
 func (w Writer) Write(all []Sysctl) error {
 	for _, s := range all {
 		old, err := w.read(s)

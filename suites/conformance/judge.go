@@ -18,15 +18,15 @@ import (
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
-// limited bounds one run of the suite, and says so when it ends it.
-func limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+// Limited bounds one run of the suite, and says so when it ends it.
+func Limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("the suite did not end within %s", limit))
 }
 
 // judge brings a cluster up, installs the dataplane, asks for the behaviours and writes
 // the report. An error is the harness's.
 func (o *Options) judge(ctx context.Context) (rep conformance.Report, err error) {
-	ctx, cancel := limited(ctx, runLimit)
+	ctx, cancel := Limited(ctx, RunLimit)
 	defer cancel()
 	ctx, o.Stage.Lost = context.WithCancelCause(ctx)
 	defer o.Stage.Lost(nil)
@@ -46,7 +46,7 @@ func (o *Options) judge(ctx context.Context) (rep conformance.Report, err error)
 	o.phases.next("cluster up")
 	st, err := stage.Open(ctx, o.Stage, log)
 	if err != nil {
-		return rep, errors.Join(err, cutOff(ctx))
+		return rep, errors.Join(err, context.Cause(ctx))
 	}
 	defer func() { err = errors.Join(err, st.Close(context.WithoutCancel(ctx))) }()
 	rep, err = o.onStage(ctx, st, known, log)
@@ -58,14 +58,6 @@ func (o *Options) judge(ctx context.Context) (rep conformance.Report, err error)
 	return rep, errors.Join(err, writeErr)
 }
 
-// cutOff says why a run was ended from outside, if it was.
-func cutOff(ctx context.Context) error {
-	if ctx.Err() == nil {
-		return nil
-	}
-	return context.Cause(ctx)
-}
-
 // onStage installs the dataplane, asks for behaviours and takes the dataplane away again,
 // whatever came between. With an error the report is as far as it came.
 func (o *Options) onStage(ctx context.Context, st stage.Stage, known Declared, log *slog.Logger) (rep conformance.Report, err error) {
@@ -73,11 +65,11 @@ func (o *Options) onStage(ctx context.Context, st stage.Stage, known Declared, l
 	o.phases.next("dataplane installed")
 	version, remove, err := st.Install(ctx, o.Stage.Rows[0])
 	if err != nil {
-		return rep, errors.Join(err, cutOff(ctx))
+		return rep, errors.Join(err, context.Cause(ctx))
 	}
 	rep.Implementation.Version = cmp.Or(version, rep.Implementation.Version)
 	err = o.observe(ctx, st, known, &rep, log)
-	cut := cutOff(ctx)
+	cut := context.Cause(ctx)
 	o.phases.next("dataplane removed")
 	removed := remove(context.WithoutCancel(ctx))
 	if cut == nil { // what a behaviour that was cut off leaves is not the dataplane's

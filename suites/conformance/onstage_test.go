@@ -81,7 +81,7 @@ func TestRemovedOnEveryPath(t *testing.T) {
 	} {
 		o := New()
 		o.Seed, o.Stage.Rows = 7, []scenario.Row{{Dataplane: scenario.Existing}}
-		ctx, cancel := limited(t.Context(), tc.limit)
+		ctx, cancel := Limited(t.Context(), tc.limit)
 		st := &brokenStage{}
 		rep, err := o.onStage(ctx, st, Declared{}, slog.Default())
 		cancel()
@@ -306,6 +306,15 @@ func TestCommand(t *testing.T) {
 	o.Seed, o.Behaviours = 7, behaviours.All()[:2]
 	if got, want := o.command(), "'--focus=^(affinity-clusterip|affinity-differs-between-clients)$'"; !strings.HasSuffix(got, want) {
 		t.Errorf("chosen by a caller:\n%s\nwant at its end\n%s", got, want)
+	}
+}
+
+// TestNothingChosen: a caller's empty choice is not everything.
+func TestNothingChosen(t *testing.T) {
+	o := New()
+	o.Behaviours, o.Stage.Cluster = []kit.Behaviour{}, "none" // nothing comes up however this goes
+	if _, err := o.Run(t.Context()); err == nil || err.Error() != "no behaviour is chosen" || o.Stage.Dir != "" {
+		t.Errorf("%v, results in %q", err, o.Stage.Dir)
 	}
 }
 

@@ -75,9 +75,9 @@ func New() *Options {
 // Flags are the command line's, which set the options.
 func (o *Options) Flags() *flag.FlagSet { return o.flags }
 
-// runLimit bounds a run of all behaviours, which takes minutes, and what comes
+// RunLimit bounds a run of all behaviours, which takes minutes, and what comes
 // before it; taking away what was brought up has limits of its own.
-const runLimit = 40 * time.Minute
+const RunLimit = 40 * time.Minute
 
 // Run asks a dataplane for behaviours and writes the report. An error is the harness's;
 // what was found before it is in the report all the same, and its exit code says what

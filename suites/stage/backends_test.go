@@ -1,12 +1,38 @@
 package stage
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/dataplane/agent"
+	"github.com/plumbline/plumbline/dataplane/iptables"
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/host"
 )
+
+// Who runs a backend knows of it what the agent says: all there are, and what each may do.
+func TestBackendsAreTheAgents(t *testing.T) {
+	theirs := agent.Backends(0)
+	for _, b := range cluster.Backends() {
+		a, ok := theirs[b.Name]
+		if !ok {
+			t.Errorf("the agent has no backend %s", b.Name)
+			continue
+		}
+		delete(theirs, b.Name)
+		want := []string{}
+		for _, c := range a.Needs(t.Context(), agent.BackendOptions{Flavour: iptables.NFT}) {
+			want = append(want, c.String())
+		}
+		if got := append([]string{"NET_ADMIN"}, b.Capabilities...); !slices.Equal(got, want) {
+			t.Errorf("backend %s is given %q, and needs %q", b.Name, got, want)
+		}
+	}
+	for name := range theirs {
+		t.Errorf("nobody runs the agent's backend %s", name)
+	}
+}
 
 // What backends need of a kernel is what the host knows how to look for.
 func TestBackendsNeedWhatCanBeLookedFor(t *testing.T) {

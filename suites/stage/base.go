@@ -266,7 +266,7 @@ func (b *base) startProvider(program string, args ...string) error {
 
 // install installs a row's dataplane and returns when it forwards.
 func (b *base) install(ctx context.Context, d cluster.Dataplane) (string, func(context.Context) error, error) {
-	if err := host.Supports(ctx, d.Needs()); err != nil {
+	if err := host.Supports(ctx, d.Facts().Kernel); err != nil {
 		return "", nil, cluster.Unsupported{Why: err.Error()}
 	}
 	b.installed = d

@@ -51,8 +51,9 @@ func TestKeptProgramsStay(t *testing.T) {
 	}
 }
 
-// One program in the place of all is kept once, by all their names.
+// One program in the place of all is kept once, by all their names, also on another disk.
 func TestSelfIsKeptOnce(t *testing.T) {
+	need.Root(t)
 	self := filepath.Join(t.TempDir(), "plumbline")
 	if err := os.WriteFile(self, []byte("all"), 0o755); err != nil {
 		t.Fatal(err)
@@ -63,7 +64,7 @@ func TestSelfIsKeptOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := keep(found, filepath.Join(t.TempDir(), "bin"))
+	kept, err := keep(found, filepath.Join(tmpfs(t, 0), "bin"))
 	if err != nil || !slices.Equal(slices.Sorted(maps.Keys(kept)), slices.Sorted(slices.Values(ownPrograms()))) {
 		t.Fatalf("%v, %v", kept, err)
 	}
@@ -79,27 +80,25 @@ func TestSelfIsKeptOnce(t *testing.T) {
 	}
 }
 
+// tmpfs is a small disk of its own until the test ends.
+func tmpfs(t *testing.T, flags uintptr) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", flags, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
 // A run whose folder executes nothing has its programs where temporary files are.
 func TestProgramsWhereTheyCanRun(t *testing.T) {
 	need.Root(t)
-	mounted := func(options string) string {
-		dir := t.TempDir()
-		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := unix.Unmount(dir, 0); err != nil {
-				t.Error(err)
-			}
-		})
-		if options == "noexec" {
-			if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_NOEXEC, "size=1m"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return dir
-	}
-	execs, not := mounted(""), mounted("noexec")
+	execs, not := tmpfs(t, 0), tmpfs(t, unix.MS_NOEXEC)
 	for _, c := range []struct{ state, temp, want, err string }{
 		{execs, not, "runs", ""}, {not, execs, "plumbline-", ""}, {not, not, "", "set TMPDIR"},
 	} {

@@ -1,6 +1,7 @@
 // Package teeth shows whether the conformance suite notices what is wrong. Dataplanes
-// that are broken on purpose, each in one way (suites/conformance/mutant), must fail exactly the behaviours that teeth.yaml names for them: one more,
-// and a behaviour tests something else than it says; one less, and it tests nothing.
+// that are broken on purpose, each in one way (suites/conformance/mutant), must fail
+// exactly the behaviours that teeth.yaml names for them: one more, and a behaviour tests
+// something else than it says; one less, and it tests nothing.
 //
 //	make teeth TEETH='affinity|hints'
 package teeth
@@ -59,9 +60,6 @@ func declaredMutations() (map[string]mutation, error) {
 
 // mutantLimit is how late a broken dataplane may be; own ones take milliseconds.
 const mutantLimit = 5 * time.Second
-
-// mutantPatience bounds a run of all behaviours with one mutation.
-const mutantPatience = 40 * time.Minute
 
 // Options are what is judged, and where it is written down.
 type Options struct {
@@ -138,7 +136,7 @@ func Judge(ctx context.Context, o Options) (exact bool, err error) {
 // Each has probes of its own: what sockets and connection tracking remember of
 // connections must not meet those of the next.
 func bite(ctx context.Context, suite *conformance.Options, lab *stage.Lab, known conformance.Declared, name string) (caught []string, reasons map[string]string, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, mutantPatience, fmt.Errorf("the suite did not end within %s", mutantPatience))
+	ctx, cancel := conformance.Limited(ctx, conformance.RunLimit)
 	defer cancel()
 	remove, err := lab.InstallMutant(ctx, suite.Stage.Rows[0], name)
 	if err != nil {
