@@ -51,11 +51,17 @@ test-fast:
 
 # Generated files and golden sections, written anew; look at the difference. As root: kernels
 # say what backends wrote.
-UPDATED = ./suites/report ./suites/report/conformance ./suites/conformance/behaviours ./suites/conformance/teeth \
-	./lbprovider/haproxy ./dataplane/dptest ./dataplane/nftables ./dataplane/iptables ./dataplane/userspace ./tools/internal/proxy
+GOLDEN = ./suites/report ./suites/report/conformance ./suites/conformance/behaviours ./suites/conformance/teeth
 update:
 	go test -count=1 ./ci/presubmit -run '^TestRealTimeList$$' -update
-	for p in $(UPDATED); do go test -count=1 $$p -update || exit 1; done
+	for p in $(GOLDEN); do go test -count=1 $$p -update || exit 1; done
+	go test -count=1 ./lbprovider/haproxy -run '^TestGolden$$' -update
+	go test -count=1 ./tools/internal/proxy -run '^TestShow$$' -update
+	go test -count=1 ./dataplane/dptest -run '^(TestPlans|TestChecklist)$$' -update
+	go test -count=1 ./dataplane/iptables -run '^TestGolden$$' -update
+	for p in nftables userspace; do \
+	  go test -count=1 ./dataplane/$$p -run '^TestContract$$/^Golden$$' -update && \
+	  go test -count=1 ./dataplane/$$p -run '^(TestNftLists|TestPath)$$' -update || exit 1; done
 
 # What is generated is what would be, and the rules of the repository hold.
 verify: lint update
