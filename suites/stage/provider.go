@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/record"
-	"github.com/plumbline/plumbline/lbprovider"
+	"github.com/plumbline/plumbline/lbprovider/records"
 )
 
 // Provider is a running plumb-lb: the cloud of one cluster.
@@ -74,7 +74,7 @@ func StartProvider(c ProviderConfig) (*Provider, error) {
 
 // Version is HAProxy's; empty before one has served.
 func (p *Provider) Version() string {
-	text, _ := os.ReadFile(filepath.Join(p.records, lbprovider.VersionFile))
+	text, _ := os.ReadFile(filepath.Join(p.records, records.VersionFile))
 	return strings.TrimSpace(string(text))
 }
 
@@ -112,12 +112,12 @@ func (p *Provider) Err() error {
 
 // Conns are the connections its load balancers have logged so far.
 func (p *Provider) Conns() ([]record.Conn, error) {
-	return record.ReadFile[record.Conn](filepath.Join(p.records, "conns.jsonl"))
+	return record.ReadFile[record.Conn](filepath.Join(p.records, records.ConnsFile))
 }
 
 // Events are the changes of its load balancers so far.
 func (p *Provider) Events() ([]record.Event, error) {
-	return record.ReadFile[record.Event](filepath.Join(p.records, "lb-events.jsonl"))
+	return record.ReadFile[record.Event](filepath.Join(p.records, records.EventsFile))
 }
 
 // AwaitServers waits until exactly these nodes are UP at a load balancer.

@@ -6,16 +6,16 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/plumbline/plumbline/lbprovider"
+	"github.com/plumbline/plumbline/lbprovider/balancer"
 	"github.com/plumbline/plumbline/lbprovider/instance"
 )
 
 // backend is what load balancers run on.
 type backend struct {
-	config lbprovider.Config // what of it depends on the kind
-	on     string            // for the log
-	note   string            // a remark for the log; empty if all is well
-	adopt  func() error      // finds what runs; called with the state directory locked
+	config balancer.Config // what of it depends on the kind
+	on     string          // for the log
+	note   string          // a remark for the log; empty if all is well
+	adopt  func() error    // finds what runs; called with the state directory locked
 	watch  func(context.Context, func(instance.Event))
 	close  func() error
 }
@@ -36,7 +36,7 @@ func newDocker(ctx context.Context, o options, _ *slog.Logger) (*backend, error)
 		return nil, err
 	}
 	return &backend{
-		config: lbprovider.Config{
+		config: balancer.Config{
 			Instances: d, HAProxyDir: instance.RunDir,
 		},
 		on: o.network, note: d.Note, watch: d.Watch, close: d.Close,
@@ -53,7 +53,7 @@ func newNetns(_ context.Context, o options, log *slog.Logger) (*backend, error) 
 		return nil, err
 	}
 	return &backend{
-		config: lbprovider.Config{Instances: n},
+		config: balancer.Config{Instances: n},
 		on:     o.wire + "/" + o.bridge, adopt: n.Adopt, watch: n.Watch, close: n.Close,
 	}, nil
 }
@@ -64,7 +64,7 @@ func newHost(_ context.Context, o options, log *slog.Logger) (*backend, error) {
 		return nil, err
 	}
 	return &backend{
-		config: lbprovider.Config{Instances: h, BindAddress: true},
+		config: balancer.Config{Instances: h, BindAddress: true},
 		on:     "loopback", adopt: h.Adopt, watch: h.Watch, close: h.Close,
 	}, nil
 }

@@ -25,6 +25,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/plumbline/plumbline/lbprovider"
+	"github.com/plumbline/plumbline/lbprovider/balancer"
+	"github.com/plumbline/plumbline/lbprovider/records"
 )
 
 // workers is how many Services are worked on at once; one that waits for its
@@ -41,8 +43,8 @@ type server struct {
 	log      *slog.Logger
 	kube     kubernetes.Interface
 	backend  *backend
-	recorder *lbprovider.Recorder
-	provider *lbprovider.Provider
+	recorder *records.Recorder
+	fleet    *balancer.Fleet
 	lock     *os.File
 }
 
@@ -78,13 +80,13 @@ func prepare(ctx context.Context, o options, log *slog.Logger) (*server, error) 
 	if err := s.backend.adopt(); err != nil {
 		return nil, err
 	}
-	if s.recorder, err = lbprovider.NewRecorder(o.records, log); err != nil {
+	if s.recorder, err = records.New(o.records, log); err != nil {
 		return nil, err
 	}
 	c := s.backend.config
 	c.Cluster, c.Ranges, c.Profile, c.StateDir = o.cluster, o.ranges, o.profile, o.stateDir
 	c.Recorder, c.ClearStatus, c.Log = s.recorder, s.clearStatus, log
-	s.provider = lbprovider.New(c)
+	s.fleet = balancer.New(c)
 	return s, nil
 }
 
@@ -132,7 +134,7 @@ func (s *server) run(ctx context.Context) error {
 		return err
 	}
 	core := factory.Core().V1()
-	controller, err := service.New(s.provider, s.kube, core.Services(), core.Nodes(), s.opts.cluster, featuregate.NewFeatureGate())
+	controller, err := service.New(lbprovider.New(s.fleet), s.kube, core.Services(), core.Nodes(), s.opts.cluster, featuregate.NewFeatureGate())
 	if err != nil {
 		return fmt.Errorf("set up the service controller: %w", err)
 	}
@@ -140,7 +142,7 @@ func (s *server) run(ctx context.Context) error {
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // before the wait above
-	wg.Go(func() { s.provider.Follow(ctx, s.backend.watch) })
+	wg.Go(func() { s.fleet.Follow(ctx, s.backend.watch) })
 
 	s.log.Info("waiting for the API", "kubeconfig", s.opts.kubeconfig)
 	services := core.Services().Lister()
@@ -155,7 +157,7 @@ func (s *server) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list the Services: %w", err)
 	}
-	if err := s.provider.Sweep(ctx, wanted(all)); err != nil {
+	if err := s.fleet.Sweep(ctx, wanted(all)); err != nil {
 		return fmt.Errorf("look after the load balancers that run: %w", err)
 	}
 	s.log.Info("serving", "cluster", s.opts.cluster, "instances", s.opts.instances, "on", s.backend.on, "ranges", s.opts.ranges, "profile", s.opts.profile.String())

@@ -1,4 +1,4 @@
-package lbprovider
+package records
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/netns"
@@ -44,9 +45,8 @@ func newTap(dir string, log *slog.Logger) (*tap, error) {
 	if t.packets, err = listenPackets(packets, log); err != nil {
 		return nil, errors.Join(err, t.stream.Close())
 	}
-	d := newRunDir(dir)
 	for _, path := range []string{stream, packets} {
-		err := give(path, os.Geteuid(), d.gid, 0o660)
+		err := open(path, dir)
 		if err == nil {
 			t.sockets[path], err = os.Lstat(path)
 		}
@@ -55,6 +55,18 @@ func newTap(dir string, log *slog.Logger) (*tap, error) {
 		}
 	}
 	return t, nil
+}
+
+// open lets those write to a socket whose group its directory has: HAProxy's.
+func open(path, dir string) error {
+	st, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if err := os.Lchown(path, -1, int(st.Sys().(*syscall.Stat_t).Gid)); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o660)
 }
 
 // packetQueue is how many rows the datagram socket queues; what HAProxy's end may have

@@ -1,4 +1,4 @@
-package lbprovider
+package balancer
 
 import (
 	"bufio"
@@ -24,6 +24,7 @@ import (
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
+	"github.com/plumbline/plumbline/lbprovider/records"
 )
 
 // containers is Docker without processes: what is started runs.
@@ -98,14 +99,14 @@ func newContainers() *containers {
 	return &containers{all: map[string]instance.Instance{}, fail: map[string]int{}}
 }
 
-func newFaked(t *testing.T, c *containers) *Provider {
+func newFaked(t *testing.T, c *containers) *Fleet {
 	t.Helper()
 	// t.TempDir is too long for the address of a socket.
 	dir, err := os.MkdirTemp("", "plumb-lb-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, err := NewRecorder("", slog.New(slog.DiscardHandler))
+	rec, err := records.New("", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func newFaked(t *testing.T, c *containers) *Provider {
 // world is a provider that follows one load balancer that runs.
 type world struct {
 	t *testing.T
-	*Provider
+	*Fleet
 	*containers
 	name   string
 	events chan instance.Event
@@ -170,7 +171,7 @@ func TestRevive(t *testing.T) {
 			w.tell(instance.Started)
 		}, 0},
 		{"its Service is deleted", func(w *world) {
-			if err := w.EnsureLoadBalancerDeleted(w.t.Context(), "test", testService()); err != nil {
+			if err := w.Of(testService()).Remove(w.t.Context()); err != nil {
 				w.t.Error(err)
 			}
 			w.tell(instance.Ended)
@@ -181,7 +182,7 @@ func TestRevive(t *testing.T) {
 			w.set(w.name, stop)
 			w.tell(instance.Ended)
 			time.Sleep(5 * time.Second)
-			if err := w.EnsureLoadBalancerDeleted(w.t.Context(), "test", testService()); err != nil {
+			if err := w.Of(testService()).Remove(w.t.Context()); err != nil {
 				w.t.Error(err)
 			}
 		}, 0},
@@ -196,7 +197,7 @@ func TestRevive(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			fake := newContainers()
 			p := newFaked(t, fake)
-			w := &world{t: t, Provider: p, containers: fake, name: p.balancer.name(testService())}
+			w := &world{t: t, Fleet: p, containers: fake, name: p.Of(testService()).Name()}
 			addr := netip.MustParseAddr("127.77.0.9")
 			fake.all[w.name] = instance.Instance{Name: w.name, Service: "shop/web", UID: "uid-web", Addrs: []netip.Addr{addr}, Running: true}
 			if err := p.Sweep(t.Context(), []*v1.Service{testService()}); err != nil {
@@ -227,7 +228,7 @@ func TestRevive(t *testing.T) {
 				t.Fatalf("%d starts, want %d", len(fake.starts), c.want)
 			}
 			for _, s := range fake.starts {
-				if want := p.balancer.specOf(instance.Instance{Name: w.name, Service: "shop/web", UID: "uid-web", Addrs: []netip.Addr{addr}}); s.Name != want.Name || s.Dir != want.Dir || !slices.Equal(s.Addrs, want.Addrs) || s.UID != want.UID {
+				if want := p.Of(testService()).specOf(instance.Instance{Service: "shop/web", UID: "uid-web", Addrs: []netip.Addr{addr}}); s.Name != want.Name || s.Dir != want.Dir || !slices.Equal(s.Addrs, want.Addrs) || s.UID != want.UID {
 					t.Errorf("started %+v, want %+v", s, want)
 				}
 			}
@@ -240,12 +241,12 @@ func TestReviveWaitsForTheLock(t *testing.T) {
 	t.Parallel()
 	fake := newContainers()
 	p := newFaked(t, fake)
-	name := p.balancer.name(testService())
+	name := p.Of(testService()).Name()
 	fake.all[name] = instance.Instance{Name: name, Service: "shop/web", Stopped: true}
-	unlock := p.balancer.lock(name)
+	unlock := p.Of(testService()).lock()
 	done := make(chan struct{})
 	go func() {
-		p.balancer.revive(t.Context(), name)
+		p.Of(testService()).revive(t.Context())
 		close(done)
 	}()
 	select {
@@ -298,15 +299,15 @@ func TestTooOldStaysEnded(t *testing.T) {
 	}
 	const want = "HAProxy 2.4.22 is too old"
 	for try := 1; try <= 2; try++ {
-		if _, err := p.EnsureLoadBalancer(t.Context(), "test", testService(), nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := p.Of(testService()).Ensure(t.Context(), testService(), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
-		p.balancer.revive(t.Context(), p.balancer.name(testService()))
+		p.Of(testService()).revive(t.Context())
 		if len(fake.starts) != try || len(fake.all) > 0 {
 			t.Errorf("started %d times in %d tries, left %v", len(fake.starts), try, fake.all)
 		}
 	}
-	if err := p.UpdateLoadBalancer(t.Context(), "test", testService(), nil); err == nil || !strings.Contains(err.Error(), want) {
+	if err := p.Of(testService()).Update(t.Context(), testService(), nil); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("new nodes: error %v, want %q", err, want)
 	}
 }
@@ -316,15 +317,15 @@ func TestTooOldIsNotAdopted(t *testing.T) {
 	t.Parallel()
 	fake := newContainers()
 	p := newFaked(t, fake)
-	name := p.balancer.name(testService())
-	d := p.balancer.dir(name)
+	lb := p.Of(testService())
+	name, d := lb.Name(), lb.dir
 	if err := d.make(); err != nil {
 		t.Fatal(err)
 	}
 	fake.all[name] = instance.Instance{Name: name, Service: "shop/web", Addrs: []netip.Addr{netip.MustParseAddr("127.77.0.9")}, Running: true}
 	answers(t, instance.Spec{Dir: d.path}, haproxyInfo("2.4.22"))
 	const want = "HAProxy 2.4.22 is too old"
-	if _, err := p.EnsureLoadBalancer(t.Context(), "test", testService(), nil); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := p.Of(testService()).Ensure(t.Context(), testService(), nil); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}
 	if !fake.all[name].Running || len(fake.starts) > 0 {
@@ -337,23 +338,23 @@ func TestNonsenseIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	fake := newContainers()
 	p := newFaked(t, fake)
-	name := p.balancer.name(testService())
-	d := p.balancer.dir(name)
+	lb := p.Of(testService())
+	name, d := lb.Name(), lb.dir
 	if err := d.make(); err != nil {
 		t.Fatal(err)
 	}
 	fake.all[name] = instance.Instance{Name: name, Service: "shop/web", Addrs: []netip.Addr{netip.MustParseAddr("127.77.0.9")}, Running: true}
 	l := answers(t, instance.Spec{Dir: d.path}, "220 mail.example.com ESMTP")
 	fake.started = func(s instance.Spec) { l.Close(); answers(t, s, haproxyInfo("3.0.1")) }
-	if err := p.balancer.adopt(t.Context(), p.balancer.specOf(fake.all[name]), haproxy.Config{}); err != nil || len(fake.starts) != 1 {
+	if err := lb.adopt(t.Context(), lb.specOf(fake.all[name]), haproxy.Config{}); err != nil || len(fake.starts) != 1 {
 		t.Errorf("%v, started %d times", err, len(fake.starts))
 	}
 }
 
 func TestIsName(t *testing.T) {
-	b := newBalancer(Config{Cluster: "test"})
+	f := New(Config{Cluster: "test"})
 	for name, want := range map[string]bool{
-		b.name(testService()):        true,
+		f.name(testService()):        true,
 		"plumbline-lb-0123456789ab":  true,
 		"plumbline-lb-0123456789AB":  false,
 		"plumbline-lb-0123456789":    false,

@@ -1,4 +1,4 @@
-package lbprovider
+package balancer
 
 import (
 	"errors"
@@ -34,7 +34,7 @@ func TestUpdateMakesAgainWhatIsMissing(t *testing.T) {
 			a := newBackend(t, "node-a", "127.78.12.1", true, true)
 			svc := testService()
 			ip := r.ensure(svc, a)
-			if err := r.ps.Stop(t.Context(), r.balancer.name(svc)); err != nil {
+			if err := r.ps.Stop(t.Context(), r.Of(svc).Name()); err != nil {
 				t.Fatal(err)
 			}
 			if c.restart {
@@ -42,14 +42,14 @@ func TestUpdateMakesAgainWhatIsMissing(t *testing.T) {
 				svc = publishing(ip)
 			}
 			r.ps.failStarts = 1
-			if err := r.UpdateLoadBalancer(t.Context(), "test", svc, nodesOf(a)); err == nil {
+			if err := r.Of(svc).Update(t.Context(), svc, nodesOf(a)); err == nil {
 				t.Fatal("the restart did not fail")
 			}
-			st, ok, err := r.GetLoadBalancer(t.Context(), "test", svc)
-			if err != nil || !ok || st.Ingress[0].IP != ip {
-				t.Fatalf("after a restart that failed: %+v, %t, %v", st, ok, err)
+			addrs, err := r.Of(svc).Addresses(t.Context(), svc)
+			if err != nil || len(addrs) == 0 || addrs[0].String() != ip {
+				t.Fatalf("after a restart that failed: %v, %v", addrs, err)
 			}
-			if err := r.UpdateLoadBalancer(t.Context(), "test", svc, nodesOf(a)); err != nil {
+			if err := r.Of(svc).Update(t.Context(), svc, nodesOf(a)); err != nil {
 				t.Fatal(err)
 			}
 			r.awaitUp(svc, "node-a", true)
@@ -67,25 +67,25 @@ func TestUpdateLeavesToEnsureWhatItCannotSay(t *testing.T) {
 	a := newBackend(t, "node-a", "127.78.13.1", true, true)
 	svc := publishing("127.77.0.50")
 	r.ps.foreign[netip.MustParseAddr("127.77.0.50")] = "somebody"
-	if err := r.UpdateLoadBalancer(t.Context(), "test", svc, nodesOf(a)); err == nil || !strings.Contains(err.Error(), "moved from [127.77.0.50]") {
+	if err := r.Of(svc).Update(t.Context(), svc, nodesOf(a)); err == nil || !strings.Contains(err.Error(), "moved from [127.77.0.50]") {
 		t.Errorf("error %v, want one that says it moved", err)
 	}
 	svc.Spec.LoadBalancerIP = "192.0.2.1"
-	if err := r.UpdateLoadBalancer(t.Context(), "test", svc, nodesOf(a)); !isRefusal(err) {
+	if err := r.Of(svc).Update(t.Context(), svc, nodesOf(a)); !isRefusal(err) {
 		t.Errorf("error %v, want a refusal", err)
 	}
-	if _, ok, err := r.GetLoadBalancer(t.Context(), "test", svc); !ok || err != nil {
-		t.Errorf("exists %t, %v: the controller would not pass the refusal on", ok, err)
+	if addrs, err := r.Of(svc).Addresses(t.Context(), svc); len(addrs) == 0 || err != nil {
+		t.Errorf("%v, %v: the controller would not pass the refusal on", addrs, err)
 	}
 }
 
 func TestUpdateWithoutLoadBalancer(t *testing.T) {
 	p := newFaked(t, newContainers())
-	if err := p.UpdateLoadBalancer(t.Context(), "test", testService(), nil); !errors.Is(err, errNone) {
+	if err := p.Of(testService()).Update(t.Context(), testService(), nil); !errors.Is(err, errNone) {
 		t.Errorf("error %v, want %v", err, errNone)
 	}
-	if _, ok, err := p.GetLoadBalancer(t.Context(), "test", testService()); ok || err != nil {
-		t.Errorf("exists %t, %v", ok, err)
+	if addrs, err := p.Of(testService()).Addresses(t.Context(), testService()); len(addrs) > 0 || err != nil {
+		t.Errorf("exists: %v, %v", addrs, err)
 	}
 }
 
@@ -95,16 +95,15 @@ func TestUpdateDoesNotBringBackWhatIsDeleted(t *testing.T) {
 	r := newRig(t)
 	a := newBackend(t, "node-a", "127.78.14.1", true, true)
 	svc := publishing(r.ensure(testService(), a))
-	name := r.balancer.name(svc)
-	unlock := r.balancer.lock(name)
+	unlock := r.Of(svc).lock()
 	updated := make(chan error, 1)
-	go func() { updated <- r.UpdateLoadBalancer(t.Context(), "test", svc, nodesOf(a)) }()
+	go func() { updated <- r.Of(svc).Update(t.Context(), svc, nodesOf(a)) }()
 	select {
 	case err := <-updated:
 		t.Fatalf("the update did not wait for the lock: %v", err)
 	case <-time.After(300 * time.Millisecond): // it looked what exists, if it does before it has the lock
 	}
-	err := r.balancer.drop(t.Context(), name, errDeleted)
+	err := r.Of(svc).drop(t.Context(), errDeleted)
 	unlock()
 	if err != nil {
 		t.Fatal(err)
@@ -113,10 +112,10 @@ func TestUpdateDoesNotBringBackWhatIsDeleted(t *testing.T) {
 		if err := <-updated; !errors.Is(err, errDeleted) {
 			t.Errorf("error %v, want %v", err, errDeleted)
 		}
-		updated <- r.UpdateLoadBalancer(t.Context(), "test", svc, nodesOf(a))
+		updated <- r.Of(svc).Update(t.Context(), svc, nodesOf(a))
 	}
-	if _, ok, err := r.GetLoadBalancer(t.Context(), "test", svc); ok || err != nil {
-		t.Errorf("exists %t, %v", ok, err)
+	if addrs, err := r.Of(svc).Addresses(t.Context(), svc); len(addrs) > 0 || err != nil {
+		t.Errorf("exists: %v, %v", addrs, err)
 	}
 	if names := r.ps.names(t); len(names) != 0 {
 		t.Errorf("left %v", names)
@@ -133,16 +132,16 @@ func TestDeletedBeforeItEverStarted(t *testing.T) {
 	pin := func(s *v1.Service) { s.Spec.LoadBalancerIP = "127.77.0.60" }
 	svc := testService(pin)
 	r.ps.failStarts = 1
-	if _, err := r.EnsureLoadBalancer(t.Context(), "test", svc, nodesOf(a)); err == nil {
+	if _, err := r.Of(svc).Ensure(t.Context(), svc, nodesOf(a)); err == nil {
 		t.Fatal("the start did not fail")
 	}
 	// As the controller does it.
-	_, ok, err := r.GetLoadBalancer(t.Context(), "test", svc)
+	addrs, err := r.Of(svc).Addresses(t.Context(), svc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ok {
-		if err := r.EnsureLoadBalancerDeleted(t.Context(), "test", svc); err != nil {
+	if len(addrs) > 0 {
+		if err := r.Of(svc).Remove(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,19 +165,19 @@ func TestSweepKeepsPublishedAddresses(t *testing.T) {
 	missing := publishing("127.77.0.70")
 	runs := publishing("127.77.0.71", func(s *v1.Service) { s.Name, s.UID = "runs", "uid-runs" })
 	liar := publishing("127.77.0.71", func(s *v1.Service) { s.Name, s.UID = "liar", "uid-liar" })
-	name := p.balancer.name(runs)
+	name := p.Of(runs).Name()
 	fake.all[name] = instance.Instance{Name: name, Service: "shop/runs", Addrs: addrs("127.77.0.71"), Running: true}
 	if err := p.Sweep(t.Context(), []*v1.Service{liar, missing, runs}); err != nil {
 		t.Fatal(err)
 	}
 	for svc, want := range map[*v1.Service][]netip.Addr{missing: addrs("127.77.0.70"), runs: addrs("127.77.0.71"), liar: nil} {
-		if got := p.balancer.known[p.balancer.name(svc)].addrs; !slices.Equal(got, want) {
+		if got := p.pool.of(p.Of(svc).Name()); !slices.Equal(got, want) {
 			t.Errorf("%s has %v reserved, want %v", svc.Name, got, want)
 		}
 	}
 	pinned := testService(func(s *v1.Service) { s.Name, s.UID, s.Spec.LoadBalancerIP = "new", "uid-new", "127.77.0.70" })
-	_, err := p.EnsureLoadBalancer(t.Context(), "test", pinned, nil)
-	if want := fmt.Sprintf("127.77.0.70 is taken by %s", p.balancer.name(missing)); !isRefusal(err) || !strings.Contains(err.Error(), want) {
+	_, err := p.Of(pinned).Ensure(t.Context(), pinned, nil)
+	if want := fmt.Sprintf("127.77.0.70 is taken by %s", p.Of(missing).Name()); !isRefusal(err) || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want a refusal with %q", err, want)
 	}
 }
@@ -187,7 +186,7 @@ func TestSweepKeepsPublishedAddresses(t *testing.T) {
 // change; the wait goes by the new ones.
 func TestNodesChangeDuringFirstRound(t *testing.T) {
 	r := newRig(t)
-	r.balancer.Profile.Interval = 8 * time.Second // a check that hangs has a result after that
+	r.Profile.Interval = 8 * time.Second // a check that hangs has a result after that
 	a := newBackend(t, "node-a", "127.78.16.1", true, true)
 	hangs := &backend{node: &v1.Node{}}
 	hangs.node.Name = "node-hangs"
@@ -201,14 +200,14 @@ func TestNodesChangeDuringFirstRound(t *testing.T) {
 	ensured := make(chan error, 1)
 	begin := time.Now()
 	go func() {
-		_, err := r.EnsureLoadBalancer(t.Context(), "test", svc, nodesOf(a, hangs))
+		_, err := r.Of(svc).Ensure(t.Context(), svc, nodesOf(a, hangs))
 		ensured <- err
 	}()
 	await(t, func() (string, bool) {
 		_, err := r.client(svc).Running(t.Context())
 		return fmt.Sprint(err), err == nil
 	})
-	if err := r.UpdateLoadBalancer(t.Context(), "test", svc, nodesOf(a)); err != nil {
+	if err := r.Of(svc).Update(t.Context(), svc, nodesOf(a)); err != nil {
 		t.Fatal(err)
 	}
 	if d := time.Since(begin); d > 7*time.Second {
@@ -216,15 +215,6 @@ func TestNodesChangeDuringFirstRound(t *testing.T) {
 	}
 	if err := <-ensured; err != nil {
 		t.Errorf("ensure: %v", err)
-	}
-}
-
-func TestStatus(t *testing.T) {
-	svc := testService()
-	got := status(svc, []netip.Addr{netip.MustParseAddr("127.77.0.9"), netip.MustParseAddr("fd00::9")})
-	if len(got.Ingress) != 2 || got.Ingress[1].IP != "fd00::9" || *got.Ingress[0].IPMode != v1.LoadBalancerIPModeProxy ||
-		len(got.Ingress[0].Ports) != 1 || got.Ingress[0].Ports[0].Port != 18188 || got.Ingress[0].Ports[0].Protocol != v1.ProtocolTCP {
-		t.Errorf("status %+v", got)
 	}
 }
 
@@ -246,7 +236,7 @@ func TestDeleted(t *testing.T) {
 	svc := testService()
 	r.ensure(svc, newBackend(t, "node-a", "127.78.10.1", true, true))
 	for range 2 { // the second time there is nothing
-		if err := r.EnsureLoadBalancerDeleted(t.Context(), "test", svc); err != nil {
+		if err := r.Of(svc).Remove(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

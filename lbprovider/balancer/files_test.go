@@ -1,4 +1,4 @@
-package lbprovider
+package balancer
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := lstat(t, victim)
-	name := r.balancer.name(svc)
+	name := r.Of(svc).Name()
 	dir := filepath.Join(r.stateDir, name)
 	all := entries(t, dir)
 	for _, file := range slices.Clone(all) {
@@ -61,7 +61,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	svc.Spec.Ports = append(svc.Spec.Ports, svc.Spec.Ports[0])
 	svc.Spec.Ports[1].Name, svc.Spec.Ports[1].Port = "more", 81
 	// Its sockets are links now: to be made anew, with its files.
-	if _, err := r.EnsureLoadBalancer(t.Context(), "test", svc, nodesOf(a, b)); err != nil {
+	if _, err := r.Of(svc).Ensure(t.Context(), svc, nodesOf(a, b)); err != nil {
 		t.Error(err)
 	}
 	r.restart()

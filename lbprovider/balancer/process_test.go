@@ -1,4 +1,4 @@
-package lbprovider
+package balancer
 
 import (
 	"bytes"
@@ -31,6 +31,7 @@ import (
 	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
 	"github.com/plumbline/plumbline/lbprovider/profile"
+	"github.com/plumbline/plumbline/lbprovider/records"
 )
 
 // processes is instance.Host, the real HAProxy as processes on loopback addresses,
@@ -197,7 +198,7 @@ func quick() profile.Profile {
 
 // rig is a provider over processes.
 type rig struct {
-	*Provider
+	*Fleet
 	t        *testing.T
 	ps       *processes
 	stop     func() // ends what looks after the processes
@@ -244,16 +245,16 @@ func stateDir(t *testing.T) string {
 // restart is the provider dying and coming back.
 func (r *rig) restart() {
 	r.t.Helper()
-	if r.Provider != nil {
+	if r.Fleet != nil {
 		r.kill()
 	}
 	log := slog.New(slog.NewTextHandler(&testLog{t: r.t}, nil))
-	rec, err := NewRecorder(r.records, log)
+	rec, err := records.New(r.records, log)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.ps = newProcesses(r.t, r.stateDir, r.addrs)
-	r.Provider = New(Config{
+	r.Fleet = New(Config{
 		Cluster: "test", Profile: quick(), StateDir: r.stateDir, BindAddress: true,
 		Ranges: map[lbplan.Family]netip.Prefix{
 			lbplan.V4: r.addrs,
@@ -275,7 +276,7 @@ func (r *rig) restart() {
 			}
 		})
 	})
-	wg.Go(func() { r.balancer.endDrains(ctx) })
+	wg.Go(func() { r.endDrains(ctx) })
 	r.stop = func() { cancel(); wg.Wait() }
 }
 
@@ -283,19 +284,19 @@ func (r *rig) restart() {
 func (r *rig) kill() {
 	r.t.Helper()
 	r.stop()
-	if err := errors.Join(r.balancer.Recorder.Close(), r.ps.Close()); err != nil {
+	if err := errors.Join(r.Recorder.Close(), r.ps.Close()); err != nil {
 		r.t.Fatal(err)
 	}
-	r.Provider = nil
+	r.Fleet = nil
 }
 
 func (r *rig) ensure(svc *v1.Service, bs ...*backend) string {
 	r.t.Helper()
-	st, err := r.EnsureLoadBalancer(r.t.Context(), "test", svc, nodesOf(bs...))
+	addrs, err := r.Of(svc).Ensure(r.t.Context(), svc, nodesOf(bs...))
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return st.Ingress[0].IP
+	return addrs[0].String()
 }
 
 // running asks the HAProxy of svc what it runs.
@@ -309,7 +310,7 @@ func (r *rig) running(svc *v1.Service) haproxy.Running {
 }
 
 func (r *rig) client(svc *v1.Service) *haproxy.Client {
-	return haproxy.NewClient(filepath.Join(r.stateDir, r.balancer.name(svc)))
+	return haproxy.NewClient(filepath.Join(r.stateDir, r.Of(svc).Name()))
 }
 
 // awaitUp waits until the server of node is UP or not.

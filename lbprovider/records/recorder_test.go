@@ -1,4 +1,4 @@
-package lbprovider
+package records
 
 import (
 	"fmt"
@@ -45,7 +45,7 @@ func TestEndOfContainer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			r, err := NewRecorder(dir, slog.New(slog.DiscardHandler))
+			r, err := New(dir, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +78,7 @@ func TestEndOfContainer(t *testing.T) {
 // A version that cannot be noted keeps nothing from serving, and is noted once it can be.
 func TestVersionIsNoted(t *testing.T) {
 	dir := t.TempDir()
-	r, err := NewRecorder(dir, slog.New(slog.DiscardHandler))
+	r, err := New(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestVersionIsNoted(t *testing.T) {
 
 // A row that does not end is not kept, and the next that does is taken.
 func TestRowWithoutEnd(t *testing.T) {
-	r, err := NewRecorder("", slog.New(slog.DiscardHandler))
+	r, err := New("", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

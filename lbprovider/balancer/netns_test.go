@@ -1,4 +1,4 @@
-package lbprovider
+package balancer
 
 import (
 	"context"
@@ -26,6 +26,7 @@ import (
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
+	"github.com/plumbline/plumbline/lbprovider/records"
 )
 
 // netnsWorld is a wire with a client and one node:
@@ -43,7 +44,7 @@ type netnsWorld struct {
 	svc          *v1.Service
 
 	// Of the provider that runs.
-	*Provider
+	*Fleet
 	netns *instance.Netns
 	stop  func()
 }
@@ -124,10 +125,10 @@ func (w *netnsWorld) start() {
 	n, err := instance.NewNetns(o)
 	w.check(err)
 	w.check(n.Adopt())
-	rec, err := NewRecorder(w.records, o.Log)
+	rec, err := records.New(w.records, o.Log)
 	w.check(err)
 	w.netns = n
-	w.Provider = New(Config{
+	w.Fleet = New(Config{
 		Cluster: w.cluster, Profile: quick(), StateDir: w.stateDir, Instances: n, Recorder: rec, Log: o.Log,
 		Ranges:      map[lbplan.Family]netip.Prefix{lbplan.V4: o.Ranges[0], lbplan.V6: o.Ranges[1]},
 		ClearStatus: func(context.Context, *v1.Service) error { return nil },
@@ -147,7 +148,7 @@ func (w *netnsWorld) start() {
 // kill is plumb-lb ending.
 func (w *netnsWorld) kill() { w.stop() }
 
-func (w *netnsWorld) name() string { return w.balancer.name(w.svc) }
+func (w *netnsWorld) name() string { return w.Of(w.svc).Name() }
 
 func (w *netnsWorld) lbPath() string {
 	return filepath.Join(netns.Dir, netns.Prefix+w.cluster+"-lb-"+strings.TrimPrefix(w.name(), instance.NamePrefix))
@@ -155,9 +156,9 @@ func (w *netnsWorld) lbPath() string {
 
 func (w *netnsWorld) ensure() []string {
 	w.t.Helper()
-	st, err := w.EnsureLoadBalancer(w.t.Context(), w.cluster, w.svc, nodesOf(w.node))
+	addrs, err := w.Of(w.svc).Ensure(w.t.Context(), w.svc, nodesOf(w.node))
 	w.check(err)
-	return []string{st.Ingress[0].IP, st.Ingress[1].IP}
+	return []string{addrs[0].String(), addrs[1].String()}
 }
 
 // answered waits until the client has an answer from each address.
@@ -320,7 +321,7 @@ func TestNetns(t *testing.T) {
 		w.answered(ips)
 	})
 	t.Run("version", func(t *testing.T) {
-		text, err := os.ReadFile(filepath.Join(w.records, VersionFile))
+		text, err := os.ReadFile(filepath.Join(w.records, records.VersionFile))
 		if err := errors.Join(err, haproxy.CheckVersion(strings.TrimSpace(string(text)))); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -386,19 +387,19 @@ func checkFamilies(t *testing.T, w *netnsWorld, ips []string) {
 	}{{all[:1], ips[:1]}, {all[1:], ips[1:]}, {all, ips}} {
 		node := w.node.node.DeepCopy()
 		node.Status.Addresses = c.addrs
-		if err := w.UpdateLoadBalancer(t.Context(), w.cluster, w.svc, []*v1.Node{node}); err == nil || !strings.Contains(err.Error(), "not published yet") {
+		if err := w.Of(w.svc).Update(t.Context(), w.svc, []*v1.Node{node}); err == nil || !strings.Contains(err.Error(), "not published yet") {
 			t.Errorf("an update to %v: %v, want the controller to publish", c.addrs, err)
 		}
-		st, err := w.EnsureLoadBalancer(t.Context(), w.cluster, w.svc, []*v1.Node{node})
+		addrs, err := w.Of(w.svc).Ensure(t.Context(), w.svc, []*v1.Node{node})
 		w.check(err)
 		var got []string
-		for _, in := range st.Ingress {
-			got = append(got, in.IP)
+		for _, a := range addrs {
+			got = append(got, a.String())
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("with %v %v are published, want %v", c.addrs, got, c.want)
 		}
-		if err := w.UpdateLoadBalancer(t.Context(), w.cluster, w.svc, []*v1.Node{node}); err != nil {
+		if err := w.Of(w.svc).Update(t.Context(), w.svc, []*v1.Node{node}); err != nil {
 			t.Errorf("an update without a change: %v", err)
 		}
 	}
@@ -417,7 +418,7 @@ func checkGone(t *testing.T, w *netnsWorld, ip string) {
 	}))
 	defer c.Close()
 	master, worker := w.master(), w.worker()
-	w.check(w.EnsureLoadBalancerDeleted(t.Context(), w.cluster, w.svc))
+	w.check(w.Of(w.svc).Remove(t.Context()))
 	for _, pid := range []int{master, worker} {
 		if !zombie(pid) {
 			t.Errorf("process %d runs on", pid)
@@ -441,7 +442,7 @@ func zombie(pid int) bool {
 
 // noted is what a start writes before it makes anything.
 func noted(w *netnsWorld) error {
-	d := w.balancer.dir(w.name())
+	d := w.Of(w.svc).dir
 	return errors.Join(d.make(), os.WriteFile(filepath.Join(d.path, "instance.json"), []byte(`{"service":"shop/web","addresses":["198.18.255.9"]}`), 0o600))
 }
 
@@ -457,7 +458,7 @@ func TestNetnsOfAnotherStateDirectory(t *testing.T) {
 	w.check(err)
 	w.check(n.Adopt())
 	defer n.Close()
-	rec, err := NewRecorder(t.TempDir(), o.Log)
+	rec, err := records.New(t.TempDir(), o.Log)
 	w.check(err)
 	defer rec.Close()
 	other := New(Config{Cluster: w.cluster, Profile: quick(), StateDir: o.StateDir, Instances: n, Recorder: rec, Log: o.Log})
@@ -502,7 +503,7 @@ func TestNetnsLeftovers(t *testing.T) {
 		}},
 		{"a record without a process", noted},
 		{"a record cut short", func(w *netnsWorld) error {
-			d := w.balancer.dir(w.name())
+			d := w.Of(w.svc).dir
 			return errors.Join(d.make(), os.WriteFile(filepath.Join(d.path, "instance.json"), []byte(`{"ser`), 0o600))
 		}},
 	} {
@@ -542,7 +543,7 @@ func TestForeignProcessIsLeftAlone(t *testing.T) {
 	defer r.Close()
 	p, err := os.StartProcess("/bin/sh", append([]string{"haproxy", "-c", "read line"}, args[1:]...), &os.ProcAttr{Files: []*os.File{r, os.Stdout, os.Stderr}})
 	w.check(err)
-	w.check(w.EnsureLoadBalancerDeleted(t.Context(), w.cluster, w.svc))
+	w.check(w.Of(w.svc).Remove(t.Context()))
 	if err := p.Signal(syscall.Signal(0)); err != nil {
 		t.Errorf("the other process: %v", err)
 	}

@@ -1,4 +1,4 @@
-package lbprovider
+package balancer
 
 import (
 	"archive/tar"
@@ -27,6 +27,7 @@ import (
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
+	"github.com/plumbline/plumbline/lbprovider/records"
 )
 
 const (
@@ -134,7 +135,7 @@ func importImage(t *testing.T, cli *client.Client) {
 	}
 }
 
-func dockerProvider(t *testing.T, stateDir, records string) (*Provider, *instance.Docker) {
+func dockerProvider(t *testing.T, stateDir, dir string) (*Fleet, *instance.Docker) {
 	t.Helper()
 	ranges := map[lbplan.Family]netip.Prefix{lbplan.V4: netip.MustParsePrefix("172.29.250.128/26"), lbplan.V6: netip.MustParsePrefix("fd00:29:250:0:1::/80")}
 	d, err := instance.New(t.Context(), instance.Options{
@@ -144,7 +145,7 @@ func dockerProvider(t *testing.T, stateDir, records string) (*Provider, *instanc
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(&testLog{t: t}, nil))
-	rec, err := NewRecorder(records, log)
+	rec, err := records.New(dir, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,8 +179,8 @@ func TestContainer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(stateDir) })
-	records := t.TempDir()
-	p, d := dockerProvider(t, stateDir, records)
+	dir := t.TempDir()
+	p, d := dockerProvider(t, stateDir, dir)
 
 	host := newBackend(t, "host", "172.29.250.1", true, true)
 	host6 := newBackend(t, "host6", "fd00:29:250::1", true, true)
@@ -188,17 +189,17 @@ func TestContainer(t *testing.T) {
 		s.Spec.Ports[0].Port = 80
 		s.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
 	})
-	st, err := p.EnsureLoadBalancer(t.Context(), testCluster, svc, nodesOf(host))
+	addrs, err := p.Of(svc).Ensure(t.Context(), svc, nodesOf(host))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"host", "host6"} {
-		awaitAnswer(t, st.Ingress[i].IP) // the bridge's IPv6 address takes a moment (duplicate detection)
-		if body, _, err := ask(t.Context(), "", st.Ingress[i].IP, 80); err != nil || body != want {
-			t.Errorf("%s: %q, %v; want %q", st.Ingress[i].IP, body, err, want)
+		awaitAnswer(t, addrs[i].String()) // the bridge's IPv6 address takes a moment (duplicate detection)
+		if body, _, err := ask(t.Context(), "", addrs[i].String(), 80); err != nil || body != want {
+			t.Errorf("%s: %q, %v; want %q", addrs[i].String(), body, err, want)
 		}
 	}
-	name := p.GetLoadBalancerName(t.Context(), testCluster, svc)
+	name := p.Of(svc).Name()
 	checkContainer(t, cli, name)
 	checkScope(t)
 
@@ -210,30 +211,30 @@ func TestContainer(t *testing.T) {
 		if err := syscall.Kill(c.State.Pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		awaitAnswer(t, st.Ingress[0].IP)
-		checkEventFile(t, records, "exit", "start", "UP host")
+		awaitAnswer(t, addrs[0].String())
+		checkEventFile(t, dir, "exit", "start", "UP host")
 	})
 	t.Run("docker kill", func(t *testing.T) {
 		if err := cli.ContainerKill(t.Context(), name, "KILL"); err != nil {
 			t.Fatal(err)
 		}
-		awaitAnswer(t, st.Ingress[0].IP)
-		awaitAnswer(t, st.Ingress[1].IP)
+		awaitAnswer(t, addrs[0].String())
+		awaitAnswer(t, addrs[1].String())
 	})
 	t.Run("docker rm -f", func(t *testing.T) {
 		if err := cli.ContainerRemove(t.Context(), name, container.RemoveOptions{Force: true}); err != nil {
 			t.Fatal(err)
 		}
-		awaitAnswer(t, st.Ingress[0].IP)
-		awaitAnswer(t, st.Ingress[1].IP)
+		awaitAnswer(t, addrs[0].String())
+		awaitAnswer(t, addrs[1].String())
 	})
 	t.Run("taken", func(t *testing.T) {
 		taken, err := d.Taken(t.Context())
-		if err != nil || taken[netip.MustParseAddr(st.Ingress[0].IP)] != name || taken[netip.MustParseAddr("172.29.250.1")] == "" {
+		if err != nil || taken[netip.MustParseAddr(addrs[0].String())] != name || taken[netip.MustParseAddr("172.29.250.1")] == "" {
 			t.Errorf("taken %v, %v", taken, err)
 		}
-		other := testService(func(s *v1.Service) { s.UID, s.Name, s.Spec.LoadBalancerIP = "uid-2", "other", st.Ingress[0].IP })
-		if _, err := p.EnsureLoadBalancer(t.Context(), testCluster, other, nodesOf(host)); !isRefusal(err) || !strings.Contains(err.Error(), "is taken by "+name) {
+		other := testService(func(s *v1.Service) { s.UID, s.Name, s.Spec.LoadBalancerIP = "uid-2", "other", addrs[0].String() })
+		if _, err := p.Of(other).Ensure(t.Context(), other, nodesOf(host)); !isRefusal(err) || !strings.Contains(err.Error(), "is taken by "+name) {
 			t.Errorf("error %v, want a refusal that names %s", err, name)
 		}
 	})
@@ -246,9 +247,9 @@ func TestContainer(t *testing.T) {
 		if err := p2.Sweep(t.Context(), []*v1.Service{svc}); err != nil {
 			t.Fatal(err)
 		}
-		again, err := p2.EnsureLoadBalancer(t.Context(), testCluster, svc, nodesOf(host))
-		if err != nil || again.Ingress[0].IP != st.Ingress[0].IP || again.Ingress[1].IP != st.Ingress[1].IP {
-			t.Errorf("status %+v, %v; was %+v", again, err, st)
+		again, err := p2.Of(svc).Ensure(t.Context(), svc, nodesOf(host))
+		if err != nil || !slices.Equal(again, addrs) {
+			t.Errorf("at %v, %v; was at %v", again, err, addrs)
 		}
 		now, err := haproxy.NewClient(filepath.Join(stateDir, name)).Running(t.Context())
 		if err != nil || now.PID != before.PID {
@@ -318,9 +319,9 @@ func awaitAnswer(t *testing.T, ip string) {
 	})
 }
 
-func checkEventFile(t *testing.T, records string, want ...string) {
+func checkEventFile(t *testing.T, dir string, want ...string) {
 	t.Helper()
-	checkEvents(t, &rig{records: records}, want...)
+	checkEvents(t, &rig{records: dir}, want...)
 }
 
 func TestDockerRefusesWhatIsMissing(t *testing.T) {

@@ -1,4 +1,4 @@
-package lbprovider
+package balancer
 
 import (
 	"context"
@@ -22,20 +22,20 @@ const (
 // over processes, restarts one that crashed; one that stays ended (docker kill)
 // or is not there any more (docker rm) is started anew, as long as its Service has
 // one. What fails is tried again until ctx ends.
-func (b *balancer) revive(ctx context.Context, name string) {
-	if !b.beginRevive(name) {
+func (b *Balancer) revive(ctx context.Context) {
+	if !b.beginRevive() {
 		return // the one that runs goes on for longer
 	}
 	wait := reviveEvery
 	for ctx.Err() == nil {
-		if err := b.reviveOnce(ctx, name); err == nil {
-			if !b.lookAgain(name) {
+		if err := b.reviveOnce(ctx); err == nil {
+			if !b.lookAgain() {
 				return
 			}
 			wait = reviveEvery
 		} else {
 			wait = min(2*wait, reviveMaxWait)
-			b.Log.Error("load balancer that ended is not back", "instance", name, "retry in", wait, "err", err)
+			b.Log.Error("load balancer that ended is not back", "instance", b.name, "retry in", wait, "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -44,19 +44,19 @@ func (b *balancer) revive(ctx context.Context, name string) {
 	}
 }
 
-func (b *balancer) beginRevive(name string) (first bool) {
-	b.note(name, func(m *memory) {
-		first = !m.reviving
-		m.reviving, m.looks = true, reviveLooks
+func (b *Balancer) beginRevive() (first bool) {
+	b.set(func() {
+		first = !b.reviving
+		b.reviving, b.looks = true, reviveLooks
 	})
 	return first
 }
 
-func (b *balancer) lookAgain(name string) (again bool) {
-	b.note(name, func(m *memory) {
-		m.looks--
-		again = m.looks > 0
-		m.reviving = again
+func (b *Balancer) lookAgain() (again bool) {
+	b.set(func() {
+		b.looks--
+		again = b.looks > 0
+		b.reviving = again
 	})
 	return again
 }
@@ -64,28 +64,28 @@ func (b *balancer) lookAgain(name string) (again bool) {
 // reviveOnce starts name if it should run and nobody else will start it. The
 // files in the load balancer's directory are still right: all servers begin
 // DOWN.
-func (b *balancer) reviveOnce(ctx context.Context, name string) error {
-	defer b.lock(name)()
-	i, exists, err := b.find(ctx, name)
+func (b *Balancer) reviveOnce(ctx context.Context) error {
+	defer b.lock()()
+	i, exists, err := b.find(ctx)
 	if err != nil {
 		return err
 	}
 	var spec instance.Spec
 	var ended error
-	b.note(name, func(m *memory) {
-		if exists && m.spec.Name == "" { // before Sweep; it may be gone at the next look
-			m.spec = b.specOf(i)
+	b.set(func() {
+		if exists && b.spec.Name == "" { // before Sweep; it may be gone at the next look
+			b.spec = b.specOf(i)
 		}
-		spec, ended = m.spec, m.ended
+		spec, ended = b.spec, b.ended
 	})
 	if ended != nil || spec.Name == "" || exists && !i.Stopped {
 		return nil
 	}
-	b.Log.Info("load balancer was stopped and is started again", "lb", spec.Service, "instance", name, "removed", !exists)
-	if err := b.Instances.Stop(ctx, name); err != nil {
+	b.Log.Info("load balancer was stopped and is started again", "lb", spec.Service, "instance", b.name, "removed", !exists)
+	if err := b.Instances.Stop(ctx, b.name); err != nil {
 		return err
 	}
-	if err := b.dir(name).make(); err != nil {
+	if err := b.dir.make(); err != nil {
 		return err
 	}
 	return b.Instances.Start(ctx, spec)

@@ -1,4 +1,4 @@
-package lbprovider
+package balancer
 
 import (
 	"context"
@@ -8,43 +8,43 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
+	"github.com/plumbline/plumbline/lbprovider/records"
 )
 
 // converge brings a running HAProxy to cfg: by its socket where that can be,
 // else by a reload. One that already runs cfg is not touched. The connections of nodes that
 // are gone begin to drain once that is done.
-func (b *balancer) converge(ctx context.Context, name string, cfg haproxy.Config, now haproxy.Running) error {
-	b.Recorder.Seed(name, cfg.LB.Service, now.Servers)
-	b.leave(name, now, cfg)
+func (b *Balancer) converge(ctx context.Context, cfg haproxy.Config, now haproxy.Running) error {
+	b.Recorder.Seed(b.name, cfg.LB.Service, now.Servers)
+	b.leave(now, cfg)
 	var err error
 	if delta := haproxy.Change(now, cfg); delta.Reload {
-		err = b.reload(ctx, name, cfg, now)
+		err = b.reload(ctx, cfg, now)
 	} else {
-		err = b.change(ctx, name, cfg, delta)
+		err = b.change(ctx, cfg, delta)
 	}
 	if err == nil {
-		b.drain(name)
+		b.drain()
 	}
 	return err
 }
 
-func (b *balancer) change(ctx context.Context, name string, cfg haproxy.Config, delta haproxy.Delta) error {
-	d := b.dir(name)
+func (b *Balancer) change(ctx context.Context, cfg haproxy.Config, delta haproxy.Delta) error {
 	// Before anything changes: a crash from here on starts with cfg, all DOWN.
-	if err := errors.Join(d.write(haproxy.ConfigFile, haproxy.Render(cfg)), d.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{}))); err != nil {
+	if err := errors.Join(b.dir.write(haproxy.ConfigFile, haproxy.Render(cfg)), b.dir.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{}))); err != nil {
 		return err
 	}
 	if len(delta.Commands) == 0 {
 		return nil
 	}
-	return b.command(ctx, name, cfg, delta)
+	return b.command(ctx, cfg, delta)
 }
 
 // command changes servers through the socket and looks whether it worked.
-func (b *balancer) command(ctx context.Context, name string, cfg haproxy.Config, delta haproxy.Delta) error {
-	c := haproxy.NewClient(b.dir(name).path)
+func (b *Balancer) command(ctx context.Context, cfg haproxy.Config, delta haproxy.Delta) error {
+	c := b.client()
 	if !delta.Done() {
-		b.Recorder.LB(cfg.LB.Service, stateRuntime, fmt.Sprintf("%d server changes", len(delta.Commands)-delta.Drains))
+		b.Recorder.LB(cfg.LB.Service, records.StateRuntime, fmt.Sprintf("%d server changes", len(delta.Commands)-delta.Drains))
 	}
 	var answers []string
 	for _, line := range delta.Commands {
@@ -58,24 +58,26 @@ func (b *balancer) command(ctx context.Context, name string, cfg haproxy.Config,
 	if err != nil {
 		return err
 	}
-	b.Recorder.Seed(name, cfg.LB.Service, now.Servers)
+	b.Recorder.Seed(b.name, cfg.LB.Service, now.Servers)
 	if haproxy.Change(now, cfg).Done() {
 		b.Log.Info("load balancer changed at runtime", "lb", cfg.LB.Service, "commands", len(delta.Commands))
 		return nil
 	}
 	b.Log.Warn("runtime commands did not do it, reloading", "lb", cfg.LB.Service, "commands", delta.Commands, "answers", answers)
-	return b.reload(ctx, name, cfg, now)
+	return b.reload(ctx, cfg, now)
 }
+
+// reloadTimeout is for a new worker to take over.
+const reloadTimeout = 15 * time.Second
 
 // reload starts a worker with cfg that takes over the listening sockets and
 // the states of servers. The file of states is only for this worker: right
 // after, it says DOWN again for one that a crash would start. If no worker
 // takes over, the old one serves on and its files are put back.
-func (b *balancer) reload(ctx context.Context, name string, cfg haproxy.Config, now haproxy.Running) error {
-	d := b.dir(name)
+func (b *Balancer) reload(ctx context.Context, cfg haproxy.Config, now haproxy.Running) error {
 	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
 	defer cancel()
-	c := haproxy.NewClient(d.path)
+	c := b.client()
 	teaches := false
 	if cfg.LB.Affinity > 0 {
 		var err error
@@ -83,22 +85,22 @@ func (b *balancer) reload(ctx context.Context, name string, cfg haproxy.Config, 
 			return err
 		}
 	}
-	oldConfig, errConfig := d.read(haproxy.ConfigFile)
-	oldStates, errStates := d.read(haproxy.StatesFile)
+	oldConfig, errConfig := b.dir.read(haproxy.ConfigFile)
+	oldStates, errStates := b.dir.read(haproxy.StatesFile)
 	if err := errors.Join(errConfig, errStates); err != nil {
 		return fmt.Errorf("read the running configuration: %w", err)
 	}
-	if err := errors.Join(d.write(haproxy.ConfigFile, haproxy.Render(cfg)), d.write(haproxy.StatesFile, haproxy.StateFile(cfg, now))); err != nil {
+	if err := errors.Join(b.dir.write(haproxy.ConfigFile, haproxy.Render(cfg)), b.dir.write(haproxy.StatesFile, haproxy.StateFile(cfg, now))); err != nil {
 		return err
 	}
-	b.Recorder.LB(cfg.LB.Service, stateReload, "")
+	b.Recorder.LB(cfg.LB.Service, records.StateReload, "")
 	if err := c.Reload(ctx, now, haproxy.BaseOf(cfg)); err != nil {
-		return errors.Join(err, d.write(haproxy.ConfigFile, oldConfig), d.write(haproxy.StatesFile, oldStates))
+		return errors.Join(err, b.dir.write(haproxy.ConfigFile, oldConfig), b.dir.write(haproxy.StatesFile, oldStates))
 	}
-	if err := d.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{})); err != nil {
+	if err := b.dir.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{})); err != nil {
 		return err
 	}
-	b.note(name, func(m *memory) { m.unheard = haproxy.UnheardOf(now, cfg) })
+	b.set(func() { b.unheard = haproxy.UnheardOf(now, cfg) })
 	if teaches {
 		b.awaitLearned(ctx, c, cfg)
 	}
@@ -106,7 +108,7 @@ func (b *balancer) reload(ctx context.Context, name string, cfg haproxy.Config, 
 	if err != nil {
 		return err
 	}
-	b.Recorder.Seed(name, cfg.LB.Service, after.Servers)
+	b.Recorder.Seed(b.name, cfg.LB.Service, after.Servers)
 	b.Log.Info("load balancer reloaded", "lb", cfg.LB.Service, "servers", len(after.Servers))
 	return nil
 }
@@ -116,7 +118,7 @@ func (b *balancer) reload(ctx context.Context, name string, cfg haproxy.Config, 
 const learnTime = 2 * time.Second
 
 // awaitLearned waits until the worker can teach the one after it.
-func (b *balancer) awaitLearned(ctx context.Context, c *haproxy.Client, cfg haproxy.Config) {
+func (b *Balancer) awaitLearned(ctx context.Context, c *haproxy.Client, cfg haproxy.Config) {
 	ctx, cancel := context.WithTimeout(ctx, learnTime)
 	defer cancel()
 	if err := c.AwaitLearned(ctx); err != nil {

@@ -1,7 +1,8 @@
-package lbprovider
+package records
 
 import (
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -15,7 +16,11 @@ import (
 // A burst of rows waits for a reader that is held up, in one namespace or another.
 func TestPacketsQueue(t *testing.T) {
 	need.Root(t)
-	dir := stateDir(t)
+	dir, err := os.MkdirTemp("", "plumb-lb-") // t.TempDir is too long for the address of a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
 	tap, err := newTap(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

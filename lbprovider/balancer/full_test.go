@@ -1,4 +1,4 @@
-package lbprovider
+package balancer
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
+	"github.com/plumbline/plumbline/lbprovider/records"
 )
 
 // A load balancer that has as many connections as it takes lets others wait, in the queue
@@ -58,7 +59,7 @@ func checkFull(t *testing.T, r *rig, c net.Conn, full bool) {
 	t.Helper()
 	client := c.LocalAddr().String()
 	await(t, func() (string, bool) {
-		conns, err := record.ReadFile[record.Conn](filepath.Join(r.records, ConnsFile))
+		conns, err := record.ReadFile[record.Conn](filepath.Join(r.records, records.ConnsFile))
 		if err != nil {
 			return err.Error(), false
 		}

@@ -1,4 +1,4 @@
-package lbprovider
+package balancer
 
 import (
 	"errors"

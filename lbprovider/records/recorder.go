@@ -1,4 +1,6 @@
-package lbprovider
+// Package records turns what the load balancers of a cluster log into record.Conn and
+// record.Event.
+package records
 
 import (
 	"bufio"
@@ -17,7 +19,7 @@ import (
 	"github.com/plumbline/plumbline/lbprovider/instance"
 )
 
-// Files of records, in the directory given to NewRecorder.
+// Files of records, in the directory given to New.
 const (
 	ConnsFile  = "conns.jsonl"
 	EventsFile = "lb-events.jsonl"
@@ -27,10 +29,10 @@ const (
 
 // States of a record.KindLB event.
 const (
-	stateStart   = "start"
-	stateReload  = "reload"
-	stateRuntime = "runtime"
-	stateExit    = "exit"
+	StateStart   = "start"
+	StateReload  = "reload"
+	StateRuntime = "runtime"
+	StateExit    = "exit"
 )
 
 // Recorder owns the log sockets of every load balancer and turns its rows into
@@ -66,9 +68,9 @@ type upState struct {
 	told  time.Time // last heard of; since or later
 }
 
-// NewRecorder writes to dir, or keeps nothing if dir is empty. Files of an
+// New writes to dir, or keeps nothing if dir is empty. Files of an
 // earlier run in dir are set aside as NAME.1, NAME.2 …
-func NewRecorder(dir string, log *slog.Logger) (*Recorder, error) {
+func New(dir string, log *slog.Logger) (*Recorder, error) {
 	r := &Recorder{log: log, taps: map[string]*tap{}, servers: map[server]upState{}}
 	if dir == "" {
 		return r, nil
@@ -305,11 +307,11 @@ func (r *Recorder) lb(service, state, detail string, at time.Time) {
 // its servers. The event may come late, when the instance is back already.
 func (r *Recorder) Instance(e instance.Event) {
 	if e.Kind == instance.Started {
-		r.lb(e.Service, stateStart, e.Name, e.At)
+		r.lb(e.Service, StateStart, e.Name, e.At)
 		return
 	}
 	r.log.Info("load balancer ended", "lb", e.Service, "detail", e.Detail)
-	r.lb(e.Service, stateExit, e.Detail, e.At)
+	r.lb(e.Service, StateExit, e.Detail, e.At)
 	r.mu.Lock()
 	for s, last := range r.servers {
 		// UP since then: it is not what ended.
