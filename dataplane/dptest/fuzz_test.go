@@ -43,54 +43,23 @@ func partly(t *testing.T, d *bytesDice, m *Model) (*History, plan.Options) {
 		replay.Apply(c)
 	}
 	for len(d.left) > 0 {
-		var touched objects.Touched
+		dirty, node := map[objects.Name]bool{}, false
 		for _, c := range h.Next() {
-			one := replay.Apply(c)
-			touched.Services = append(touched.Services, one.Services...)
-			touched.Node, touched.All = touched.Node || one.Node, touched.All || one.All
+			touched := replay.Apply(c)
+			for _, name := range touched.Services {
+				dirty[name] = true
+			}
+			if touched.All {
+				for name := range replay.Services {
+					dirty[name] = true
+				}
+			}
+			node = node || touched.Node
 		}
-		step(t, m, replay, opt, applied, &claims, touched)
+		old, new := plan.Step(applied, &claims, replay, opt, dirty, node)
+		apply(t, m, old, new)
 	}
 	return h, opt
-}
-
-func step(t *testing.T, m *Model, snap *objects.Snapshot, opt plan.Options, applied *plan.Plan, claims *plan.Claims, touched objects.Touched) {
-	old := &plan.Plan{Node: applied.Node, Services: map[objects.Name]plan.Service{}}
-	if touched.Node {
-		applied.Node = plan.BuildNode(snap, opt)
-	}
-	new := &plan.Plan{Node: applied.Node, Services: map[objects.Name]plan.Service{}}
-	names := touched.Services
-	if touched.All {
-		for name := range snap.Services {
-			names = append(names, name)
-		}
-	}
-	slices.SortFunc(names, objects.Name.Compare)
-	names = slices.Compact(names)
-	rivals := []objects.Name{}
-	for _, name := range names {
-		was, had := applied.Services[name]
-		if had {
-			old.Services[name] = was
-		}
-		now, has := plan.BuildService(snap, name, opt)
-		delete(applied.Services, name)
-		if has {
-			new.Services[name], applied.Services[name] = now, now
-		}
-		rivals = append(rivals, claims.Rivals(name, was)...)
-		claims.Set(name, was, now)
-	}
-	for name, s := range new.Services {
-		rivals = append(rivals, claims.Rivals(name, s)...)
-	}
-	for _, rival := range rivals {
-		if !slices.Contains(names, rival) {
-			old.Services[rival], new.Services[rival] = applied.Services[rival], applied.Services[rival]
-		}
-	}
-	apply(t, m, old, new)
 }
 
 func FuzzFakeNames(f *testing.F) { FuzzNames(f, fakeBackend("")) }

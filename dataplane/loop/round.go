@@ -154,16 +154,13 @@ func (l *Loop) collect() (old, new *plan.Plan, waiting time.Time) {
 		l.tell(func(s *Status) { s.Waiting = time.Time{} })
 		return nil, nil, waiting
 	}
-	node := l.applied.Node
-	if l.node {
-		l.applied.Node = plan.BuildNode(&l.snap, l.cfg.Options)
-	}
-	old = &plan.Plan{Node: node, Services: make(map[objects.Name]plan.Service, len(l.dirty))}
-	new = &plan.Plan{Node: l.applied.Node, Services: make(map[objects.Name]plan.Service, len(l.dirty))}
+	old, new = plan.Step(&l.applied, &l.claims, &l.snap, l.cfg.Options, l.dirty, l.node)
 	for name := range l.dirty {
-		l.rebuild(name, old, new)
+		if _, has := new.Services[name]; !has {
+			delete(l.toldOdd, name)
+			delete(l.toldRefused, name)
+		}
 	}
-	l.addRivals(old, new)
 	// Not cleared: a map keeps the size it once had, and each round walks it.
 	l.dirty = map[objects.Name]bool{}
 	known := l.known && !l.lost
@@ -187,39 +184,6 @@ func (l *Loop) again(p *plan.Plan) map[plan.Key]error {
 		}
 	}
 	return out
-}
-
-// rebuild replaces one Service in l.applied, with its states before and after.
-func (l *Loop) rebuild(name objects.Name, old, new *plan.Plan) {
-	was, had := l.applied.Services[name]
-	if had {
-		old.Services[name] = was
-		delete(l.applied.Services, name)
-	}
-	s, has := plan.BuildService(&l.snap, name, l.cfg.Options)
-	if has {
-		new.Services[name] = s
-		l.applied.Services[name] = s
-	} else {
-		delete(l.toldOdd, name)
-		delete(l.toldRefused, name)
-	}
-	l.claims.Set(name, was, s)
-}
-
-// addRivals adds the unchanged Services that claim a frontend of a changed one:
-// who has it depends on all of them.
-func (l *Loop) addRivals(old, new *plan.Plan) {
-	for _, p := range []*plan.Plan{old, new} {
-		for name, s := range maps.Clone(p.Services) {
-			for _, rival := range l.claims.Rivals(name, s) {
-				if !l.dirty[rival] {
-					old.Services[rival] = l.applied.Services[rival]
-					new.Services[rival] = l.applied.Services[rival]
-				}
-			}
-		}
-	}
 }
 
 // keepChecks brings the health checks up to date and tells whether they changed.

@@ -1,0 +1,177 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/plumbline/plumbline/dataplane/objects"
+)
+
+// Which endpoints a traffic policy may use: KEP-1669, KEP-2433, KEP-3015, and what upstream calls
+// CategorizeEndpoints.
+
+// candidate is an endpoint with the conditions that decide about it.
+type candidate struct {
+	Endpoint
+	node  string
+	state objects.Endpoint
+}
+
+// endpoints gathers a port's endpoints of one family from all slices. One that
+// appears twice (it moves between slices, or a new pod got the address of one
+// that is still terminating) counts once, in its better state.
+func (b *builder) endpoints(port objects.ServicePort, v6 bool) []candidate {
+	found := map[netip.AddrPort]candidate{}
+	for _, sl := range b.slices {
+		if sl.Headless {
+			continue
+		}
+		for _, p := range sl.Ports {
+			if p.Name == port.Name && p.Protocol == port.Protocol {
+				b.gather(found, sl.Endpoints, p.Port, v6)
+			}
+		}
+	}
+	out := make([]candidate, 0, len(found))
+	for _, c := range found {
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b candidate) int { return a.Compare(b.Endpoint) })
+	return out
+}
+
+func (b *builder) gather(found map[netip.AddrPort]candidate, eps []objects.Endpoint, port uint16, v6 bool) {
+	for _, e := range eps {
+		if e.Addr.Is6() != v6 {
+			continue
+		}
+		if b.snap.IsClusterIP(e.Addr) {
+			b.warnings[fmt.Sprintf("endpoint %s is the ClusterIP of a Service: left out", e.Addr)] = true
+			continue
+		}
+		if b.snap.IsExternalIP(e.Addr) {
+			b.warnings[fmt.Sprintf("endpoint %s is an external address of a Service: sent there as it is", e.Addr)] = true
+		}
+		c := candidate{
+			Endpoint: Endpoint{Addr: e.Addr, Port: port, Local: e.Node != "" && e.Node == b.node, Host: b.snap.IsNodeIP(e.Addr)},
+			node:     e.Node,
+			state:    e,
+		}
+		at := netip.AddrPortFrom(e.Addr, port)
+		if old, twice := found[at]; !twice || c.better(old) {
+			found[at] = c
+		}
+	}
+}
+
+// better orders duplicates: not terminating (a new pod has the address of one
+// that ends: kube-proxy's endpointslicecache decides so), then ready, then
+// serving. The node's name and the hints make the choice independent of the
+// slices' order.
+func (c candidate) better(o candidate) bool {
+	if a, b := c.rank(), o.rank(); a != b {
+		return a > b
+	}
+	a, b := c.hints(), o.hints()
+	return cmp.Or(cmp.Compare(c.node, o.node), slices.Compare(a.Zones, b.Zones), slices.Compare(a.Nodes, b.Nodes)) < 0
+}
+
+func (c candidate) hints() objects.Hints {
+	if c.state.Hints == nil {
+		return objects.Hints{}
+	}
+	return *c.state.Hints
+}
+
+func (c candidate) rank() int {
+	r := 0
+	if !c.state.Terminating {
+		r += 4
+	}
+	if c.state.Ready {
+		r += 2
+	}
+	if c.state.Serving {
+		r++
+	}
+	return r
+}
+
+// usable leads to the ready endpoints or, with Fallback and without a ready one, to
+// the serving and terminating ones (KEP-1669), of which there may be none either.
+// Terminating without serving is never used. A Service that publishes unready
+// addresses has them ready in its slices.
+func (b *builder) usable(eps []candidate) Route {
+	var ready, terminating []Endpoint
+	for _, c := range eps {
+		switch {
+		case c.state.Ready:
+			ready = append(ready, c.Endpoint)
+		case c.state.Serving && c.state.Terminating:
+			terminating = append(terminating, c.Endpoint)
+		}
+	}
+	if len(ready) > 0 || b.opt.Terminating == Ignore {
+		return Route{Action: Forward, Endpoints: ready}
+	}
+	return Route{Action: Forward, Endpoints: terminating, Terminating: true}
+}
+
+// hinted are the endpoints meant for this node's clients, policy Cluster only. The
+// ready ones decide: if all have a hint for nodes and one names this node, or
+// else all have one for zones and one names this zone, the others are left out.
+// A hint that is missing anywhere, or a node without a zone, means all of them
+// (KEP-2433, KEP-3015; without a ready endpoint there is nothing to choose from).
+func (b *builder) hinted(eps []candidate) []candidate {
+	byNode := func(h objects.Hints) []string { return h.Nodes }
+	byZone := func(h objects.Hints) []string { return h.Zones }
+	if out := meantFor(eps, b.node, byNode); out != nil {
+		return out
+	}
+	if out := meantFor(eps, b.zone, byZone); out != nil {
+		return out
+	}
+	return eps
+}
+
+// meantFor is nil if the hints of a kind do not decide.
+func meantFor(eps []candidate, place string, hints func(objects.Hints) []string) []candidate {
+	var out []candidate
+	for _, c := range eps {
+		if !c.state.Ready {
+			continue
+		}
+		meant := hints(c.hints())
+		if len(meant) == 0 {
+			return nil
+		}
+		if slices.Contains(meant, place) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// draining are the serving endpoints that no route of a frontend uses.
+func draining(eps []candidate, f Frontend) []Endpoint {
+	var out []Endpoint
+	for _, c := range eps {
+		used := slices.Contains(f.Outside.Endpoints, c.Endpoint) || f.Inside != nil && slices.Contains(f.Inside.Endpoints, c.Endpoint)
+		if !used && (c.state.Serving || c.state.Ready) {
+			out = append(out, c.Endpoint)
+		}
+	}
+	return out
+}
+
+func onlyLocal(eps []candidate, node string) []candidate {
+	var out []candidate
+	for _, c := range eps {
+		if c.node != "" && c.node == node {
+			out = append(out, c)
+		}
+	}
+	return out
+}

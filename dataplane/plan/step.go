@@ -1,0 +1,41 @@
+package plan
+
+import (
+	"maps"
+
+	"github.com/plumbline/plumbline/dataplane/objects"
+)
+
+// Step brings applied, the complete plan of what a snapshot was, to what it is: in the
+// Services that are dirty, and in the node if that is. It returns plans of just these, before
+// and after, and of the unchanged Services that claim a frontend of one of them: who has it
+// depends on all of them. claims is what applied claims.
+func Step(applied *Plan, claims *Claims, snap *objects.Snapshot, opt Options, dirty map[objects.Name]bool, node bool) (old, new *Plan) {
+	old = &Plan{Node: applied.Node, Services: make(map[objects.Name]Service, len(dirty))}
+	if node {
+		applied.Node = BuildNode(snap, opt)
+	}
+	new = &Plan{Node: applied.Node, Services: make(map[objects.Name]Service, len(dirty))}
+	for name := range dirty {
+		was, had := applied.Services[name]
+		if had {
+			old.Services[name] = was
+			delete(applied.Services, name)
+		}
+		now, has := BuildService(snap, name, opt)
+		if has {
+			new.Services[name], applied.Services[name] = now, now
+		}
+		claims.Set(name, was, now)
+	}
+	for _, p := range []*Plan{old, new} {
+		for name, s := range maps.Clone(p.Services) {
+			for _, rival := range claims.Rivals(name, s) {
+				if !dirty[rival] {
+					old.Services[rival], new.Services[rival] = applied.Services[rival], applied.Services[rival]
+				}
+			}
+		}
+	}
+	return old, new
+}
