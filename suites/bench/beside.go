@@ -48,11 +48,11 @@ func firstPackets(ctx context.Context, cfg Config, server *api.Server, out []Res
 		}
 		l, err := newLane(ctx, cfg, server, row, &out[i])
 		if err != nil {
-			return fmt.Errorf("%s: %w", row.Name, err)
+			return fmt.Errorf("%s: %w", row.Name(), err)
 		}
 		lanes = append(lanes, l)
 		if err := l.ended("cold start beside others", l.s.coldStart(ctx)); err != nil {
-			return fmt.Errorf("%s: %w", row.Name, err)
+			return fmt.Errorf("%s: %w", row.Name(), err)
 		}
 	}
 	cfg.Logger.Info("measuring", "rows", len(lanes), "step", "first packets")
@@ -156,7 +156,7 @@ func (l *lane) send(k int, direct bool, pick uint64) error {
 	*mine = -1
 	switch {
 	case err != nil && direct:
-		return fmt.Errorf("past %s: %w", l.s.row.Name, err)
+		return fmt.Errorf("past %s: %w", l.s.row.Name(), err)
 	case err != nil:
 		return l.ended("first packets", rowsEnd{fmt.Errorf("service %d: %w", i, err)})
 	case direct:

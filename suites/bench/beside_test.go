@@ -42,7 +42,7 @@ func TestSideBySide(t *testing.T) {
 	}
 	var out []Result
 	for _, r := range rows {
-		out = append(out, Result{Row: r.Name, Services: services, Cold: time.Second})
+		out = append(out, Result{Row: r.Name(), Services: services, Cold: time.Second})
 	}
 	out[3].Cold, out[3].Ended = 0, "cold start"
 	out[0].Ended = "warm restart"

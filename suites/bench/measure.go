@@ -43,7 +43,7 @@ type rowsEnd struct{ error }
 // measure runs all steps of one row at one size. What the row cannot finish is in
 // the result; an error is the harness's own.
 func (w *world) measure(ctx context.Context, cfg Config, row Row, n int) (Result, error) {
-	out := Result{Row: row.Name, Services: n}
+	out := Result{Row: row.Name(), Services: n}
 	s := &subject{w: w, cfg: cfg, row: row, n: n, out: &out}
 	var err error
 	if s.spec, err = row.spec(cfg, w.place()); err != nil {
@@ -60,7 +60,7 @@ func (w *world) measure(ctx context.Context, cfg Config, row Row, n int) (Result
 		{"cold start", s.coldStart}, {"changes", s.changes}, {"switches", s.switches},
 		{"warm restart", s.warmRestart},
 	} {
-		w.log.Info("measuring", "row", row.Name, "services", n, "step", step.name)
+		w.log.Info("measuring", "row", row.Name(), "services", n, "step", step.name)
 		err = step.run(ctx)
 		if errors.Is(err, errLimit) {
 			out.Ended = fmt.Sprintf("%s not finished after %v", step.name, cfg.Limit)
@@ -124,7 +124,7 @@ const pollEvery = 2 * time.Millisecond
 func (s *subject) over() error {
 	select {
 	case <-s.agent.Done():
-		return rowsEnd{fmt.Errorf("%s ended by itself: %w; see %s", s.row.Name, s.agent.Err(), s.agent.Log())}
+		return rowsEnd{fmt.Errorf("%s ended by itself: %w; see %s", s.row.Name(), s.agent.Err(), s.agent.Log())}
 	default:
 	}
 	if left := host.MemAvailable(); left < s.cfg.LeastMemory {

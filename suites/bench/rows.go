@@ -19,56 +19,61 @@ import (
 	"github.com/plumbline/plumbline/dataplane/iptables"
 	"github.com/plumbline/plumbline/fixtures/agent"
 	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/suites/row"
 )
 
-// Row is a dataplane to measure.
+// Row is a dataplane to measure, and what is to be known of it here.
 type Row struct {
-	Name    string
-	Backend string // of plumb-proxy
-	Mode    string // of kube-proxy
-	Kernel  bool   // a changed endpoint changes nftables
-	Bound   int    // more Services have taken machines down (memory, minutes in the kernel); 0: none
+	row.Row
+	Kernel bool // a changed endpoint changes nftables
+	Bound  int  // more Services have taken machines down (memory, minutes in the kernel); 0: none
 }
 
-// Rows are all there are, by the names the command line uses.
+// Name is what it is asked for by: what ours do with terminating endpoints plays no part.
+func (r Row) Name() string {
+	if r.Own() {
+		return r.Dataplane
+	}
+	return r.Row.Name()
+}
+
+// Rows are all there are.
 func Rows() []Row {
 	var out []Row
 	for _, b := range cluster.Backends() {
-		out = append(out, Row{Name: "plumb-" + b.Name, Backend: b.Name, Kernel: b.Tables})
+		out = append(out, Row{Row: row.Own(b.Name, "fallback", "drop"), Kernel: b.Tables})
 	}
 	return append(out,
-		Row{Name: "kube-proxy:nftables", Mode: "nftables", Kernel: true, Bound: 10_000},
-		Row{Name: "kube-proxy:iptables", Mode: "iptables", Kernel: true, Bound: 2000})
+		Row{Row: row.Row{Dataplane: row.Upstream, Mode: "nftables"}, Kernel: true, Bound: 10_000},
+		Row{Row: row.Row{Dataplane: row.Upstream, Mode: "iptables"}, Kernel: true, Bound: 2000})
 }
 
 // RowNames are their names, separated by commas.
 func RowNames() string {
 	var names []string
 	for _, r := range Rows() {
-		names = append(names, r.Name)
+		names = append(names, r.Name())
 	}
 	return strings.Join(names, ",")
 }
 
 // ParseRows reads names separated by commas.
 func ParseRows(list string) ([]Row, error) {
+	all := Rows()
 	var out []Row
-next:
 	for _, name := range strings.Split(list, ",") {
-		for _, r := range Rows() {
-			if r.Name == strings.TrimSpace(name) {
-				out = append(out, r)
-				continue next
-			}
+		i := slices.IndexFunc(all, func(r Row) bool { return r.Name() == strings.TrimSpace(name) })
+		if i < 0 {
+			return nil, fmt.Errorf("unknown dataplane row %q; known: %s", name, strings.ReplaceAll(RowNames(), ",", ", "))
 		}
-		return nil, fmt.Errorf("unknown dataplane row %q; known: %s", name, strings.ReplaceAll(RowNames(), ",", ", "))
+		out = append(out, all[i])
 	}
 	return out, nil
 }
 
 // leftOut says why a row is not measured with that many Services, "" if it is.
 func (c Config) leftOut(r Row, services int) string {
-	if r.Mode != "" && c.NoKubeProxy != "" {
+	if !r.Own() && c.NoKubeProxy != "" {
 		return "left out: " + c.NoKubeProxy
 	}
 	if r.Bound == 0 || services <= r.Bound || c.Beyond {
@@ -77,13 +82,11 @@ func (c Config) leftOut(r Row, services int) string {
 	return fmt.Sprintf("not run beyond %d Services without --beyond-bounds", r.Bound)
 }
 
-func (r Row) own() bool { return r.Backend != "" }
-
 // flavoured makes rows true for this host: what a legacy iptables writes shows no
 // nftables events.
 func flavoured(ctx context.Context, rows []Row) ([]Row, error) {
 	out := slices.Clone(rows)
-	uses := func(r Row) bool { return r.Backend == "iptables" || r.Mode == "iptables" }
+	uses := func(r Row) bool { return r.Mode == "iptables" }
 	if !slices.ContainsFunc(out, uses) {
 		return out, nil
 	}
@@ -103,10 +106,10 @@ func flavoured(ctx context.Context, rows []Row) ([]Row, error) {
 // syncs, so that its work is measured and not its waiting.
 func (r Row) spec(cfg Config, at agent.Place) (agent.Spec, error) {
 	// What outlives an agent goes where nothing outlives the run.
-	flags := append([]string{"--log-level=debug"}, cluster.BackendOf(r.Backend).Args(at.Dir)...)
-	out := agent.PlumbProxy(cfg.PlumbProxy, r.Backend, at, flags...)
+	flags := append([]string{"--log-level=debug"}, cluster.BackendOf(r.Mode).Args(at.Dir)...)
+	out := agent.PlumbProxy(cfg.PlumbProxy, r.Mode, at, flags...)
 	var err error
-	if !r.own() {
+	if !r.Own() {
 		out, err = agent.KubeProxy(cfg.KubeProxy, r.Mode, true, at)
 	}
 	out.LogDir = cfg.Dir
@@ -135,7 +138,7 @@ const logPatience = 10 * time.Second
 
 // firstApply is how long the process's first Apply took; 0 for those of others.
 func (s *subject) firstApply(ctx context.Context) (took time.Duration, err error) {
-	if !s.row.own() {
+	if !s.row.Own() {
 		return 0, nil
 	}
 	err = s.await(ctx, time.Now().Add(logPatience), func() (bool, error) {
@@ -153,10 +156,10 @@ func (s *subject) firstApply(ctx context.Context) (took time.Duration, err error
 
 // ownCleanUp has a row of ours remove what it left in the node.
 func (w *world) ownCleanUp(ctx context.Context, cfg Config, r Row) error {
-	if !r.own() {
+	if !r.Own() {
 		return nil
 	}
-	a, err := agent.Start(w.node, w.dir, agent.Spec{Name: "cleanup", Program: cfg.PlumbProxy, Args: []string{"--cleanup", "--backend=" + r.Backend}, LogDir: cfg.Dir})
+	a, err := agent.Start(w.node, w.dir, agent.Spec{Name: "cleanup", Program: cfg.PlumbProxy, Args: []string{"--cleanup", "--backend=" + r.Mode}, LogDir: cfg.Dir})
 	if err != nil {
 		return err
 	}
@@ -169,7 +172,7 @@ func (w *world) ownCleanUp(ctx context.Context, cfg Config, r Row) error {
 		err = errLimit
 	}
 	if err != nil {
-		err = rowsEnd{fmt.Errorf("clean up after %s: %w; see %s", r.Name, err, a.Log())}
+		err = rowsEnd{fmt.Errorf("clean up after %s: %w; see %s", r.Name(), err, a.Log())}
 	}
 	return errors.Join(err, a.Kill())
 }

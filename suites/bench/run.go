@@ -40,8 +40,8 @@ func (c Config) Validate() error {
 		return errors.New("nothing to measure: give rows and sizes")
 	}
 	for i, r := range c.Rows {
-		if slices.ContainsFunc(c.Rows[:i], func(o Row) bool { return o.Name == r.Name }) {
-			return fmt.Errorf("row %s twice: give each once", r.Name)
+		if slices.ContainsFunc(c.Rows[:i], func(o Row) bool { return o.Name() == r.Name() }) {
+			return fmt.Errorf("row %s twice: give each once", r.Name())
 		}
 	}
 	for i, n := range c.Sizes {
@@ -93,12 +93,12 @@ func (w *world) run(ctx context.Context, cfg Config) ([]Result, error) {
 		begin := len(out)
 		for _, row := range cfg.Rows {
 			if why := cfg.leftOut(row, n); why != "" {
-				out = append(out, Result{Row: row.Name, Services: n, Ended: why})
+				out = append(out, Result{Row: row.Name(), Services: n, Ended: why})
 				continue
 			}
 			r, err := w.measure(ctx, cfg, row, n)
 			if err != nil {
-				return out, fmt.Errorf("measure %s at %d Services: %w", row.Name, n, err)
+				return out, fmt.Errorf("measure %s at %d Services: %w", row.Name(), n, err)
 			}
 			out = append(out, r)
 			if err := write(cfg.Dir, out); err != nil {

@@ -48,6 +48,11 @@ func declaration(name, file string) (Declared, error) {
 		name, _, _ = strings.Cut(name, ":fallback")
 		return all[name], err
 	}
+	return ReadDeclaration(file)
+}
+
+// ReadDeclaration reads a file that has the form of one entry of dataplanes.yaml.
+func ReadDeclaration(file string) (Declared, error) {
 	var d Declared
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -70,7 +75,7 @@ func (d Declared) check() error {
 	known := features()
 	for _, f := range slices.Concat(d.Supported, slices.Sorted(maps.Keys(d.Unsupported))) {
 		if !slices.Contains(known, f) {
-			return fmt.Errorf("no behaviour needs the feature %q; known: %q", f, known)
+			return fmt.Errorf("unknown feature %q; known: %q", f, known)
 		}
 	}
 	for f, why := range d.Unsupported {
@@ -94,9 +99,9 @@ func catalogue() (ids []string) {
 	return ids
 }
 
-// features are those that behaviours of the catalogue need.
+// features are those that behaviours of the catalogue need, and what scenarios hold to.
 func features() []kit.Feature {
-	var out []kit.Feature
+	out := []kit.Feature{kit.TerminatingFallback}
 	for _, b := range behaviours.Catalogue() {
 		out = append(out, b.Features...)
 	}

@@ -67,7 +67,7 @@ func TestDiffersReported(t *testing.T) {
 	}
 	want := map[string]conformance.State{
 		"affinity-survives-restart": "supported", "connections-survive-restart": "supported", "forwards-without-agent": "supported",
-		"nodeport-loopback": "unsupported", "sctp": "unsupported",
+		"nodeport-loopback": "unsupported", "sctp": "unsupported", "terminating-fallback": "supported",
 	}
 	if !maps.Equal(states, want) || r.Implementation.Project != "kubernetes" {
 		t.Errorf("features %+v of %q", r.Features, r.Implementation.Project)
@@ -83,7 +83,7 @@ func TestDeclarationFile(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"good":       {"project: cilium\norganization: CNCF\nversion: v2\nsupported: [sctp]\nunsupported: {nodeport-loopback: not asked for}\n", ""},
 		"a field":    {"project: cilium\nsupport: [sctp]\n", `unknown field "support"`},
-		"a feature":  {"project: cilium\nsupported: [speed]\n", `no behaviour needs the feature "speed"`},
+		"a feature":  {"project: cilium\nsupported: [speed]\n", `unknown feature "speed"`},
 		"no reason":  {"project: cilium\nunsupported: {sctp: ' '}\n", "must say why"},
 		"both":       {"project: cilium\nsupported: [sctp]\nunsupported: {sctp: no}\n", "not be supported too"},
 		"behaviour":  {"project: cilium\ndiffers: {no-such: {why: x, source: [KEP-1]}}\n", "differs, no-such"},
@@ -109,7 +109,7 @@ func TestDeclarationFile(t *testing.T) {
 			states[f.Name] = f.State
 		}
 		want := map[string]conformance.State{
-			"affinity-survives-restart": "unknown", "connections-survive-restart": "unknown", "forwards-without-agent": "unknown", "nodeport-loopback": "unsupported", "sctp": "supported",
+			"affinity-survives-restart": "unknown", "connections-survive-restart": "unknown", "forwards-without-agent": "unknown", "nodeport-loopback": "unsupported", "sctp": "supported", "terminating-fallback": "unknown",
 		}
 		if !maps.Equal(states, want) || r.Implementation.Organization != "CNCF" || r.Implementation.Version != "v2" {
 			t.Errorf("%v of %+v", states, r.Implementation)

@@ -23,6 +23,7 @@ import (
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/report/conformance"
+	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/scenario"
 	"github.com/plumbline/plumbline/suites/stage"
 )
@@ -41,7 +42,7 @@ func (s *brokenStage) Cluster() cluster.Cluster { return brokenCluster{} }
 
 func (s *brokenStage) LB() scenario.LB { return noLB{} }
 
-func (s *brokenStage) Install(context.Context, scenario.Row) (string, func(context.Context) error, error) {
+func (s *brokenStage) Install(context.Context, row.Row) (string, func(context.Context) error, error) {
 	return "v1", func(ctx context.Context) error {
 		s.removed = append(s.removed, ctx.Err())
 		return errors.New("it clings")
@@ -80,7 +81,7 @@ func TestRemovedOnEveryPath(t *testing.T) {
 		"the time is over":      {-1, []string{"the suite did not end within -1ns", "it clings"}, 0},
 	} {
 		o := New()
-		o.Seed, o.Stage.Rows = 7, []scenario.Row{{Dataplane: scenario.Existing}}
+		o.Seed, o.Stage.Rows = 7, []row.Row{{Dataplane: row.Existing}}
 		ctx, cancel := Limited(t.Context(), tc.limit)
 		st := &brokenStage{}
 		rep, err := o.onStage(ctx, st, Declared{}, slog.Default())

@@ -25,6 +25,7 @@ import (
 	"github.com/plumbline/plumbline/suites/conformance/behaviours"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/report/conformance"
+	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/scenario"
 	"github.com/plumbline/plumbline/suites/stage"
 )
@@ -174,11 +175,11 @@ func ownNames() (list string) {
 }
 
 // dataplaneRow is the row of a dataplane's name: an own one as it is meant to be.
-func dataplaneRow(name string) ([]scenario.Row, error) {
+func dataplaneRow(name string) ([]row.Row, error) {
 	if strings.HasPrefix(name, "plumb-") && !strings.Contains(name, ":") {
 		name += ":fallback"
 	}
-	rows, err := scenario.ParseRows(name)
+	rows, err := row.Parse(name)
 	if err == nil && len(rows) != 1 {
 		err = fmt.Errorf("--dataplane %q: name one", name)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/onsi/gomega"
 
 	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/scenario"
 	"github.com/plumbline/plumbline/suites/stage"
 )
@@ -61,7 +62,7 @@ func asked() (is bool) {
 
 func (o *options) define(fs *flag.FlagSet) (err error) {
 	o.Scenario, err = scenario.Find("rolling-update")
-	fs.StringVar(&o.rows, "rows", scenario.DefaultRows(), "dataplanes to run, in order")
+	fs.StringVar(&o.rows, "rows", row.Names(row.Default()), "dataplanes to run, in order")
 	fs.StringVar(&o.results, "results", "../../results", "directory for reports and records")
 	o.stage.Flags(fs)
 	o.stage.MeasureFlags(fs)
@@ -75,7 +76,7 @@ func (o *options) enter() (err error) {
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	}
-	if o.Rows, err = scenario.ParseRows(o.rows); err != nil {
+	if o.Rows, err = row.Parse(o.rows); err != nil {
 		return err
 	}
 	if err := errors.Join(o.Validate(), o.CheckHost()); err != nil {

@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/plumbline/plumbline/suites/report/plain"
+	"github.com/plumbline/plumbline/suites/report/render"
 )
 
 // Pair is one row of two reports.
@@ -77,10 +77,10 @@ func (p Pair) differences(a, b Summary) (out []string) {
 func CompareTable(w io.Writer, a, b Summary) (agree bool, err error) {
 	var out bytes.Buffer
 	for _, s := range []Summary{a, b} {
-		fmt.Fprintf(&out, "%-9s %s; %s\n", plain.Text(s.Environment.Cluster), clusterText(s.Environment), lbText(s.LB))
+		fmt.Fprintf(&out, "%-9s %s; %s\n", render.Text(s.Environment.Cluster), clusterText(s.Environment), lbText(s.LB))
 	}
 	out.WriteByte('\n')
-	side := func(s Summary, what string) string { return plain.Text(s.Environment.Cluster) + " " + what }
+	side := func(s Summary, what string) string { return render.Text(s.Environment.Cluster) + " " + what }
 	rows := [][]string{{"DATAPLANE"}}
 	for _, s := range []Summary{a, b} {
 		rows[0] = append(rows[0], side(s, "LOST/SENT"), side(s, "MODEL [99.9 %]"), side(s, "WINDOW"), side(s, "CLASSES"))
@@ -88,7 +88,7 @@ func CompareTable(w io.Writer, a, b Summary) (agree bool, err error) {
 	rows[0] = append(rows[0], "VERDICT")
 	agree = true
 	for _, p := range Compare(a, b) {
-		line := []string{plain.Text(p.Name)}
+		line := []string{render.Text(p.Name)}
 		for _, r := range []*Row{p.A, p.B} {
 			if r == nil {
 				line = append(line, "-", "-", "-", "-")
@@ -98,11 +98,11 @@ func CompareTable(w io.Writer, a, b Summary) (agree bool, err error) {
 		}
 		word := "agree"
 		if len(p.Differs) > 0 {
-			agree, word = false, "DIFFER: "+plain.Text(strings.Join(p.Differs, "; "))
+			agree, word = false, "DIFFER: "+render.Text(strings.Join(p.Differs, "; "))
 		}
 		rows = append(rows, append(line, word))
 	}
-	align(&out, rows)
+	render.Table(&out, rows, isNumber)
 	if _, err := w.Write(out.Bytes()); err != nil {
 		return agree, fmt.Errorf("print the comparison: %w", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/fixtures/record"
-	"github.com/plumbline/plumbline/suites/report/plain"
+	"github.com/plumbline/plumbline/suites/report/render"
 	"github.com/plumbline/plumbline/suites/verdict"
 )
 
@@ -129,7 +129,7 @@ func (d *drawing) stateLanes(s verdict.Series, x axis) {
 		{record.KindServer, "balancer", wanted("UP")},
 	} {
 		for _, name := range namesOf(s.Changes, k.kind) {
-			l := d.add(k.label + " " + plain.Text(name))
+			l := d.add(k.label + " " + render.Text(name))
 			l.Bars = bars(s, k.kind, name, k.style, x)
 		}
 	}
@@ -169,7 +169,7 @@ func bars(s verdict.Series, kind record.Kind, name string, style func(string) st
 			to = mine[i+1].T
 		}
 		if class := style(c.State); class != "" && to >= s.From && c.T <= s.To {
-			out = append(out, x.bar(c.T, to, class, fmt.Sprintf("%s from %.2f s", plain.Text(c.State), c.T)))
+			out = append(out, x.bar(c.T, to, class, fmt.Sprintf("%s from %.2f s", render.Text(c.State), c.T)))
 		}
 	}
 	return out
@@ -213,7 +213,7 @@ func (d *drawing) requestLanes(v verdict.Rollout, x axis) {
 	}
 	slices.Sort(names)
 	for _, node := range names {
-		label := "requests to " + plain.Text(node)
+		label := "requests to " + render.Text(node)
 		if node == "" {
 			label = "requests to no server"
 		}

@@ -1,13 +1,10 @@
 package report
 
 import (
-	"bytes"
 	_ "embed"
-	"fmt"
-	"html/template"
 	"slices"
 
-	"github.com/plumbline/plumbline/suites/report/plain"
+	"github.com/plumbline/plumbline/suites/report/render"
 	"github.com/plumbline/plumbline/suites/verdict"
 )
 
@@ -17,7 +14,7 @@ var page string // const: embedding needs a variable
 // view is what the page shows; html/template escapes all of its text.
 type view struct {
 	Scenario       string
-	Facts          []Fact
+	Facts          []render.Fact
 	Columns        []string
 	WordColumn     int
 	Rows           []viewRow
@@ -41,28 +38,18 @@ type viewRollout struct {
 	Drawing            *drawing
 }
 
-func html(s Summary) ([]byte, error) {
-	t, err := template.New("report.html").Parse(page)
-	if err != nil {
-		return nil, fmt.Errorf("parse the template of report.html: %w", err)
-	}
-	var b bytes.Buffer
-	if err := t.Execute(&b, newView(s)); err != nil {
-		return nil, fmt.Errorf("render report.html: %w", err)
-	}
-	return b.Bytes(), nil
-}
+func html(s Summary) ([]byte, error) { return render.Page(HTMLFile, page, newView(s)) }
 
 func newView(s Summary) view {
 	v := view{
-		Scenario: plain.Text(s.Scenario), Facts: facts(s), Columns: columns(),
+		Scenario: render.Text(s.Scenario), Facts: facts(s), Columns: columns(),
 		WordColumn: slices.Index(columns(), "VERDICT"), Notes: notes(s),
 		Groups: groups(), RolloutColumns: rolloutColumns(), Legend: legend(),
 	}
 	for _, r := range s.Rows {
 		row := viewRow{
-			Name: plain.Text(r.Name), Word: string(r.Judge(s.Settings)),
-			Sequence: plain.Lines(r.Sequence), Cells: cells(r, s.Settings),
+			Name: render.Text(r.Name), Word: string(r.Judge(s.Settings)),
+			Sequence: render.Lines(r.Sequence), Cells: cells(r, s.Settings),
 		}
 		for _, list := range [][]verdict.Rollout{r.Rollouts, r.Invalid} {
 			for _, ro := range list {

@@ -9,7 +9,7 @@ import (
 
 // Exit codes of a run.
 const (
-	ExitPass    = 0 // own fallback rows are within budget
+	ExitPass    = 0 // judged rows are within budget
 	ExitLost    = 1 // one of them lost more
 	ExitUnknown = 2 // the harness could not judge, or does not see
 )
@@ -40,17 +40,16 @@ func (s Summary) tried() bool {
 
 // Judge is the row's verdict word.
 func (r Row) Judge(s Settings) Word {
-	judged := r.Own && r.Mode == Fallback
 	switch {
 	case r.Unsupported != "":
 		return Unsupported
-	case judged && r.Lost() > s.Budget:
+	case r.Judged && r.Lost() > s.Budget:
 		return Fail
 	case r.Error != "", len(r.Rollouts) == 0, len(r.Rollouts) < r.Wanted:
 		return Invalid
 	case len(r.Beside) > 0: // whose work it is cannot be told
 		return Info
-	case judged:
+	case r.Judged:
 		return Pass
 	case !r.probes(s):
 		return Info

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/plumbline/plumbline/fixtures/record"
-	"github.com/plumbline/plumbline/suites/report/plain"
+	"github.com/plumbline/plumbline/suites/report/render"
 	"github.com/plumbline/plumbline/suites/verdict"
 	"github.com/plumbline/plumbline/suites/verdict/model"
 )
@@ -113,14 +113,14 @@ func sample() Summary {
 		},
 		Settings: Settings{Rate: 100, Timeout: 2500 * time.Millisecond, Deadline: 10 * time.Second, Delay: 12 * time.Second, Grace: time.Minute, Seed: 1, Rollouts: 2},
 		Rows: []Row{
-			{Name: "plumb-nftables fallback", Dataplane: "plumb-nftables", Own: true, Mode: Fallback, Wanted: 2,
+			{Name: "plumb-nftables fallback", Dataplane: "plumb-nftables", Own: true, Judged: true, Mode: Fallback, Wanted: 2,
 				Rollouts: []verdict.Rollout{rollout(1, 0), rollout(3, 0)}, Invalid: []verdict.Rollout{bad}, Predicted: predicted(2, 0, 0, 0)},
 			{Name: "plumb-nftables ignore+drop", Dataplane: "plumb-nftables", Own: true, Mode: Ignore, NoLocal: "drop", Wanted: 2,
 				Rollouts: []verdict.Rollout{rollout(1, 280), warned}, Predicted: predicted(2, 601, 412.3, 790)},
 			{Name: "kube-proxy " + evil, Dataplane: "kube-proxy", Mode: Fallback, Wanted: 2,
 				Rollouts: []verdict.Rollout{rollout(1, 3), rollout(2, 0)}, Sequence: "1 echo-a\n2 timeout\x1b[2J\n"},
 			{Name: "kube-proxy iptables", Dataplane: "kube-proxy", Mode: Fallback, Wanted: 2, Error: "install kube-proxy: pods not ready"},
-			{Name: "plumb-userspace fallback", Dataplane: "plumb-userspace", Own: true, Mode: Fallback, Wanted: 2, Unsupported: "this kernel lacks nftables tproxy"},
+			{Name: "plumb-userspace fallback", Dataplane: "plumb-userspace", Own: true, Judged: true, Mode: Fallback, Wanted: 2, Unsupported: "this kernel lacks nftables tproxy"},
 		},
 	}
 }
@@ -238,7 +238,7 @@ func TestDrawing(t *testing.T) {
 		labels = append(labels, l.Label)
 	}
 	want := []string{
-		"pod " + plain.Text(evil), "endpoint echo-old", "forwards n1", "health port n1", "balancer n1", "balancer n2",
+		"pod " + render.Text(evil), "endpoint echo-old", "forwards n1", "health port n1", "balancer n1", "balancer n2",
 		"requests to no server", "requests to n1", "no answer at all",
 	}
 	if diff := cmp.Diff(want, labels); diff != "" {
@@ -263,7 +263,7 @@ func TestDrawing(t *testing.T) {
 // TestExitCode is the rule by which a run passes, row by row.
 func TestExitCode(t *testing.T) {
 	own := func(m Mode, lost ...int) Row {
-		r := Row{Name: "own", Own: true, Mode: m, Wanted: len(lost)}
+		r := Row{Name: "own", Own: true, Judged: m == Fallback, Mode: m, Wanted: len(lost)}
 		for i, n := range lost {
 			r.Rollouts = append(r.Rollouts, rollout(i+1, n))
 		}
@@ -273,7 +273,8 @@ func TestExitCode(t *testing.T) {
 	band := func(k int, low float64) func(*Row) {
 		return func(r *Row) { r.Predicted = predicted(k, 300, low, 400) }
 	}
-	base := func(r *Row) { r.Own = false }
+	base := func(r *Row) { r.Own, r.Judged = false, false }
+	declared := func(r *Row) { r.Own = false } // by whoever answers for it
 	beside := func(r *Row) { r.Beside = []string{"node n1: kube-proxy: table ip kube-proxy"} }
 	for _, tc := range []struct {
 		name string
@@ -298,6 +299,8 @@ func TestExitCode(t *testing.T) {
 		{"fallback without a model", []Row{own(Fallback, 0)}, nil, 0, Pass},
 		{"anecdote", []Row{with(own(Ignore, 1), band(1, 195))}, func(s *Summary) { s.Settings.Nominal = true }, 0, Info},
 		{"baseline loses", []Row{own(Fallback, 0), with(own(Fallback, 50), base)}, nil, 0, Info},
+		{"another that declares the fallback loses", []Row{with(own(Fallback, 50), declared)}, nil, 1, Fail},
+		{"another that declares the fallback loses nothing", []Row{with(own(Fallback, 0), declared)}, nil, 0, Pass},
 		{"baseline below a band", []Row{with(with(own(Ignore, 1), band(1, 195)), base)}, nil, 0, Info},
 		{"not enough rollouts", []Row{with(own(Fallback, 0), func(r *Row) { r.Wanted = 3 })}, nil, 2, Invalid},
 		{"none at all", []Row{own(Fallback)}, nil, 2, Invalid},
@@ -355,7 +358,7 @@ func TestRunInJUnit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got junitSuite
+			var got render.Suite
 			if err := xml.Unmarshal(b, &got); err != nil {
 				t.Fatal(err)
 			}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/plumbline/plumbline/suites/report/plain"
+	"github.com/plumbline/plumbline/suites/report/render"
 	"github.com/plumbline/plumbline/suites/verdict"
 )
 
@@ -41,7 +41,7 @@ func rolloutCells(v verdict.Rollout) []string {
 		fmt.Sprint(v.Number), fmt.Sprint(v.Sent), fmt.Sprint(v.Lost), fmt.Sprint(v.Slow),
 		secs(v.LongestWindow), secs(v.LongestOutage), rec, res,
 		opt(o.HCNPDown), opt(o.LBDown), opt(o.LBUp), opt(o.Removal), opt(o.Admission), opt(o.Gone), latency(v.Latency),
-		fmt.Sprintf("%.1f ms", v.Harness.Late.P99*1e3), list(sorted(classes)), list(sorted(causes)), plain.Text(note),
+		fmt.Sprintf("%.1f ms", v.Harness.Late.P99*1e3), list(sorted(classes)), list(sorted(causes)), render.Text(note),
 	}
 }
 

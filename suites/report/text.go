@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plumbline/plumbline/suites/report/plain"
+	"github.com/plumbline/plumbline/suites/report/render"
 )
 
 // columns are the headings of the table, in every rendering.
@@ -25,10 +25,10 @@ func cells(r Row, s Settings) []string {
 		rollouts += fmt.Sprintf(" (+%d invalid)", n)
 	}
 	if len(r.Rollouts) == 0 {
-		return []string{plain.Text(r.Name), rollouts, "-", "-", "-", "-", "-", "-", "-", "-", "-", string(r.Judge(s)), "-"}
+		return []string{render.Text(r.Name), rollouts, "-", "-", "-", "-", "-", "-", "-", "-", "-", string(r.Judge(s)), "-"}
 	}
 	return []string{
-		plain.Text(r.Name), rollouts, fmt.Sprint(r.Sent()), fmt.Sprint(r.Lost()),
+		render.Text(r.Name), rollouts, fmt.Sprint(r.Sent()), fmt.Sprint(r.Lost()),
 		span(least, most), secs(r.LongestWindow()), secs(r.LongestOutage()), fmt.Sprint(r.Slow()),
 		modelCell(r), reconstructedCell(r), residualCell(r), string(r.Judge(s)), list(r.LostClasses()),
 	}
@@ -99,10 +99,7 @@ func list(counts []Count) string {
 	return strings.Join(parts, ", ")
 }
 
-// Fact is one line of what a run's figures depend on.
-type Fact struct{ Name, Text string }
-
-func facts(s Summary) []Fact {
+func facts(s Summary) []render.Fact {
 	e := s.Environment
 	host := []string{}
 	for _, p := range []struct {
@@ -111,16 +108,16 @@ func facts(s Summary) []Fact {
 	}{
 		{e.OS != "", e.OS},
 		{e.Kernel != "", "kernel " + e.Kernel},
-		{true, plural(e.CPUs, "CPU")},
+		{true, render.Plural(e.CPUs, "CPU")},
 		{e.MemoryMiB > 0, fmt.Sprintf("%d MiB", e.MemoryMiB)},
 		{e.UsedMiB > 0, fmt.Sprintf("%d MiB of them used by the cluster", e.UsedMiB)},
 	} {
 		if p.is {
-			host = append(host, plain.Text(p.text))
+			host = append(host, render.Text(p.text))
 		}
 	}
-	out := []Fact{
-		{"scenario", plain.Text(s.Scenario) + prefixed(": ", plain.Text(s.Title))},
+	out := []render.Fact{
+		{"scenario", render.Text(s.Scenario) + render.Prefixed(": ", render.Text(s.Title))},
 		{"host", strings.Join(host, ", ")},
 		{"cluster", clusterText(e)},
 		{"balancer", lbText(s.LB)},
@@ -129,27 +126,27 @@ func facts(s Summary) []Fact {
 		{"workload", workloadText(s.Settings)},
 	}
 	if e.Plumbline != "" {
-		out = append(out, Fact{"plumbline", plain.Text(e.Plumbline)})
+		out = append(out, render.Fact{"plumbline", render.Text(e.Plumbline)})
 	}
 	return out
 }
 
 func clusterText(e Environment) string {
-	t := "Kubernetes " + plain.Text(e.Kubernetes)
+	t := "Kubernetes " + render.Text(e.Kubernetes)
 	if e.Cluster != "" {
-		t = plain.Text(e.Cluster) + ", " + t
+		t = render.Text(e.Cluster) + ", " + t
 	}
 	if e.ControlPlane != "" {
-		t += " (control plane: " + plain.Text(e.ControlPlane) + ")"
+		t += " (control plane: " + render.Text(e.ControlPlane) + ")"
 	}
 	if e.Nodes > 0 {
-		t += ", " + plural(e.Nodes, "node")
+		t += ", " + render.Plural(e.Nodes, "node")
 	}
-	return t + prefixed(", ", plain.Text(e.IPFamily)) + prefixed(", ", plain.Text(e.NodeImage))
+	return t + render.Prefixed(", ", render.Text(e.IPFamily)) + render.Prefixed(", ", render.Text(e.NodeImage))
 }
 
 func lbText(l LB) string {
-	t := fmt.Sprintf("%s%s, profile %s: check%s every %s", plain.Text(l.Kind), prefixed(", version ", plain.Text(l.Version)), plain.Text(l.Profile), prefixed(" of ", plain.Text(l.Path)), l.Interval)
+	t := fmt.Sprintf("%s%s, profile %s: check%s every %s", render.Text(l.Kind), render.Prefixed(", version ", render.Text(l.Version)), render.Text(l.Profile), render.Prefixed(" of ", render.Text(l.Path)), l.Interval)
 	for _, p := range []struct {
 		name string
 		d    time.Duration
@@ -168,7 +165,7 @@ func lbText(l LB) string {
 	} else {
 		t += ", no redispatch"
 	}
-	return t + prefixed(", ", plain.Text(l.Balance))
+	return t + render.Prefixed(", ", render.Text(l.Balance))
 }
 
 func retries(n int) string {
@@ -190,23 +187,9 @@ func workloadText(s Settings) string {
 		t += ", unready on SIGTERM"
 	}
 	if s.Pods > 0 {
-		t += fmt.Sprintf("; beside %s in %s", plural(s.Pods, "pod"), plural(s.Services, "Service"))
+		t += fmt.Sprintf("; beside %s in %s", render.Plural(s.Pods, "pod"), render.Plural(s.Services, "Service"))
 	}
-	return t + fmt.Sprintf("; %s per row, budget %d lost", plural(s.Rollouts, "rollout"), s.Budget)
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func prefixed(prefix, s string) string {
-	if s == "" {
-		return ""
-	}
-	return prefix + s
+	return t + fmt.Sprintf("; %s per row, budget %d lost", render.Plural(s.Rollouts, "rollout"), s.Budget)
 }
 
 const noPrediction = "the model gave no prediction: whether the harness sees every loss cannot be told"
@@ -215,31 +198,31 @@ const noPrediction = "the model gave no prediction: whether the harness sees eve
 func notes(s Summary) []string {
 	var out []string
 	for _, r := range s.Rows {
-		name := plain.Text(r.Name)
+		name := render.Text(r.Name)
 		if r.Error != "" {
-			out = append(out, name+": not run to its end: "+plain.Line(r.Error))
+			out = append(out, name+": not run to its end: "+render.Line(r.Error))
 		}
 		if r.Unsupported != "" {
-			out = append(out, name+": unsupported here: "+plain.Line(r.Unsupported))
+			out = append(out, name+": unsupported here: "+render.Line(r.Unsupported))
 			continue
 		}
 		if len(r.Beside) > 0 {
-			out = append(out, name+": measured beside another Service proxy, whose work this may be: "+plain.Line(strings.Join(r.Beside, "; ")))
+			out = append(out, name+": measured beside another Service proxy, whose work this may be: "+render.Line(strings.Join(r.Beside, "; ")))
 		}
 		if c := r.Causes(); len(c) > 0 {
 			out = append(out, name+": causes of the losses: "+list(c))
 		}
 		out = append(out, modelNotes(r, s.Settings)...)
 		for _, v := range r.Invalid {
-			out = append(out, fmt.Sprintf("%s: rollout %d is not counted: %s", name, v.Number, plain.Text(strings.Join(v.Reasons, "; "))))
+			out = append(out, fmt.Sprintf("%s: rollout %d is not counted: %s", name, v.Number, render.Text(strings.Join(v.Reasons, "; "))))
 		}
 		for _, v := range r.Rollouts {
 			for _, w := range v.Warnings {
-				out = append(out, fmt.Sprintf("%s: rollout %d: %s", name, v.Number, plain.Text(w)))
+				out = append(out, fmt.Sprintf("%s: rollout %d: %s", name, v.Number, render.Text(w)))
 			}
 		}
 		if n := len(r.Rollouts); n < r.Wanted {
-			out = append(out, fmt.Sprintf("%s: %d of %s could be judged", name, n, plural(r.Wanted, "rollout")))
+			out = append(out, fmt.Sprintf("%s: %d of %s could be judged", name, n, render.Plural(r.Wanted, "rollout")))
 		}
 		if r.unpredicted(s.Settings) {
 			out = append(out, name+": "+noPrediction)
@@ -261,11 +244,11 @@ func modelNotes(r Row, s Settings) []string {
 	}
 	var out []string
 	if p.Note != "" {
-		out = append(out, plain.Text(r.Name)+": model: "+plain.Text(p.Note))
+		out = append(out, render.Text(r.Name)+": model: "+render.Text(p.Note))
 	}
 	if have := (s.PreStop + s.Delay).Seconds(); r.Mode == Fallback && have < p.SafeDelay {
 		out = append(out, fmt.Sprintf("%s: model: a shutdown delay of %s s is too short for these checks, the shortest that loses nothing is %s s",
-			plain.Text(r.Name), num(have), num(p.SafeDelay)))
+			render.Text(r.Name), num(have), num(p.SafeDelay)))
 	}
 	return out
 }
@@ -276,6 +259,6 @@ func legend() []string {
 		"LOST: no complete answer in time. SLOW: answered, after a resent SYN, a redial or 200 ms and more; not lost.",
 		"WINDOW: the longest stretch of losses on one node. OUTAGE: the longest time without any answer.",
 		"MODEL: expected beforehand from the settings, with its 99.9 % band. RECONSTRUCTED: from the recorded states of balancer and nodes. RESIDUAL: lost minus that; ! = more than max(3, 3 %) in some rollout.",
-		"VERDICT: pass/FAIL own dataplane with fallback · info informs only · blind fewer losses than possible · invalid the harness could not judge.",
+		"VERDICT: pass/FAIL own dataplane with fallback, or another that declares it · info informs only · blind fewer losses than possible · invalid the harness could not judge.",
 	}
 }

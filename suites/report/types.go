@@ -92,7 +92,7 @@ type Settings struct {
 	Rollouts int           `json:"rollouts"`           // wanted per row
 	Pods     int           `json:"pods,omitempty"`     // that run beside the workload
 	Services int           `json:"services,omitempty"` // beside the workload's
-	Budget   int           `json:"budget"`             // lost requests an own fallback row may have in all
+	Budget   int           `json:"budget"`             // lost requests a judged row may have in all
 	Nominal  bool          `json:"nominal,omitempty"`  // an anecdote (E1-E3): ignore rows are not held against the band
 }
 
@@ -104,6 +104,9 @@ type Row struct {
 	Own       bool   `json:"own"`
 	Mode      Mode   `json:"mode"`
 	NoLocal   string `json:"noLocal,omitempty"` // drop or reject
+	// Judged says that it claims to have KEP-1669 and is held to that: ours in mode fallback,
+	// and those of others for which the feature terminating-fallback is declared.
+	Judged bool `json:"judged"`
 
 	Wanted   int               `json:"wanted"`            // rollouts that were to be counted
 	Rollouts []verdict.Rollout `json:"rollouts"`          // counted
@@ -125,8 +128,8 @@ type Row struct {
 type Word string
 
 const (
-	Pass        Word = "pass"        // an own fallback row within budget
-	Fail        Word = "FAIL"        // an own fallback row that lost more
+	Pass        Word = "pass"        // a judged row within budget
+	Fail        Word = "FAIL"        // a judged row that lost more
 	Info        Word = "info"        // informs only
 	Blind       Word = "blind"       // an own ignore row lost less than the model allows: the harness does not see
 	Unsupported Word = "unsupported" // not run: the host or cluster lacks what the dataplane needs

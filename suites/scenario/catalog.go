@@ -8,84 +8,30 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/lbprovider/profile"
+	"github.com/plumbline/plumbline/suites/row"
 )
-
-// rows are the dataplanes that can be asked for, by the name the CLI uses.
-func rows() map[string]Row {
-	out := map[string]Row{
-		Existing:              {Dataplane: Existing},
-		"kube-proxy:nftables": {Dataplane: "kube-proxy", Mode: "nftables"},
-		"kube-proxy:iptables": {Dataplane: "kube-proxy", Mode: "iptables"},
-	}
-	for _, b := range cluster.Backends() {
-		name := "plumb-" + b.Name
-		out[name+":fallback"] = Row{name, b.Name, "fallback", "drop"}
-		out[name+":ignore+drop"] = Row{name, b.Name, "ignore", "drop"}
-		out[name+":ignore+reject"] = Row{name, b.Name, "ignore", "reject"}
-	}
-	return out
-}
-
-// DefaultRows is the default matrix, in the order it runs: what the fallback cures is shown
-// with the first of our own.
-func DefaultRows() string {
-	var out []string
-	for i, b := range cluster.Backends() {
-		out = append(out, "plumb-"+b.Name+":fallback")
-		if i == 0 {
-			out = append(out, "plumb-"+b.Name+":ignore+drop", "plumb-"+b.Name+":ignore+reject")
-		}
-	}
-	return strings.Join(append(out, "kube-proxy:nftables", "kube-proxy:iptables"), ",")
-}
-
-// ParseRows reads a comma-separated list of row names; "all" is the default matrix.
-func ParseRows(list string) ([]Row, error) {
-	if list == "all" {
-		list = DefaultRows()
-	}
-	known := rows()
-	var out []Row
-	for _, name := range strings.Split(list, ",") {
-		name = strings.TrimSpace(name)
-		r, ok := known[name]
-		if file, is := strings.CutPrefix(name, "manifest:"); is && file != "" {
-			r, ok = Row{Dataplane: Manifest, Mode: file}, true
-		}
-		if !ok {
-			return nil, fmt.Errorf("unknown dataplane row %q; known: %s, manifest:FILE", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
-		}
-		if slices.Contains(out, r) {
-			return nil, fmt.Errorf("dataplane row %q is named twice", name)
-		}
-		out = append(out, r)
-	}
-	return out, nil
-}
 
 // catalog holds the scenarios by name.
 func catalog() map[string]Scenario {
 	base := Scenario{
 		Name: "rolling-update", Title: "rolling update under externalTrafficPolicy=Local",
 		Rollouts: 3, Rate: 100, Timeout: 2500 * time.Millisecond, Delay: 12 * time.Second,
-		Profile: "l4-strict", Seed: 1,
-	}
-	all := rows()
-	for _, name := range strings.Split(DefaultRows(), ",") {
-		base.Rows = append(base.Rows, all[name])
+		Profile: "l4-strict", Seed: 1, Rows: row.Default(),
 	}
 	out := map[string]Scenario{base.Name: base}
 	// E1-E3 of the owner's documents: one probe a second, 500 ms patience, the
 	// app serves 30 s after SIGTERM, HAProxy's defaults.
-	for name, e := range map[string]struct{ title, row string }{
-		"e1": {"terminating endpoints removed at once, no local endpoint dropped (kube-proxy before 1.26)", "plumb-nftables:ignore+drop"},
-		"e2": {"serving, terminating endpoints kept as fallback (KEP-1669)", "plumb-nftables:fallback"},
-		"e3": {"terminating endpoints removed at once, no local endpoint rejected (Cilium without the fallback)", "plumb-nftables:ignore+reject"},
+	for name, e := range map[string]struct {
+		title string
+		row   row.Row
+	}{
+		"e1": {"terminating endpoints removed at once, no local endpoint dropped (kube-proxy before 1.26)", row.Own("nftables", "ignore", "drop")},
+		"e2": {"serving, terminating endpoints kept as fallback (KEP-1669)", row.Own("nftables", "fallback", "drop")},
+		"e3": {"terminating endpoints removed at once, no local endpoint rejected (Cilium without the fallback)", row.Own("nftables", "ignore", "reject")},
 	} {
 		s := base
-		s.Name, s.Title, s.Rows = name, e.title, []Row{all[e.row]}
+		s.Name, s.Title, s.Rows = name, e.title, []row.Row{e.row}
 		s.Rollouts, s.Rate, s.Timeout, s.Delay = 1, 1, 500*time.Millisecond, 30*time.Second
 		s.Profile, s.Anecdote = "seed", true
 		out[name] = s

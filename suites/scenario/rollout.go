@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plumbline/plumbline/fixtures/disrupt"
+	"github.com/plumbline/plumbline/fixtures/kubewait"
 	"github.com/plumbline/plumbline/fixtures/observe"
 	"github.com/plumbline/plumbline/fixtures/probe"
 	"github.com/plumbline/plumbline/fixtures/record"
@@ -155,11 +157,11 @@ func (r *runner) observed() observe.Config {
 
 // restart restarts the workload and waits until all has settled again.
 func (r *runner) restart(ctx context.Context, t *tape, n, row int, before pod) error {
-	if err := pause(ctx, preRoll); err != nil {
+	if err := kubewait.Pause(ctx, preRoll); err != nil {
 		return err
 	}
 	t.event(record.Event{At: record.Now(), Kind: record.KindAct, State: "restart"})
-	if err := r.patchRestart(ctx); err != nil {
+	if _, err := (disrupt.Restart{App: r.app}).Do(ctx, r.world()); err != nil {
 		return err
 	}
 	if err := r.admit(ctx, r.phase(n, row)); err != nil {
@@ -173,7 +175,7 @@ func (r *runner) restart(ctx context.Context, t *tape, n, row int, before pod) e
 		return fmt.Errorf("the workload did not move: pod %s on %s, then %s on %s", before.name, before.node, after.name, after.node)
 	}
 	t.event(record.Event{At: record.Now(), Kind: record.KindAct, State: "settled"})
-	return pause(ctx, postRoll)
+	return kubewait.Pause(ctx, postRoll)
 }
 
 // phase is a random part of a check interval, by which the new pod's admission
@@ -182,18 +184,6 @@ func (r *runner) restart(ctx context.Context, t *tape, n, row int, before pod) e
 func (r *runner) phase(n, row int) time.Duration {
 	rng := rand.New(rand.NewPCG(r.Seed, uint64(row)<<32|uint64(n)))
 	return time.Duration(rng.Float64() * float64(r.stage.LB().Profile().Interval))
-}
-
-// pause lets a measured stretch of time pass.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // lbEvents are the load balancer's events since from, behind one event for the

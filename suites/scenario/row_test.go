@@ -13,6 +13,7 @@ import (
 	ktesting "k8s.io/client-go/testing"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/suites/row"
 )
 
 // refusing is a stage on which no dataplane can be installed.
@@ -21,14 +22,14 @@ type refusing struct {
 	err error
 }
 
-func (r refusing) Install(context.Context, Row) (string, func(context.Context) error, error) {
+func (r refusing) Install(context.Context, row.Row) (string, func(context.Context) error, error) {
 	return "", nil, r.err
 }
 
 // beset is a stage where somebody else proxies Services.
 type beset struct{ Stage }
 
-func (beset) Install(context.Context, Row) (string, func(context.Context) error, error) {
+func (beset) Install(context.Context, row.Row) (string, func(context.Context) error, error) {
 	return "v1", func(context.Context) error { return nil }, nil
 }
 
@@ -46,7 +47,7 @@ func TestRowSaysBesideWhom(t *testing.T) {
 	client := fake.NewClientset()
 	client.PrependReactor("*", "*", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no API") })
 	r := &runner{stage: beset{}, client: client, log: slog.New(slog.DiscardHandler)}
-	out, clean := r.row(t.Context(), 0, Row{Dataplane: "plumb-nftables"})
+	out, clean := r.row(t.Context(), 0, row.Row{Dataplane: "plumb-nftables"})
 	if !clean || out.Error == "" || !slices.Equal(out.Beside, beset{}.Beside()) {
 		t.Errorf("clean %v, error %q, beside %q", clean, out.Error, out.Beside)
 	}
@@ -64,7 +65,7 @@ func TestRowThatWasNotInstalled(t *testing.T) {
 		"removed, and left some": {fmt.Errorf("no: %w", cluster.ErrResidue), false},
 	} {
 		r := &runner{stage: refusing{err: tc.err}, log: slog.New(slog.DiscardHandler)}
-		if _, clean := r.row(t.Context(), 0, Row{Dataplane: "plumb-nftables"}); clean != tc.clean {
+		if _, clean := r.row(t.Context(), 0, row.Row{Dataplane: "plumb-nftables"}); clean != tc.clean {
 			t.Errorf("%s: clean is %v", name, clean)
 		}
 	}

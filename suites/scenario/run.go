@@ -19,6 +19,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/workload"
 	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/verdict"
 	"github.com/plumbline/plumbline/suites/verdict/model"
 )
@@ -115,11 +116,11 @@ type neighboured interface{ Beside() []string }
 // row installs a dataplane, deploys the workload if it is the first, runs the
 // rollouts and removes the dataplane. Its failure is the row's, not the run's,
 // unless something of it is left: clean says that nothing is.
-func (r *runner) row(ctx context.Context, n int, spec Row) (out report.Row, clean bool) {
+func (r *runner) row(ctx context.Context, n int, spec row.Row) (out report.Row, clean bool) {
 	out = report.Row{
-		Name: spec.String(), Dataplane: spec.Dataplane, Own: spec.Own(), Mode: spec.mode(), NoLocal: spec.NoLocal, Wanted: r.Rollouts,
+		Name: spec.String(), Dataplane: spec.Dataplane, Own: spec.Own(), Judged: spec.Judged(), Mode: mode(spec), NoLocal: spec.NoLocal, Wanted: r.Rollouts,
 	}
-	if spec.Dataplane == "kube-proxy" {
+	if spec.Dataplane == row.Upstream {
 		out.NoLocal = "drop" // and cannot be told otherwise
 	}
 	r.log.Info("row", "dataplane", out.Name)
@@ -230,14 +231,14 @@ const (
 	kubeProxyMinSync = time.Second
 )
 
-func (r *runner) inputs(row Row) model.Inputs {
+func (r *runner) inputs(spec row.Row) model.Inputs {
 	lb := r.stage.LB().Profile()
 	in := model.Inputs{
-		Rate: r.Rate, Semantics: model.Semantics(row.mode()), Propagation: propagation, Controller: controller, Kubelet: kubelet,
+		Rate: r.Rate, Semantics: model.Semantics(mode(spec)), Propagation: propagation, Controller: controller, Kubelet: kubelet,
 		LB:      model.LB{Interval: lb.Interval, Fast: lb.Fast, Down: lb.Down, Fall: lb.Fall, Rise: lb.Rise, Check: time.Millisecond},
 		PreStop: r.PreStop, Delay: r.Delay, Grace: r.grace(), MinReady: r.MinReady, Slack: slack,
 	}
-	if !row.Own() {
+	if !spec.Own() {
 		in.Propagation += kubeProxyMinSync
 	}
 	if r.Unready {

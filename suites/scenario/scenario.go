@@ -13,21 +13,20 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/probe"
 	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/row"
 )
 
 // Scenario is a rolling update of one replica that moves between nodes, under
 // externalTrafficPolicy=Local, while clients keep connecting.
 type Scenario struct {
 	Name, Title string
-	Rows        []Row
+	Rows        []row.Row
 	Rollouts    int     // counted per row
 	Rate        float64 // new connections per second
 	Timeout     time.Duration
@@ -42,40 +41,9 @@ type Scenario struct {
 	Anecdote    bool // E1-E3: print what the client saw; the band does not judge
 }
 
-// Rows that are not a dataplane of the harness.
-const (
-	Existing = "existing" // what the cluster has already; nothing is installed
-	Manifest = "manifest" // what a file of the user's installs
-)
-
-// Row is one dataplane in one mode.
-type Row struct {
-	Dataplane   string // "plumb-nftables", "kube-proxy", Existing or Manifest
-	Mode        string // own: its backend; kube-proxy: its mode; Manifest: the file
-	Terminating string // own: "fallback" or "ignore"
-	NoLocal     string // own: "drop" or "reject"
-}
-
-// Own says whether the dataplane is the project's.
-func (r Row) Own() bool { return strings.HasPrefix(r.Dataplane, "plumb-") }
-
-func (r Row) String() string {
-	switch {
-	case r.Dataplane == Existing:
-		return Existing
-	case r.Dataplane == Manifest:
-		return Manifest + " " + filepath.Base(r.Mode)
-	case !r.Own():
-		return r.Dataplane + " " + r.Mode
-	case r.Terminating == "fallback":
-		return r.Dataplane + " fallback"
-	}
-	return r.Dataplane + " " + r.Terminating + "+" + r.NoLocal
-}
-
-// mode is how the row treats terminating endpoints; upstream has KEP-1669.
-func (r Row) mode() report.Mode {
-	if r.Terminating == "ignore" {
+// mode is how a row treats terminating endpoints; upstream has KEP-1669.
+func mode(r row.Row) report.Mode {
+	if r.Ignores() {
 		return report.Ignore
 	}
 	return report.Fallback
@@ -133,7 +101,7 @@ type Stage interface {
 	// Install installs the row's dataplane and returns when it forwards; remove
 	// takes it away again and fails if anything of it is left. An error that is a
 	// cluster.Unsupported says that it was not tried.
-	Install(ctx context.Context, r Row) (version string, remove func(context.Context) error, err error)
+	Install(ctx context.Context, r row.Row) (version string, remove func(context.Context) error, err error)
 	// LB is the load balancer in front.
 	LB() LB
 	// SharesAddress says that the load balancer, or who comes without one, reaches the nodes

@@ -28,34 +28,6 @@ func TestCatalogIsValid(t *testing.T) {
 	}
 }
 
-func TestParseRows(t *testing.T) {
-	got, err := ParseRows("kube-proxy:iptables, plumb-nftables:ignore+reject")
-	want := []Row{{Dataplane: "kube-proxy", Mode: "iptables"}, {"plumb-nftables", "nftables", "ignore", "reject"}}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-	got, err = ParseRows("existing,manifest:some/cilium.yaml")
-	if err != nil || got[0].String() != "existing" || got[0].Own() || got[1].String() != "manifest cilium.yaml" || got[1].Mode != "some/cilium.yaml" {
-		t.Errorf("rows of others: %v, %v", got, err)
-	}
-	if all, err := ParseRows("all"); err != nil || len(all) != 7 {
-		t.Errorf("all: %v, %v", all, err)
-	}
-	for list, msg := range map[string]string{
-		"manifest:":      "unknown dataplane row",
-		"plumb-nftables": "unknown dataplane row", "": "unknown dataplane row",
-		"kube-proxy:iptables,kube-proxy:iptables": "named twice",
-	} {
-		if _, err := ParseRows(list); err == nil || !strings.Contains(err.Error(), msg) {
-			t.Errorf("rows %q: %v, want %q", list, err, msg)
-		}
-	}
-	def, err := ParseRows(DefaultRows())
-	if err != nil || len(def) != 7 || def[0].String() != "plumb-nftables fallback" || def[5].Own() {
-		t.Errorf("default rows %v, %v", def, err)
-	}
-}
-
 func TestValidateRefuses(t *testing.T) {
 	ok, err := Find("rolling-update")
 	if err != nil {

@@ -6,16 +6,16 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/plumbline/plumbline/fixtures/disrupt"
 	"github.com/plumbline/plumbline/fixtures/host"
+	"github.com/plumbline/plumbline/fixtures/kubewait"
 	"github.com/plumbline/plumbline/fixtures/workload"
 	"github.com/plumbline/plumbline/suites/report"
 )
@@ -106,7 +106,7 @@ func (r *runner) settled(ctx context.Context) (pod, error) {
 			return false, nil
 		}
 		p = pod{list.Items[0].Name, list.Items[0].Spec.NodeName}
-		return condition(list.Items[0], corev1.PodReady) && list.Items[0].DeletionTimestamp == nil, nil
+		return kubewait.Holds(list.Items[0], corev1.PodReady) && list.Items[0].DeletionTimestamp == nil, nil
 	})
 	if err != nil {
 		return p, fmt.Errorf("wait until the workload has settled (%s): %w", last, err)
@@ -134,57 +134,22 @@ func (r *runner) answered(ctx context.Context) error {
 		if err != nil {
 			since, last = time.Now(), err
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := kubewait.Pause(ctx, 50*time.Millisecond); err != nil {
 			return fmt.Errorf("wait until %s answers all along (last: %w): %w", r.target, last, err)
 		}
 	}
 	return nil
 }
 
-func condition(p corev1.Pod, kind corev1.PodConditionType) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == kind && c.Status == corev1.ConditionTrue
-	})
+// world is what acts are done to.
+func (r *runner) world() disrupt.World {
+	return disrupt.World{Cluster: r.stage.Cluster(), Client: r.client}
 }
 
-// admit waits for a pod that is ready but for the gate, lets a stretch of time
-// pass and opens the gate.
+// admit opens the gate of the workload's new pod, after a stretch of time.
 func (r *runner) admit(ctx context.Context, after time.Duration) error {
-	pods := r.client.CoreV1().Pods(r.app.Namespace)
-	name := ""
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, settleSlack, true, func(ctx context.Context) (bool, error) {
-		list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: r.app.Selector()})
-		if err != nil {
-			return false, nil // asked again until the wait ends
-		}
-		for _, p := range list.Items {
-			if condition(p, corev1.ContainersReady) && !condition(p, workload.Gate) && p.DeletionTimestamp == nil {
-				name = p.Name
-			}
-		}
-		return name != "", nil
-	})
-	if err != nil {
-		return fmt.Errorf("wait for a new pod whose containers are ready: %w", err)
-	}
-	if err := pause(ctx, after); err != nil {
-		return err
-	}
-	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":"True"}]}}`, workload.Gate)
-	if _, err := pods.Patch(ctx, name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
-		return fmt.Errorf("admit pod %s: %w", name, err)
-	}
-	return nil
-}
-
-// patchRestart does what `kubectl rollout restart` does.
-func (r *runner) patchRestart(ctx context.Context) error {
-	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":%q}}}}}`, time.Now().Format(time.RFC3339Nano))
-	_, err := r.client.AppsV1().Deployments(r.app.Namespace).Patch(ctx, r.app.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
-	if err != nil {
-		return fmt.Errorf("restart the workload: %w", err)
-	}
-	return nil
+	_, err := disrupt.Admit{App: r.app, After: after, Limit: settleSlack}.Do(ctx, r.world())
+	return err
 }
 
 // environment is where the run takes place.

@@ -23,6 +23,7 @@ import (
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
 	"github.com/plumbline/plumbline/lbprovider/profile"
 	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
 
@@ -35,13 +36,13 @@ type Options struct {
 	Subnet    string // of kind's Docker network, IPv4; empty: chosen
 	// ControlPlane of a lab: Model or Real.
 	ControlPlane string
-	Workers      int            // nodes that take the workload
-	Profile      string         // of the load balancer
-	Rows         []scenario.Row // whose images or programs are made beforehand
-	Dir          string         // records and logs go here
-	Keep         bool           // leave the cluster when done
-	Wait         time.Duration  // for another run on this host to end
-	Foreign      Foreign        // of an existing cluster
+	Workers      int           // nodes that take the workload
+	Profile      string        // of the load balancer
+	Rows         []row.Row     // whose images or programs are made beforehand
+	Dir          string        // records and logs go here
+	Keep         bool          // leave the cluster when done
+	Wait         time.Duration // for another run on this host to end
+	Foreign      Foreign       // of an existing cluster
 
 	// Lost is called once if the run cannot go on, with the cause: who waits for it ends it.
 	Lost context.CancelCauseFunc

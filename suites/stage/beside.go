@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
-	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/row"
 )
 
 // lookAround finds who proxies Services in the cluster before a row is installed. Whoever
 // does may be who answers later: then the row is refused, or its report says so.
-func (e *Existing) lookAround(ctx context.Context, r scenario.Row) (map[string][]string, error) {
+func (e *Existing) lookAround(ctx context.Context, r row.Row) (map[string][]string, error) {
 	if e.opts.Foreign.ProxyImage == "" { // of a user's manifest
 		e.beside = []string{"it is not known who else proxies Services here: without --proxy-image nobody looks"}
 		e.log.Warn("nobody looks who else proxies Services: that needs --proxy-image", "row", r)

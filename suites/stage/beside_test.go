@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
-	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/row"
 )
 
 const (
@@ -29,11 +29,11 @@ func asked(p *corev1.Pod, flag string) bool {
 }
 
 // row is one whose dataplane is userManifest's.
-func (f *foreign) row(t *testing.T) scenario.Row {
+func (f *foreign) row(t *testing.T) row.Row {
 	t.Helper()
 	f.manifest = filepath.Join(t.TempDir(), "agent.yaml")
 	check(t, os.WriteFile(f.manifest, []byte(userManifest), 0o600))
-	return scenario.Row{Dataplane: scenario.Manifest, Mode: f.manifest}
+	return row.Row{Dataplane: row.Manifest, Mode: f.manifest}
 }
 
 // With another Service proxy in the cluster a row is refused before anything is made; with
@@ -73,9 +73,9 @@ func TestOtherProxies(t *testing.T) {
 				return said, code
 			}
 			check(t, f.openRun(t.Context()))
-			row := f.row(t)
+			spec := f.row(t)
 			before := f.holds()
-			_, _, err := f.Install(t.Context(), row)
+			_, _, err := f.Install(t.Context(), spec)
 			if err == nil || !strings.Contains(err.Error(), c.refusal) || !strings.Contains(err.Error(), "--beside") || errors.Is(err, cluster.ErrNotRemoved) {
 				t.Errorf("it says: %v", err)
 			}
@@ -83,13 +83,13 @@ func TestOtherProxies(t *testing.T) {
 				t.Errorf("made of a row that is refused (-want +got), beside %v:\n%s", f.Beside(), diff)
 			}
 			f.opts.Foreign.Beside = true
-			_, remove, err := f.Install(t.Context(), row)
+			_, remove, err := f.Install(t.Context(), spec)
 			check(t, err)
 			if diff := cmp.Diff(c.beside, f.Beside()); diff != "" || !installed {
 				t.Errorf("beside (-want +got):\n%s", diff)
 			}
 			check(t, remove(t.Context())) // what was there before is no residue
-			_, _, err = f.Install(t.Context(), scenario.Row{Dataplane: scenario.Existing})
+			_, _, err = f.Install(t.Context(), row.Row{Dataplane: row.Existing})
 			check(t, err)
 			if f.Beside() != nil {
 				t.Errorf("the row existing is beside %v", f.Beside())
@@ -125,8 +125,8 @@ func TestNobodyLooked(t *testing.T) {
 		return "plumb-proxy: look at nftables: operation not permitted\n", 1
 	}
 	check(t, f.openRun(t.Context()))
-	row := f.row(t)
-	_, _, err := f.Install(t.Context(), row)
+	spec := f.row(t)
+	_, _, err := f.Install(t.Context(), spec)
 	if err == nil || !strings.Contains(err.Error(), "exit status 1: plumb-proxy: look at nftables: operation not permitted") {
 		t.Errorf("it says: %v", err)
 	}
@@ -134,7 +134,7 @@ func TestNobodyLooked(t *testing.T) {
 		t.Error("its pods are left")
 	}
 	f.opts.Foreign.ProxyImage = ""
-	_, _, err = f.Install(t.Context(), row)
+	_, _, err = f.Install(t.Context(), spec)
 	check(t, err)
 	if len(f.Beside()) != 1 || !strings.Contains(f.Beside()[0], "--proxy-image") {
 		t.Errorf("without an image that looks it says: %q", f.Beside())
@@ -161,9 +161,9 @@ func TestForeignForwardsAndGoes(t *testing.T) {
 	}
 	f.says = says
 	check(t, f.openRun(t.Context()))
-	row := f.row(t)
+	spec := f.row(t)
 	before := f.holds()
-	_, _, err := f.Install(t.Context(), row)
+	_, _, err := f.Install(t.Context(), spec)
 	if err == nil || !strings.Contains(err.Error(), "wait until it forwards: within 1m30s node cp: 10.96.0.1:443 does not answer: i/o timeout") {
 		t.Errorf("it says: %v", err)
 	}
@@ -171,7 +171,7 @@ func TestForeignForwardsAndGoes(t *testing.T) {
 		t.Errorf("of a dataplane that does not forward is left (-want +got):\n%s", diff)
 	}
 	left = true
-	_, _, err = f.Install(t.Context(), row)
+	_, _, err = f.Install(t.Context(), spec)
 	if _, ok := errors.AsType[*cluster.Residue](err); ok || err == nil { // it was there before
 		t.Errorf("it says: %v", err)
 	}
@@ -186,13 +186,13 @@ func TestForeignForwardsAndGoes(t *testing.T) {
 		}
 		return "", 0
 	}
-	_, _, err = f.Install(t.Context(), row)
+	_, _, err = f.Install(t.Context(), spec)
 	if _, ok := errors.AsType[*cluster.Residue](err); !ok || !strings.Contains(err.Error(), "does not answer") {
 		t.Errorf("of one that did not forward something is left, and it says: %v", err)
 	}
 	silent, left = false, false
 	f.says = says
-	_, remove, err := f.Install(t.Context(), row)
+	_, remove, err := f.Install(t.Context(), spec)
 	check(t, err)
 	left = true
 	err = remove(t.Context())

@@ -11,14 +11,14 @@ import (
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/kind"
 	"github.com/plumbline/plumbline/fixtures/nodeimage"
-	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/row"
 )
 
 // dataplane is what a row asks for, without where it is to be had. A manifest is
 // read now: what it says later is another dataplane.
-func dataplane(r scenario.Row) (cluster.Dataplane, error) {
+func dataplane(r row.Row) (cluster.Dataplane, error) {
 	d := cluster.Dataplane{Name: r.String(), Own: r.Own(), Backend: r.Mode, Terminating: r.Terminating, NoLocal: r.NoLocal, Version: Version()}
-	if r.Dataplane != scenario.Manifest {
+	if r.Dataplane != row.Manifest {
 		return d, nil
 	}
 	text, err := os.ReadFile(r.Mode)
@@ -33,7 +33,7 @@ func dataplane(r scenario.Row) (cluster.Dataplane, error) {
 }
 
 // Install installs a row's dataplane and returns when it forwards.
-func (k *Kind) Install(ctx context.Context, r scenario.Row) (string, func(context.Context) error, error) {
+func (k *Kind) Install(ctx context.Context, r row.Row) (string, func(context.Context) error, error) {
 	d, err := dataplane(r)
 	if err != nil {
 		return "", nil, err

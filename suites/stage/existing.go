@@ -17,6 +17,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/existing"
 	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
 
@@ -193,12 +194,12 @@ const removePatience = 5 * time.Minute
 // (Foreign.Beside). What it installs is removed once, by the function that it returns or
 // when the stage is closed; if something of it is left that was not there before, that is
 // a cluster.Residue.
-func (e *Existing) Install(ctx context.Context, r scenario.Row) (string, func(context.Context) error, error) {
+func (e *Existing) Install(ctx context.Context, r row.Row) (string, func(context.Context) error, error) {
 	if err := e.run.Occupied(ctx); err != nil {
 		return "", nil, fmt.Errorf("row %s: %w", r, err)
 	}
 	e.beside = nil
-	if r.Dataplane == scenario.Existing {
+	if r.Dataplane == row.Existing {
 		return "", func(context.Context) error { return nil }, nil
 	}
 	d, err := dataplane(r)

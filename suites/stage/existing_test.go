@@ -26,7 +26,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/existing"
 	"github.com/plumbline/plumbline/fixtures/host"
-	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/row"
 )
 
 // foreign is an existing cluster whose DaemonSets are ready at once.
@@ -190,7 +190,7 @@ func TestExistingAwaitsTheAgents(t *testing.T) {
 	f.stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	_, _, err := f.Install(ctx, scenario.Row{Dataplane: scenario.Manifest, Mode: f.manifest})
+	_, _, err := f.Install(ctx, row.Row{Dataplane: row.Manifest, Mode: f.manifest})
 	if err == nil || !strings.Contains(err.Error(), "wait for DaemonSet kube-system/agent") {
 		t.Errorf("it says: %v", err)
 	}
@@ -207,7 +207,7 @@ func TestExistingDoesNotAskThisKernel(t *testing.T) {
 	f.install(t.Context(), t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _, err := f.Install(ctx, scenario.Row{Dataplane: "plumb-nftables", Mode: "nftables"})
+	_, _, err := f.Install(ctx, row.Row{Dataplane: "plumb-nftables", Mode: "nftables"})
 	if _, ok := errors.AsType[cluster.Unsupported](err); ok || !errors.Is(err, context.Canceled) {
 		t.Errorf("it says: %v", err)
 	}
@@ -250,7 +250,7 @@ func TestExistingOpenRemovesLeftovers(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("when it is open (-want +got):\n%s", diff)
 	}
-	_, _, err := f.Install(t.Context(), scenario.Row{Dataplane: "plumb-nftables", Mode: "nftables"})
+	_, _, err := f.Install(t.Context(), row.Row{Dataplane: "plumb-nftables", Mode: "nftables"})
 	if !errors.Is(err, cluster.ErrTaken) || !strings.Contains(err.Error(), string(theirs)) {
 		t.Errorf("beside a run that has a dataplane there: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/existing"
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
 
@@ -61,7 +62,7 @@ func EnterExisting(ctx context.Context, o *Options, log *slog.Logger) error {
 	return nil
 }
 
-func (f Foreign) check(rows []scenario.Row) error {
+func (f Foreign) check(rows []row.Row) error {
 	switch {
 	case f.Kubeconfig == "":
 		return errors.New("--cluster=existing needs --kubeconfig: a file, or in-cluster in a pod of the cluster")
@@ -94,7 +95,7 @@ func checkLB(lb string) error {
 	return nil
 }
 
-func checkRow(r scenario.Row) error {
+func checkRow(r row.Row) error {
 	if r.Dataplane == "kube-proxy" {
 		return fmt.Errorf("row %s: on an existing cluster kube-proxy is either there (row existing) or comes from a manifest (row manifest:FILE)", r)
 	}

@@ -24,6 +24,7 @@ import (
 // Kind is a stage on a kind cluster with an HAProxy in front.
 type Kind struct {
 	base
+	reach
 	images  *Images
 	fixture *kind.Fixture
 	cluster *kind.Cluster
@@ -154,21 +155,9 @@ func (k *Kind) openInstaller(ctx context.Context) (err error) {
 	if k.agents, err = cluster.NewManifests(k.cluster, k.Run(), k.echo, k.log); err != nil {
 		return err
 	}
+	k.reach = reach{&k.base, k.agents}
 	k.installer, err = cluster.NewInstaller(ctx, k.cluster, k.Run(), k.agents, k.echo, k.log)
 	return err
-}
-
-// KillAgent ends a node's agent with SIGKILL; its kubelet starts it again.
-func (k *Kind) KillAgent(ctx context.Context, node string) error {
-	return k.agents.Kill(ctx, node, k.installed)
-}
-
-// StopAgents ends all agents and leaves what they have put into the kernel.
-func (k *Kind) StopAgents(ctx context.Context) error { return k.agents.Halt(ctx) }
-
-// StartAgents starts them again and returns when they forward.
-func (k *Kind) StartAgents(ctx context.Context) error {
-	return errors.Join(k.agents.Resume(ctx), k.installer.AwaitForwarding(ctx))
 }
 
 // openControl starts the echo server that no dataplane forwards for.

@@ -15,12 +15,14 @@ import (
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/lab"
 	"github.com/plumbline/plumbline/fixtures/lab/network"
+	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
 
 // Lab is a stage of network namespaces on this host, with an HAProxy in front.
 type Lab struct {
 	base
+	reach
 	lab      *lab.Lab
 	programs programs
 	mutant   string // plumb-mutant (make teeth)
@@ -133,21 +135,9 @@ func (l *Lab) openLab(ctx context.Context) (err error) {
 
 func (l *Lab) openInstaller(ctx context.Context) (err error) {
 	l.agents = l.lab.Agents()
+	l.reach = reach{&l.base, l.agents}
 	l.installer, err = cluster.NewInstaller(ctx, l.lab, l.Run(), l.agents, echo, l.log)
 	return err
-}
-
-// KillAgent ends a node's agent with SIGKILL; it is started again at once.
-func (l *Lab) KillAgent(ctx context.Context, node string) error {
-	return l.agents.Kill(ctx, node, l.installed)
-}
-
-// StopAgents ends all agents and leaves what they have put into the kernel.
-func (l *Lab) StopAgents(ctx context.Context) error { return l.agents.Halt(ctx) }
-
-// StartAgents starts them again and returns when they forward.
-func (l *Lab) StartAgents(ctx context.Context) error {
-	return errors.Join(l.agents.Start(ctx, l.installed), l.installer.AwaitForwarding(ctx))
 }
 
 // LBRanges are where load balancers get their addresses from.
@@ -169,7 +159,7 @@ func (l *Lab) openProvider(context.Context) error {
 }
 
 // Install installs a row's dataplane and returns when it forwards.
-func (l *Lab) Install(ctx context.Context, r scenario.Row) (string, func(context.Context) error, error) {
+func (l *Lab) Install(ctx context.Context, r row.Row) (string, func(context.Context) error, error) {
 	d, err := l.dataplane(r)
 	if err != nil {
 		return "", nil, err
@@ -179,7 +169,7 @@ func (l *Lab) Install(ctx context.Context, r scenario.Row) (string, func(context
 
 // InstallMutant installs a row's own dataplane, broken on purpose as the name of a
 // mutation says. Its agent is of a build of its own (make teeth).
-func (l *Lab) InstallMutant(ctx context.Context, r scenario.Row, mutation string) (func(context.Context) error, error) {
+func (l *Lab) InstallMutant(ctx context.Context, r row.Row, mutation string) (func(context.Context) error, error) {
 	d, err := l.dataplane(r)
 	if err != nil {
 		return nil, err
@@ -192,7 +182,7 @@ func (l *Lab) InstallMutant(ctx context.Context, r scenario.Row, mutation string
 	return remove, err
 }
 
-func (l *Lab) dataplane(r scenario.Row) (cluster.Dataplane, error) {
+func (l *Lab) dataplane(r row.Row) (cluster.Dataplane, error) {
 	d, err := dataplane(r)
 	if err != nil {
 		return d, err

@@ -14,13 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
 
 // Use is what a run does in somebody's cluster, as far as its rights depend on it.
 type Use struct {
 	LB          string // as in Foreign
-	Rows        []scenario.Row
+	Rows        []row.Row
 	Conformance bool
 }
 
@@ -84,8 +85,8 @@ func Rights(u Use) (*rbacv1.ClusterRole, error) {
 
 // rightsOf are those to install a row's dataplane: for each of its kinds, and what its
 // roles allow, which nobody may allow who may not do it.
-func rightsOf(r scenario.Row) ([]rbacv1.PolicyRule, error) {
-	if err := checkRow(r); err != nil || r.Dataplane == scenario.Existing {
+func rightsOf(r row.Row) ([]rbacv1.PolicyRule, error) {
+	if err := checkRow(r); err != nil || r.Dataplane == row.Existing {
 		return nil, err
 	}
 	d, err := dataplane(r)

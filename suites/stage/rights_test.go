@@ -9,7 +9,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/row"
 )
 
 // may tells whether rules allow something.
@@ -50,8 +50,8 @@ metadata: {name: p}
 		}
 		return role.Rules
 	}
-	rows := func(text string) []scenario.Row {
-		list, err := scenario.ParseRows(text)
+	rows := func(text string) []row.Row {
+		list, err := row.Parse(text)
 		check(t, err)
 		return list
 	}
@@ -90,8 +90,8 @@ metadata: {name: p}
 func TestRightsRefuse(t *testing.T) {
 	for name, u := range map[string]Use{
 		"no such LB":  {LB: "theirs"},
-		"kube-proxy":  {LB: "none", Rows: []scenario.Row{{Dataplane: "kube-proxy", Mode: "nftables"}}},
-		"no manifest": {LB: "none", Rows: []scenario.Row{{Dataplane: scenario.Manifest, Mode: "/does/not/exist"}}},
+		"kube-proxy":  {LB: "none", Rows: []row.Row{{Dataplane: "kube-proxy", Mode: "nftables"}}},
+		"no manifest": {LB: "none", Rows: []row.Row{{Dataplane: row.Manifest, Mode: "/does/not/exist"}}},
 	} {
 		if role, err := Rights(u); err == nil {
 			t.Errorf("%s: %v", name, role)

@@ -64,7 +64,7 @@ func runBench(cmd *cobra.Command, cfg bench.Config) (err error) {
 		return err
 	}
 	defer lock.Release()
-	if slices.ContainsFunc(cfg.Rows, func(r bench.Row) bool { return r.Mode != "" }) {
+	if slices.ContainsFunc(cfg.Rows, func(r bench.Row) bool { return !r.Own() }) {
 		cfg.KubeProxy, err = stage.KubernetesBinary(ctx, "kube-proxy", slog.Default())
 		if errors.Is(err, nodeimage.ErrNoGo) {
 			cfg.NoKubeProxy, err = err.Error(), nil

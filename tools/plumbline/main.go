@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
@@ -61,7 +62,7 @@ func run() int {
 	}
 	fmt.Fprintln(os.Stderr, "plumbline:", err)
 	if _, ok := errors.AsType[verdictError](err); ok {
-		return 1
+		return report.ExitLost
 	}
-	return 2
+	return report.ExitUnknown
 }

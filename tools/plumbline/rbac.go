@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/scenario"
 	"github.com/plumbline/plumbline/suites/stage"
 )
@@ -23,7 +24,7 @@ func rbacCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			var err error
-			if u.Rows, err = scenario.ParseRows(rows); err != nil {
+			if u.Rows, err = row.Parse(rows); err != nil {
 				return err
 			}
 			role, err := stage.Rights(u)
@@ -41,7 +42,7 @@ func rbacCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&u.LB, "lb", string(scenario.OurLB), "as of the runs: ours, cluster or none")
-	cmd.Flags().StringVar(&rows, "rows", scenario.Existing, "as of the runs; manifest:FILE: with what the manifest's objects need")
+	cmd.Flags().StringVar(&rows, "rows", row.Existing, "as of the runs; manifest:FILE: with what the manifest's objects need")
 	cmd.Flags().BoolVar(&u.Conformance, "conformance", false, "for the conformance suite too")
 	return cmd
 }

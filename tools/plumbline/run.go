@@ -8,16 +8,20 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/suites/conformance"
+	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/scenario"
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
 type runOptions struct {
-	scenario, rows, results string
+	scenario, rows, declaration, results string
 	stage.Options
 }
 
@@ -45,7 +49,10 @@ func runCommand() *cobra.Command {
 				}
 			})
 			if o.rows != "" && err == nil {
-				s.Rows, err = scenario.ParseRows(o.rows)
+				s.Rows, err = row.Parse(o.rows)
+			}
+			if o.declaration != "" && err == nil {
+				err = declare(s.Rows, o.declaration)
 			}
 			if err == nil {
 				err = s.Validate()
@@ -66,11 +73,30 @@ func runCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&o.scenario, "scenario", "rolling-update", "rolling-update, e1, e2 or e3")
 	cmd.Flags().StringVar(&o.rows, "rows", "", "dataplanes to run, in order (default: the scenario's)")
+	cmd.Flags().StringVar(&o.declaration, "declaration", "", "`file` that declares what the dataplane of the rows existing and manifest:FILE supports, as for conformance: one with the feature terminating-fallback is judged like ours")
 	cmd.Flags().StringVar(&o.results, "results", "results", "directory for reports and records")
 	o.Options.Flags(fs)
 	o.MeasureFlags(fs)
 	cmd.Flags().AddGoFlagSet(fs)
 	return cmd
+}
+
+// declare holds the rows of others to what a file declares of their dataplane.
+func declare(rows []row.Row, file string) error {
+	d, err := conformance.ReadDeclaration(file)
+	if err != nil {
+		return err
+	}
+	foreign := false
+	for i := range rows {
+		if rows[i].Foreign() {
+			rows[i].Declared, foreign = slices.Contains(d.Supported, kit.TerminatingFallback), true
+		}
+	}
+	if !foreign {
+		return fmt.Errorf("--declaration %s: it is for the rows %s and %s:FILE, and none of them is run", file, row.Existing, row.Manifest)
+	}
+	return nil
 }
 
 // measure runs a scenario on a fresh cluster, writes and prints the report.
@@ -84,9 +110,9 @@ func measure(ctx context.Context, s scenario.Scenario, o runOptions) error {
 	fmt.Printf("\nreport: %s\n", filepath.Join(dir, "report.html"))
 	err = errors.Join(err, tableErr)
 	switch {
-	case sum.ExitCode == 1: // a loss that was seen outweighs what went wrong later
+	case sum.ExitCode == report.ExitLost: // a loss that was seen outweighs what went wrong later
 		return errors.Join(verdictError("scenario "+s.Name+" lost requests beyond its budget"), err)
-	case sum.ExitCode == 0 || err != nil:
+	case sum.ExitCode == report.ExitPass || err != nil:
 		return err
 	}
 	return fmt.Errorf("scenario %s could not be judged; see %s", s.Name, filepath.Join(dir, "report.md"))

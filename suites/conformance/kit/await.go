@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/fixtures/kubewait"
 )
 
 // probeKinds are the probes of each node: in its own network, and in two pods.
@@ -57,7 +58,7 @@ func probesOn(nodes []cluster.Node, pods []corev1.Pod) (ready map[string]map[str
 			switch {
 			case at < 0:
 				lacks = append(lacks, fmt.Sprintf("%s: no pod on node %s", kind, n.Name))
-			case podReady(pods[at]):
+			case kubewait.Holds(pods[at], corev1.PodReady):
 				ready[kind][n.Name] = pods[at]
 			default:
 				lacks = append(lacks, fmt.Sprintf("%s on node %s: %s", pods[at].Name, n.Name, podState(pods[at])))
@@ -85,12 +86,6 @@ func meantFor(p corev1.Pod) string {
 		}
 	}
 	return ""
-}
-
-func podReady(p corev1.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // podState is why a pod is not ready, as far as it says: its phase, what its containers

@@ -62,6 +62,10 @@ const (
 // Feature is something a dataplane declares to have or not.
 type Feature string
 
+// TerminatingFallback is KEP-1669: with no other endpoint, serving terminating ones are used.
+// Behaviours ask for it of everybody; scenarios hold to it who declares it.
+const TerminatingFallback Feature = "terminating-fallback"
+
 // Need is something a cluster has or not.
 type Need string
 

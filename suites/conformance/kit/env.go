@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/fixtures/disrupt"
 	"github.com/plumbline/plumbline/fixtures/probeagent"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
@@ -256,7 +257,7 @@ func (e *Env) missing(n Need) string {
 		}
 		return ""
 	case NeedAgents:
-		if _, ok := e.stage.(Agents); ok {
+		if _, ok := e.stage.(disrupt.Agents); ok {
 			return ""
 		}
 		return "a way to stop and start the dataplane's agents"
@@ -272,14 +273,4 @@ func (e *Env) missing(n Need) string {
 		return ""
 	}
 	return "support for " + string(n)
-}
-
-// Agents is a stage on which the dataplane's agents can be stopped.
-type Agents interface {
-	// KillAgent ends a node's agent with SIGKILL; something starts it again at once.
-	KillAgent(ctx context.Context, node string) error
-	// StopAgents ends all of them and leaves their rules; StartAgents starts them
-	// again and returns when they forward.
-	StopAgents(ctx context.Context) error
-	StartAgents(ctx context.Context) error
 }

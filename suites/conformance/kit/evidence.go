@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/plumbline/plumbline/fixtures/disrupt"
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 )
 
@@ -99,7 +100,7 @@ func (e *Env) keepNodes(s *Spec, written []discoveryv1.EndpointSlice) {
 			return out
 		}
 		s.keepSome(n.Name+"-nft.txt", ask("nft", "list", "ruleset"))
-		iptables := inFamily([]string{"iptables"}, s.Family)[0]
+		iptables := disrupt.InFamily([]string{"iptables"}, s.Family)[0]
 		rules := ask(iptables + "-legacy-save")
 		if !hasRules(rules) { // the others are also in nft's ruleset, but not in their own words
 			rules = ask(iptables + "-save")

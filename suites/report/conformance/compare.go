@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plumbline/plumbline/suites/report/plain"
+	"github.com/plumbline/plumbline/suites/report/render"
 )
 
 // Difference is a test that two reports do not say the same of.
@@ -52,17 +52,17 @@ func CompareTable(w io.Writer, a, b Report) (same bool, err error) {
 	a, b = Complete(a), Complete(b)
 	var out bytes.Buffer
 	for i, r := range []Report{a, b} {
-		fmt.Fprintf(&out, "%c  %s: %s, %s\n", 'A'+i, plain.Line(implementation(r.Implementation)), r.Conclusion, plain.Line(r.Why))
+		fmt.Fprintf(&out, "%c  %s: %s, %s\n", 'A'+i, render.Line(implementation(r.Implementation)), r.Conclusion, render.Line(r.Why))
 		for _, f := range facts(r) {
-			if slices.Contains([]string{"run", "cluster", "host"}, f.Name) {
-				fmt.Fprintf(&out, "   %s: %s\n", f.Name, f.Text)
+			if slices.Contains([]string{"run", "cluster", "host"}, f.Name()) {
+				fmt.Fprintf(&out, "   %s: %s\n", f.Name(), f.Text())
 			}
 		}
 	}
 	out.WriteByte('\n')
 	diff := Compare(a, b)
 	if len(diff) == 0 {
-		fmt.Fprintf(&out, "The same in all of %s.\n", plural(len(a.Tests), "test"))
+		fmt.Fprintf(&out, "The same in all of %s.\n", render.Plural(len(a.Tests), "test"))
 	} else {
 		writeDifferences(&out, diff, a, b)
 	}
@@ -89,11 +89,11 @@ func CompareAll(w io.Writer, reports []Report) (same bool, err error) {
 		seeds = append(seeds, fmt.Sprint(r.Seed))
 	}
 	var out bytes.Buffer
-	all := fmt.Sprintf("%s (seeds %s)", plural(len(reports), "report"), strings.Join(seeds, ", "))
+	all := fmt.Sprintf("%s (seeds %s)", render.Plural(len(reports), "report"), strings.Join(seeds, ", "))
 	if len(differing) == 0 {
-		fmt.Fprintf(&out, "%s: identical in all of %s.\n", all, plural(len(keys), "test"))
+		fmt.Fprintf(&out, "%s: identical in all of %s.\n", all, render.Plural(len(keys), "test"))
 	} else {
-		fmt.Fprintf(&out, "%s: %d of %s differ.\n\n", all, len(differing), plural(len(keys), "test"))
+		fmt.Fprintf(&out, "%s: %d of %s differ.\n\n", all, len(differing), render.Plural(len(keys), "test"))
 		writeResults(&out, slices.SortedFunc(maps.Values(differing), byPlace), reports)
 	}
 	if _, err := w.Write(out.Bytes()); err != nil {
@@ -115,13 +115,13 @@ func writeResults(out *bytes.Buffer, tests []Test, reports []Report) {
 	}
 	rows := [][]string{heading}
 	for _, t := range tests {
-		row := []string{plain.Line(t.Key()), plain.Line(t.Profile)}
+		row := []string{render.Line(t.Key()), render.Line(t.Profile)}
 		for _, c := range columns {
 			row = append(row, cmp.Or(c[t.Key()], "-"))
 		}
 		rows = append(rows, row)
 	}
-	align(out, rows)
+	render.Table(out, rows, isNumber)
 }
 
 func writeDifferences(out *bytes.Buffer, diff []Difference, a, b Report) {
@@ -138,13 +138,13 @@ func writeDifferences(out *bytes.Buffer, diff []Difference, a, b Report) {
 			level += " (differs)"
 		}
 		rows = append(rows, []string{
-			plain.Line(d.Key()), plain.Line(d.Profile), level, one(d.A), one(d.B), joined("; ", prefixed("A: ", plain.Line(d.WhyA)), prefixed("B: ", plain.Line(d.WhyB))),
+			render.Line(d.Key()), render.Line(d.Profile), level, one(d.A), one(d.B), render.Joined("; ", render.Prefixed("A: ", render.Line(d.WhyA)), render.Prefixed("B: ", render.Line(d.WhyB))),
 		})
 	}
-	align(out, rows)
+	render.Table(out, rows, isNumber)
 	keys := map[string]bool{}
 	for _, t := range slices.Concat(a.Tests, b.Tests) {
 		keys[t.Key()] = true
 	}
-	fmt.Fprintf(out, "\n%d of %s differ.\n", len(diff), plural(len(slices.Collect(maps.Keys(keys))), "test"))
+	fmt.Fprintf(out, "\n%d of %s differ.\n", len(diff), render.Plural(len(slices.Collect(maps.Keys(keys))), "test"))
 }

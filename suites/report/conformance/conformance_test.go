@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/plumbline/plumbline/suites/report/render/rendertest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -33,9 +35,6 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Errorf("%s (-want +got; -update rewrites it):\n%s", path, d)
 	}
 }
-
-// evil is what a name or a reason may hold once it is text in a report.
-const evil = "x\"'></pre></style><script>alert(1)</script>|`*\x1b[31m\n# y: {z}\n| a | b \\| c\n<img src=http://example.com/x.png>"
 
 // sample is a run with every result, at MUST and at SHOULD.
 func sample() Report {
@@ -84,7 +83,7 @@ func sample() Report {
 				Result: Skip, Reason: "the cluster has one zone"},
 			{ID: "affinity-restart", Title: "Affinity survives a restart of the proxy.", Profile: "Affinity", Level: Should,
 				Result: Inconclusive, Reason: "3 of 20 control attempts failed", Attempts: 20, Evidence: []string{"../outside.txt"}},
-			{ID: "affinity-clientip", Title: evil, Profile: "Affinity", Level: Must, Source: []string{evil}, Result: Inconclusive, Reason: evil, Evidence: []string{evil}},
+			{ID: "affinity-clientip", Title: rendertest.Evil, Profile: "Affinity", Level: Must, Source: []string{rendertest.Evil}, Result: Inconclusive, Reason: rendertest.Evil, Evidence: []string{rendertest.Evil}},
 		},
 	}
 }

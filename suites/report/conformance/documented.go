@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plumbline/plumbline/suites/report/plain"
+	"github.com/plumbline/plumbline/suites/report/render"
 )
 
 // known is what is documented of a behaviour: why the dataplane differs, and who
@@ -15,7 +15,7 @@ func known(id string, all []Documented) string {
 	if i < 0 || strings.TrimSpace(all[i].Why) == "" || len(all[i].Source) == 0 {
 		return ""
 	}
-	return joined(" ", all[i].Why, parens(strings.Join(all[i].Source, ", ")))
+	return render.Joined(" ", all[i].Why, render.Parens(strings.Join(all[i].Source, ", ")))
 }
 
 // withKnown says of a failure what is documented of it, and of no other result.
@@ -28,10 +28,10 @@ func withKnown(t Test, all []Documented) Test {
 }
 
 // documented is a test's Known as it is shown.
-func documented(t Test) string { return prefixed("documented: ", plain.Line(t.Known)) }
+func documented(t Test) string { return render.Prefixed("documented: ", render.Line(t.Known)) }
 
 // explained is the reason of a test, and what is documented beside it.
-func explained(t Test) string { return joined("; ", reason(t), documented(t)) }
+func explained(t Test) string { return render.Joined("; ", reason(t), documented(t)) }
 
 // failures says how many of the failures of a complete report are documented, and
 // names what is not as documented: each other failure, and each test that passed
@@ -43,16 +43,16 @@ func failures(r Report) []string {
 		switch {
 		case t.Result == Fail && t.Known == "":
 			n++
-			other = append(other, plain.Line(t.Key()))
+			other = append(other, render.Line(t.Key()))
 		case t.Result == Fail:
 			n++
 		case t.Result == Pass && known(t.ID, r.Documented) != "":
-			passed = append(passed, plain.Line(t.Key()))
+			passed = append(passed, render.Line(t.Key()))
 		}
 	}
 	var out []string
 	if n > 0 {
-		out = append(out, fmt.Sprintf("%s, %d documented", plural(n, "failure"), n-len(other)))
+		out = append(out, fmt.Sprintf("%s, %d documented", render.Plural(n, "failure"), n-len(other)))
 	}
 	if len(other) > 0 {
 		out = append(out, "not documented: "+strings.Join(other, ", "))

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/plumbline/plumbline/suites/report/render"
 )
 
 // TestKnown: only a failure is documented, and only by who says why and where.
@@ -86,7 +88,7 @@ func TestKnownIsShown(t *testing.T) {
 	if text := Matrix([]Report{r}); !strings.Contains(text, "documented: "+known) || strings.Contains(text, reason) {
 		t.Error("the matrix does not have what is documented in the place of the reason")
 	}
-	var suite junitSuite
+	var suite render.Suite
 	if err := xml.Unmarshal(x, &suite); err != nil || suite.Failures != 1 || r.ExitCode != ExitNonConformant {
 		t.Errorf("%v: %d failures, exit code %d; want 1 and 1", err, suite.Failures, r.ExitCode)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/plumbline/plumbline/suites/report/plain"
+	"github.com/plumbline/plumbline/suites/report/render"
 )
 
 // ReadEvidence reads the first limit bytes of an evidence file, and says how long
@@ -58,7 +58,7 @@ func (q *quoter) excerpts(t Test) []excerpt {
 }
 
 func (q *quoter) excerpt(file string) excerpt {
-	e := excerpt{Path: plain.Line(file)}
+	e := excerpt{Path: render.Line(file)}
 	limit := min(max(q.text, q.data), q.all)
 	switch {
 	case q.read == nil:
@@ -70,7 +70,7 @@ func (q *quoter) excerpt(file string) excerpt {
 	}
 	head, size, err := q.read(file, limit)
 	if err != nil {
-		e.Note = "cannot be read: " + plain.Line(err.Error())
+		e.Note = "cannot be read: " + render.Line(err.Error())
 		return e
 	}
 	head = head[:min(len(head), limit)]
@@ -85,7 +85,7 @@ func (q *quoter) excerpt(file string) excerpt {
 	}
 	head = quoted
 	q.all -= len(head)
-	e.Text = plain.Lines(strings.ToValidUTF8(string(head), ""))
+	e.Text = render.Lines(strings.ToValidUTF8(string(head), ""))
 	if rest := size - int64(len(head)); rest > 0 {
 		e.Note = fmt.Sprintf("the first %d of %d bytes", len(head), size)
 	}

@@ -1,13 +1,11 @@
 package conformance
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
-	"html/template"
 	"strings"
 
-	"github.com/plumbline/plumbline/suites/report/plain"
+	"github.com/plumbline/plumbline/suites/report/render"
 )
 
 //go:embed report.html.tmpl
@@ -17,7 +15,7 @@ var page string // const: embedding needs a variable
 type view struct {
 	Title, Conclusion, Why string
 	Exit                   int
-	Facts                  []fact
+	Facts                  []render.Fact
 	Profiles               [][]string // the first is the heading
 	Features               []Feature
 	Known                  []string // which failures are documented
@@ -47,24 +45,16 @@ type group struct {
 }
 
 func html(r Report, read ReadEvidence) ([]byte, error) {
-	t, err := template.New(HTMLFile).Parse(page)
-	if err != nil {
-		return nil, fmt.Errorf("parse the template of %s: %w", HTMLFile, err)
-	}
-	var b bytes.Buffer
-	if err := t.Execute(&b, newView(r, read)); err != nil {
-		return nil, fmt.Errorf("render %s: %w", HTMLFile, err)
-	}
-	return b.Bytes(), nil
+	return render.Page(HTMLFile, page, newView(r, read))
 }
 
 func newView(r Report, read ReadEvidence) view {
 	v := view{
-		Title: plain.Line(implementation(r.Implementation)), Conclusion: string(r.Conclusion), Why: plain.Line(r.Why), Exit: r.ExitCode,
+		Title: render.Line(implementation(r.Implementation)), Conclusion: string(r.Conclusion), Why: render.Line(r.Why), Exit: r.ExitCode,
 		Facts: facts(r), Profiles: profileTable(r), Known: failures(r), Legend: legend(),
 	}
 	for _, f := range r.Features {
-		v.Features = append(v.Features, Feature{plain.Line(f.Name), State(plain.Line(string(f.State))), plain.Line(f.Reason)})
+		v.Features = append(v.Features, Feature{render.Line(f.Name), State(render.Line(string(f.State))), render.Line(f.Reason)})
 	}
 	for _, result := range []Result{Pass, Fail, Skip, Unsupported, Inconclusive} {
 		f := filter{Class: "r-" + string(result), Text: string(result)}
@@ -82,8 +72,8 @@ func newView(r Report, read ReadEvidence) view {
 		v.Failures = append(v.Failures, vt)
 	}
 	for _, t := range r.Tests {
-		if n := len(v.Groups); n == 0 || v.Groups[n-1].Name != plain.Line(t.Profile) {
-			v.Groups = append(v.Groups, group{Class: fmt.Sprintf("p%d", n), Name: plain.Line(t.Profile)})
+		if n := len(v.Groups); n == 0 || v.Groups[n-1].Name != render.Line(t.Profile) {
+			v.Groups = append(v.Groups, group{Class: fmt.Sprintf("p%d", n), Name: render.Line(t.Profile)})
 		}
 		g := &v.Groups[len(v.Groups)-1]
 		g.Tests = append(g.Tests, newViewTest(t))
@@ -93,9 +83,9 @@ func newView(r Report, read ReadEvidence) view {
 
 func newViewTest(t Test) viewTest {
 	vt := viewTest{
-		Test: t, Key: plain.Line(t.Key()), Word: word(t), Why: reason(t), Measured: measured(t), Sources: plain.Line(strings.Join(t.Source, ", ")),
+		Test: t, Key: render.Line(t.Key()), Word: word(t), Why: reason(t), Measured: measured(t), Sources: render.Line(strings.Join(t.Source, ", ")),
 		Class: "r-" + string(t.Result),
 	}
-	vt.Title, vt.Upstream, vt.Known, vt.Explained = plain.Line(t.Title), plain.Line(t.Upstream), plain.Line(t.Known), explained(t)
+	vt.Title, vt.Upstream, vt.Known, vt.Explained = render.Line(t.Title), render.Line(t.Upstream), render.Line(t.Known), explained(t)
 	return vt
 }

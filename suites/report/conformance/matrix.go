@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/plumbline/plumbline/suites/report/render"
 )
 
 // Matrix is a Markdown page of dataplanes by behaviours: what each report depends
@@ -19,19 +21,19 @@ func Matrix(reports []Report) string {
 	b.WriteString("# Service conformance\n\n")
 	m.columns(&b)
 	for _, profile := range m.profiles() {
-		fmt.Fprintf(&b, "\n## %s\n\n", md(profile))
+		fmt.Fprintf(&b, "\n## %s\n\n", render.Markdown(profile))
 		m.table(&b, profile)
 	}
 	if len(m.notes) > 0 {
 		b.WriteString("\n## Reasons\n\n")
 		for i, note := range m.notes {
-			fmt.Fprintf(&b, "%d. %s\n", i+1, md(note))
+			fmt.Fprintf(&b, "%d. %s\n", i+1, render.Markdown(note))
 		}
 	}
 	b.WriteString("\n## Legend\n\n")
 	for _, line := range append(legend(), "A dash: the report has no such test. A number in parentheses: the reason, above. "+
 		"A row without an IP family is about every one that was tested.") {
-		fmt.Fprintf(&b, "- %s\n", md(line))
+		fmt.Fprintf(&b, "- %s\n", render.Markdown(line))
 	}
 	return b.String()
 }
@@ -69,7 +71,7 @@ func newMatrix(reports []Report) *matrix {
 }
 
 func label(r Report) string {
-	return joined(" ", r.Implementation.Project, r.Implementation.Mode)
+	return render.Joined(" ", r.Implementation.Project, r.Implementation.Mode)
 }
 
 // name gives each column a name of its own: with its cluster, if there are several,
@@ -82,7 +84,7 @@ func (m *matrix) name() {
 	for _, r := range m.reports {
 		name := label(r)
 		if len(clusters) > 1 {
-			name = joined(" ", name, parens(r.Environment.Cluster))
+			name = render.Joined(" ", name, render.Parens(r.Environment.Cluster))
 		}
 		if !whole(r) {
 			name += " (partial)"
@@ -102,14 +104,14 @@ func (m *matrix) columns(b *bytes.Buffer) {
 		e := r.Environment
 		conclusion := string(r.Conclusion)
 		if !whole(r) {
-			conclusion = joined(", ", conclusion, chosen(r))
+			conclusion = render.Joined(", ", conclusion, chosen(r))
 		}
 		rows = append(rows, append([]string{
-			m.labels[i], r.Implementation.Version, conclusion, r.Date.UTC().Format(time.DateOnly), joined(", ", e.Cluster, some(e.Nodes, "node"), some(e.Zones, "zone")),
+			m.labels[i], r.Implementation.Version, conclusion, r.Date.UTC().Format(time.DateOnly), render.Joined(", ", e.Cluster, some(e.Nodes, "node"), some(e.Zones, "zone")),
 			e.Kubernetes, e.Kernel, e.CNI, e.IPFamily, harness(r.Harness), fmt.Sprint(r.Seed),
 		}, countCells(count(r.Tests, func(Test) bool { return true }))...))
 	}
-	mdTable(b, rows)
+	render.MarkdownTable(b, rows)
 }
 
 func (m *matrix) profiles() []string {
@@ -133,7 +135,7 @@ func (m *matrix) table(b *bytes.Buffer, profile string) {
 			rows = append(rows, m.behaviour(m.rows[first:i])...)
 		}
 	}
-	mdTable(b, rows)
+	render.MarkdownTable(b, rows)
 }
 
 // behaviour is one row, or one for each of its IP families where they differ.

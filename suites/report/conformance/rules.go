@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/plumbline/plumbline/suites/report/render"
 )
 
 // Conclusion is the exit code in a word.
@@ -122,7 +124,7 @@ func chosen(r Report) string {
 	if r.Of == 0 {
 		return "an unknown part of the catalogue"
 	}
-	return fmt.Sprintf("%d of %s chosen", r.Chosen, plural(r.Of, "behaviour"))
+	return fmt.Sprintf("%d of %s chosen", r.Chosen, render.Plural(r.Of, "behaviour"))
 }
 
 func conclude(r Report) (Conclusion, int, string) {
@@ -172,7 +174,7 @@ func concludeChosen(r Report) (Conclusion, int, string) {
 	case n.Passed == 0:
 		return Unjudged, ExitUnjudged, "no MUST was run"
 	case len(ids) < r.Chosen:
-		return Unjudged, ExitUnjudged, fmt.Sprintf("%d of %s chosen have no result", r.Chosen-len(ids), plural(r.Chosen, "behaviour"))
+		return Unjudged, ExitUnjudged, fmt.Sprintf("%d of %s chosen have no result", r.Chosen-len(ids), render.Plural(r.Chosen, "behaviour"))
 	}
 	why := fmt.Sprintf("%d MUST passed", n.Passed)
 	if n.Unsupported > 0 {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/plumbline/plumbline/suites/report/plain"
+	"github.com/plumbline/plumbline/suites/report/render"
 )
 
 // maxOutages is how many outages of a stream are told one by one.
@@ -13,7 +13,7 @@ const maxOutages = 3
 // streamText is a stream in one line: what was sent, what was lost and when, and how
 // long an answer took.
 func streamText(s Stream) string {
-	t := fmt.Sprintf("%s to %s: %d sent at %g/s, %d failed", plain.Line(s.Client), plain.Line(s.Target), s.Sent, s.Rate, s.Failed)
+	t := fmt.Sprintf("%s to %s: %d sent at %g/s, %d failed", render.Line(s.Client), render.Line(s.Target), s.Sent, s.Rate, s.Failed)
 	var each []string
 	for _, o := range s.Outages[:min(len(s.Outages), maxOutages)] {
 		each = append(each, fmt.Sprintf("%s at %s", short(o.Length), short(o.Start)))

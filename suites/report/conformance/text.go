@@ -5,28 +5,25 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plumbline/plumbline/suites/report/plain"
+	"github.com/plumbline/plumbline/suites/report/render"
 )
 
-// fact is one line of what a run's results depend on.
-type fact struct{ Name, Text string }
-
 // facts are the environment, in every rendering. Their text is clean.
-func facts(r Report) []fact {
+func facts(r Report) []render.Fact {
 	i, e := r.Implementation, r.Environment
-	out := []fact{
-		{"implementation", joined(", ", implementation(i), i.Organization, i.URL)},
+	out := []render.Fact{
+		{"implementation", render.Joined(", ", implementation(i), i.Organization, i.URL)},
 		{"configuration", i.ConfigDigest},
 		{"images", strings.Join(i.Images, ", ")},
 		{"contact", strings.Join(i.Contact, ", ")},
 		{"harness", harness(r.Harness)},
-		{"run", joined(", ", r.Date.UTC().Format(time.RFC3339), "took "+short(r.Duration), fmt.Sprintf("seed %d", r.Seed))},
+		{"run", render.Joined(", ", r.Date.UTC().Format(time.RFC3339), "took "+short(r.Duration), fmt.Sprintf("seed %d", r.Seed))},
 		{"phases", phasesText(r.Phases)},
 		{"behaviours", extent(r)},
 		{"command", r.Command},
-		{"cluster", joined(", ", e.Cluster, prefixed("Kubernetes ", e.Kubernetes), prefixed("control plane ", e.ControlPlane), some(e.Nodes, "node"), some(e.Zones, "zone"), prefixed("IP family ", e.IPFamily), prefixed("CNI ", e.CNI))},
+		{"cluster", render.Joined(", ", e.Cluster, render.Prefixed("Kubernetes ", e.Kubernetes), render.Prefixed("control plane ", e.ControlPlane), some(e.Nodes, "node"), some(e.Zones, "zone"), render.Prefixed("IP family ", e.IPFamily), render.Prefixed("CNI ", e.CNI))},
 		{"node image", e.NodeImage},
-		{"host", joined(", ", e.OS, prefixed("kernel ", e.Kernel), some(e.CPUs, "CPU"))},
+		{"host", render.Joined(", ", e.OS, render.Prefixed("kernel ", e.Kernel), some(e.CPUs, "CPU"))},
 		{"beside", strings.Join(e.Beside, "; ")},
 		{"balancer", lbText(e.LB)},
 		{"control", noiseText(e.Noise)},
@@ -34,8 +31,8 @@ func facts(r Report) []fact {
 	}
 	kept := out[:0]
 	for _, f := range out {
-		if f.Text = plain.Line(f.Text); f.Text != "" {
-			kept = append(kept, f)
+		if text := render.Line(f.Text()); text != "" {
+			kept = append(kept, render.Fact{f.Name(), text})
 		}
 	}
 	return kept
@@ -57,18 +54,18 @@ func harness(h Harness) string {
 	if strings.Contains(h.Version, h.Commit) {
 		return h.Version
 	}
-	return joined(" ", h.Version, h.Commit)
+	return render.Joined(" ", h.Version, h.Commit)
 }
 
 func implementation(i Implementation) string {
-	return joined(" ", i.Project, parens(i.Mode), i.Version)
+	return render.Joined(" ", i.Project, render.Parens(i.Mode), i.Version)
 }
 
 func lbText(l *LB) string {
 	if l == nil {
 		return ""
 	}
-	t := joined(", ", l.Kind, prefixed("profile ", l.Profile), prefixed("ipMode ", l.IPMode))
+	t := render.Joined(", ", l.Kind, render.Prefixed("profile ", l.Profile), render.Prefixed("ipMode ", l.IPMode))
 	if l.Interval > 0 {
 		timeout := ""
 		if l.Timeout > 0 { // HAProxy's timeout check; without one, the interval bounds the whole check
@@ -76,14 +73,14 @@ func lbText(l *LB) string {
 		}
 		t += fmt.Sprintf(", check every %s,%s fall %d, rise %d", l.Interval, timeout, l.Fall, l.Rise)
 	}
-	return t + prefixed(", path ", l.Path)
+	return t + render.Prefixed(", path ", l.Path)
 }
 
 func noiseText(n *Noise) string {
 	if n == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d of %s without the dataplane failed, p99 %s", n.Failures, plural(n.Attempts, "attempt"), time.Duration(n.P99).Round(time.Microsecond))
+	return fmt.Sprintf("%d of %s without the dataplane failed, p99 %s", n.Failures, render.Plural(n.Attempts, "attempt"), time.Duration(n.P99).Round(time.Microsecond))
 }
 
 // countColumns are the headings of a line of statistics.
@@ -103,7 +100,7 @@ func countCells(s Statistics) []string {
 func profileTable(r Report) [][]string {
 	out := [][]string{append([]string{"PROFILE", "RESULT"}, countColumns()...)}
 	for _, p := range r.Profiles {
-		out = append(out, append([]string{plain.Line(p.Name), string(p.Result)}, countCells(p.Statistics)...))
+		out = append(out, append([]string{render.Line(p.Name), string(p.Result)}, countCells(p.Statistics)...))
 	}
 	return append(out, append([]string{"all", string(r.Conclusion)}, countCells(count(r.Tests, func(Test) bool { return true }))...))
 }
@@ -118,7 +115,7 @@ func word(t Test) string {
 
 // reason is why a test did not pass.
 func reason(t Test) string {
-	if s := plain.Line(t.Reason); s != "" || t.Result == Pass {
+	if s := render.Line(t.Reason); s != "" || t.Result == Pass {
 		return s
 	}
 	return "no reason was given"
@@ -130,11 +127,11 @@ func measured(t Test) string {
 	if t.Delay > 0 {
 		delay = "propagation up to " + short(t.Delay)
 	}
-	parts := []string{joined(", ", some(t.Attempts, "attempt"), delay, plain.Line(strings.Join(t.Said, "; ")))}
+	parts := []string{render.Joined(", ", some(t.Attempts, "attempt"), delay, render.Line(strings.Join(t.Said, "; ")))}
 	for _, s := range t.Streams {
 		parts = append(parts, streamText(s))
 	}
-	return joined("; ", parts...)
+	return render.Joined("; ", parts...)
 }
 
 func short(d Duration) string { return time.Duration(d).Round(time.Millisecond).String() }
@@ -170,37 +167,5 @@ func some(n int, what string) string {
 	if n == 0 {
 		return ""
 	}
-	return plural(n, what)
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func prefixed(prefix, s string) string {
-	if s == "" {
-		return ""
-	}
-	return prefix + s
-}
-
-func parens(s string) string {
-	if s == "" {
-		return ""
-	}
-	return "(" + s + ")"
-}
-
-// joined joins what is not empty.
-func joined(sep string, parts ...string) string {
-	kept := parts[:0]
-	for _, p := range parts {
-		if p != "" {
-			kept = append(kept, p)
-		}
-	}
-	return strings.Join(kept, sep)
+	return render.Plural(n, what)
 }

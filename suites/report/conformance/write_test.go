@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/report/render"
 )
 
 func TestRead(t *testing.T) {
@@ -185,7 +186,7 @@ func TestJUnitRed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got junitSuite
+		var got render.Suite
 		if err := xml.Unmarshal(b, &got); err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +195,7 @@ func TestJUnitRed(t *testing.T) {
 			if c.Name == "run" && c.Error != nil {
 				run = c.Error.Message
 			}
-			for _, p := range []*junitProblem{c.Failure, c.Error, c.Skipped} {
+			for _, p := range []*render.Problem{c.Failure, c.Error, c.Skipped} {
 				if p != nil && c.Name != "run" && !strings.Contains(p.Message, "because") {
 					t.Errorf("%s: %s says %q", tc.name, c.Name, p.Message)
 				}

@@ -3,7 +3,6 @@ package kit
 import (
 	"errors"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,22 +18,6 @@ import (
 	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/suites/report/conformance"
 )
-
-// A command about IPv4 becomes one about IPv6, and only its words do.
-func TestInFamily(t *testing.T) {
-	for _, c := range []struct{ argv, v6 string }{
-		{"nft delete table ip plumbline", "nft delete table ip6 plumbline"},
-		{"iptables -t nat -F SKIP-ip", "ip6tables -t nat -F SKIP-ip"},
-	} {
-		argv := strings.Fields(c.argv)
-		if got := strings.Join(inFamily(argv, corev1.IPv6Protocol), " "); got != c.v6 {
-			t.Errorf("%q for IPv6: %q, want %q", c.argv, got, c.v6)
-		}
-		if got := inFamily(argv, corev1.IPv4Protocol); !slices.Equal(got, strings.Fields(c.argv)) {
-			t.Errorf("%q for IPv4: %q", c.argv, got)
-		}
-	}
-}
 
 // A run's own limit holds for what a behaviour allows, too, in proportion.
 func TestLimit(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/plumbline/plumbline/fixtures/kubewait"
 	"github.com/plumbline/plumbline/fixtures/probeagent"
 )
 
@@ -29,7 +30,7 @@ func (s *Spec) ExpectOne(c Client, t Target, n int, servers ...Client) Client {
 			s.tried(trial{client: c, to: t, n: n, servers: servers, res: res})
 			s.Fail("%s to %s: want all of %d attempts at one server, but %s", c.Name, t, n, wrong)
 		}
-		s.must(pause(s.ctx, s.pace()), "wait for the next attempts")
+		s.must(kubewait.Pause(s.ctx, s.pace()), "wait for the next attempts")
 	}
 }
 
@@ -83,7 +84,7 @@ func ReadyAll(pods []*Pod) []Endpoint {
 // translated (SYN_SENT, 120 s), and later attempts from the same port would find it.
 func (s *Spec) knock(c Client, t Target, w Want) {
 	for {
-		if err := pause(s.ctx, s.pace()); err != nil {
+		if err := kubewait.Pause(s.ctx, s.pace()); err != nil {
 			s.Inconclusive("interrupted: %v", err)
 		}
 		if w.refusal || time.Since(s.at) > s.limit() {

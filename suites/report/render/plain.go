@@ -1,6 +1,4 @@
-// Package plain makes text of any origin safe to print: reports quote what pods,
-// nodes and people have written.
-package plain
+package render
 
 import (
 	"strings"

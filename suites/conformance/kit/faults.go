@@ -1,0 +1,103 @@
+package kit
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/fixtures/disrupt"
+	"github.com/plumbline/plumbline/fixtures/kubewait"
+)
+
+// disrupt does an act, which is undone when the behaviour ends, or before by what it
+// returns.
+func (s *Spec) disrupt(act disrupt.Act) (undo func()) {
+	back, err := act.Do(s.ctx, s.env.world())
+	once := s.onEndOnce(func() error { return back(context.WithoutCancel(s.ctx)) })
+	s.must(err, "disturb the cluster")
+	s.changed()
+	return func() {
+		s.must(once(), "undo what was done to the cluster")
+		s.changed()
+	}
+}
+
+// world is what acts are done to.
+func (e *Env) world() disrupt.World {
+	agents, _ := e.stage.(disrupt.Agents)
+	return disrupt.World{Cluster: e.stage.Cluster(), Client: e.client, Agents: agents}
+}
+
+// KillAgent ends a node's agent with SIGKILL; something starts it again at once.
+func (s *Spec) KillAgent(n *Node) { s.disrupt(disrupt.KillAgent{Node: n.Name}) }
+
+// WithoutAgents runs f while no agent runs anywhere; their rules stay.
+func (s *Spec) WithoutAgents(f func()) {
+	start := s.disrupt(disrupt.StopAgents{})
+	f()
+	start()
+}
+
+// WithoutAPI runs f while no node reaches the API (disrupt.CutAPI). Its clients remember
+// an outage for a while: so a behaviour has one, and leaves new agents.
+func (s *Spec) WithoutAPI(f func()) {
+	s.renewAgentsAtEnd()
+	var cut disrupt.CutAPI
+	for _, n := range s.Nodes {
+		cut.Nodes = append(cut.Nodes, n.Name)
+	}
+	heal := s.disrupt(cut)
+	f()
+	heal()
+}
+
+// renewAgentsAtEnd starts the agents anew when the behaviour ends, so that the next
+// meets none that remember what was done to them.
+func (s *Spec) renewAgentsAtEnd() {
+	s.onEnd(func() error {
+		_, err := disrupt.RenewAgents{}.Do(context.WithoutCancel(s.ctx), s.env.world())
+		return err
+	})
+}
+
+// Flush removes the dataplane's rules of the Spec's family from a node, as a careless
+// hand does. It says whether it knows how.
+func (s *Spec) Flush(n *Node) bool {
+	if len(s.env.cfg.Flush) == 0 {
+		return false
+	}
+	s.renewAgentsAtEnd()
+	s.disrupt(disrupt.Flush{Node: n.Name, Commands: s.env.cfg.Flush, Family: s.Family})
+	return true
+}
+
+// Taint puts a taint on a node until the behaviour ends.
+func (s *Spec) Taint(n *Node, t corev1.Taint) { s.disrupt(disrupt.Taint{Node: n.Name, Taint: t}) }
+
+// Cordon makes a node unschedulable until the behaviour ends.
+func (s *Spec) Cordon(n *Node) { s.disrupt(disrupt.Cordon{Node: n.Name}) }
+
+// ExpectFollowing demands that the agents of all nodes follow changes: each leads to a
+// new Service.
+func (s *Spec) ExpectFollowing() {
+	svc, pod := s.Service(), s.Nodes[0].A
+	svc.Endpoints(pod.Ready())
+	for _, n := range s.Nodes {
+		s.Expect(n.B.Client, TCP(svc.ClusterIP()), Pods(pod))
+	}
+}
+
+// Exec runs a command in a node's network and returns what it printed.
+func (s *Spec) Exec(n *Node, argv ...string) string {
+	out, err := s.env.stage.Cluster().Exec(s.ctx, n.Name, argv...)
+	s.must(err, "run %s on %s", argv[0], n.Name)
+	return out
+}
+
+// Pause lets a stretch of time pass that the behaviour is about.
+func (s *Spec) Pause(d time.Duration) {
+	if err := kubewait.Pause(s.ctx, d); err != nil {
+		s.Inconclusive("interrupted: %v", err)
+	}
+}
