@@ -53,7 +53,7 @@ test-fast:
 # say what backends wrote.
 GOLDEN = ./suites/report ./suites/report/conformance ./suites/conformance/behaviours ./suites/conformance/teeth
 update:
-	go test -count=1 ./ci/presubmit -run '^TestRealTimeList$$' -update
+	go test -count=1 ./ci/presubmit -run '^(TestRealTimeList|TestGraph)$$' -update
 	for p in $(GOLDEN); do go test -count=1 $$p -update || exit 1; done
 	go test -count=1 ./lbprovider/haproxy -run '^TestGolden$$' -update
 	go test -count=1 ./tools/internal/proxy -run '^TestShow$$' -update
@@ -72,7 +72,7 @@ verify: lint update
 # TestServiceController: upstream's service controller races with itself there
 # (k8s.io/cloud-provider v0.36.3, controllers/service/controller.go:339 and 503).
 RACE = $(PURE) $(addprefix ./,dataplane/loop dataplane/watch dataplane/healthz fixtures/api fixtures/lab/control \
-	fixtures/observe fixtures/probe fixtures/probeagent lbprovider suites/scenario ci/soak tools/internal/proxy dataplane/agent)
+	fixtures/observe fixtures/probe fixtures/probeagent lbprovider/balancer lbprovider/records suites/scenario ci/soak tools/internal/proxy dataplane/agent)
 race:
 	CGO_ENABLED=1 go test -race -p 1 -skip '^TestServiceController$$' $(RACE)
 

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// layered are the packages whose files stand on each other: none uses, by whatever way
-// round, one that uses it.
+// layered are the packages whose files stand on each other: none calls, by whatever way
+// round, one that calls it.
 var layered = []string{"lbprovider", "lbprovider/balancer", "lbprovider/records", "dataplane/agent", "dataplane/node", "dataplane/listing"}
 
 // Layered loads a package of the module at root, with its types.

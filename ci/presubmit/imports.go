@@ -4,13 +4,22 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/plumbline/plumbline/fixtures/cluster"
 )
 
 // The leaves: anyone may import them, they import only each other.
 var leaves = []string{"fixtures/netns", "fixtures/record", "fixtures/need", "fixtures/api"}
 
 // Siblings that turn a plan into kernel state, each alone.
-var backends = []string{"dataplane/nftables", "dataplane/iptables", "dataplane/ebpf", "dataplane/userspace"}
+var backends = siblings()
+
+func siblings() (out []string) {
+	for _, b := range cluster.Backends() {
+		out = append(out, "dataplane/"+b.Name)
+	}
+	return out
+}
 
 // Packages that only compute: no I/O, no log.
 var pure = []string{"dataplane/plan", "lbprovider/lbplan", "lbprovider/profile", "suites/verdict"}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "rewrite ci/realtime.txt")
+var update = flag.Bool("update", false, "rewrite ci/realtime.txt and docs/imports.md")
 
 // realTimeList is where the tests that depend on real time stand: make test runs
 // their packages one after another, ci/soak runs each of them thirty times.

@@ -19,7 +19,7 @@ func TestImportRules(t *testing.T) {
 		{"dataplane/nftables", "dataplane/plan", true},
 		{"dataplane/nftables", "dataplane/iptables", false},
 		{"dataplane/nftables", "dataplane/loop", false},
-		{"dataplane/ebpf", "dataplane/watch", false},
+		{"dataplane/userspace", "dataplane/watch", false},
 		{"dataplane/loop", "dataplane/plan", true},
 		{"dataplane/plan", "lbprovider/lbplan", false},
 		{"lbprovider/haproxy", "dataplane/plan", false},

@@ -4,7 +4,7 @@
 //	watch -> feed -> loop -> Backend's target    repair: what others changed comes back
 //	                     \-> healthz, metrics    what the agent is asked
 //
-// Backends has the dataplanes there are. Of the API an agent needs get, list and watch of
+// Package backend has the dataplanes there are. Of the API an agent needs get, list and watch of
 // those objects and of ServiceCIDRs, and create and patch of Events; of the node what
 // Backend.Needs says.
 package agent
@@ -22,6 +22,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/plumbline/plumbline/dataplane/backend"
 	"github.com/plumbline/plumbline/dataplane/conntrack"
 	"github.com/plumbline/plumbline/dataplane/healthz"
 	"github.com/plumbline/plumbline/dataplane/localaddr"
@@ -36,8 +37,8 @@ type Config struct {
 	Node    string // its own
 	Version string // said in the log
 	Mode    string // name of the backend
-	Backend Backend
-	Own     BackendOptions
+	Backend backend.Backend
+	Own     backend.Options
 	Plan    plan.Options
 	Client  kubernetes.Interface
 	// Healthz is where /healthz and /livez are served, Metrics where /metrics and what
@@ -119,7 +120,7 @@ func (a *Agent) feed(ctx context.Context, run *errgroup.Group, recorder record.E
 }
 
 // lookout runs what sees that the kernel has changed, and what others may ask.
-func (a *Agent) lookout(ctx context.Context, run *errgroup.Group, r Running, l *loop.Loop, m *metrics) {
+func (a *Agent) lookout(ctx context.Context, run *errgroup.Group, r backend.Running, l *loop.Loop, m *metrics) {
 	if r.Watch != nil {
 		repair := newRepair(l.Lost, a.cfg.Logger)
 		run.Go(func() error {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/plumbline/plumbline/dataplane/backend"
 )
 
 // Where nobody can tell whether the kernel has SCTP (no nf_tables, which iptables
@@ -22,7 +24,7 @@ func TestSCTPNotKnown(t *testing.T) {
 		{func() (bool, error) { return false, syscall.EOPNOTSUPP }, false, "SCTP ports are not served: "},
 	} {
 		var text bytes.Buffer
-		a := New(Config{Backend: Backend{SCTP: c.sctp}, Logger: slog.New(slog.NewTextHandler(&text, nil))})
+		a := New(Config{Backend: backend.Backend{SCTP: c.sctp}, Logger: slog.New(slog.NewTextHandler(&text, nil))})
 		a.findSCTP()
 		if got := a.cfg.Plan.SCTP; got != c.want {
 			t.Errorf("SCTP %t, want %t", got, c.want)

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/plumbline/plumbline/dataplane/backend"
 	"github.com/plumbline/plumbline/dataplane/loop"
 )
 
@@ -21,14 +22,7 @@ type metrics struct {
 	lost     prometheus.Counter
 }
 
-// Count is a number that only one backend has.
-type Count struct {
-	Name, Help string
-	Value      func() float64
-}
-
-// newMetrics asks for the rest when they are read.
-func newMetrics(status func() loop.Status, deleted func() uint64, counts []Count) *metrics {
+func newMetrics(status func() loop.Status, deleted func() uint64, counts []backend.Count) *metrics {
 	// From half a millisecond to a minute: one element, and everything at the start.
 	buckets := prometheus.ExponentialBuckets(0.0005, 2, 18)
 	m := &metrics{

@@ -5,7 +5,8 @@
 //	              has some that cannot be used in full, as a proxy meets them
 //	objects.yaml  Services and EndpointSlices; the Node is Node below unless given
 //	plan          what plan.Build makes of them            (rewritten by -update)
-//	nftables      what that backend renders, and so on     (rewritten by -update)
+//	nftables      what that backend renders, and so on     (rewritten by -update);
+//	              in some forty cases, which show each shape of rule there is
 //	packets       rows written by hand from the cited source; never rewritten
 //	kube-proxy    rows that upstream answers otherwise, with the source; also
 //	              kube-proxy-nftables and kube-proxy-iptables, for one mode only

@@ -131,15 +131,26 @@ endpoints:
 pod-b tcp 10.96.0.10:80 same 10.244.1.1:8080 10.244.1.2:8080
 `
 
+// fakeDir has cases that show rules, beside the folders of those whose rules these are.
 func fakeDir(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	for name, text := range map[string]string{"fake": fakeCases, "other": otherCase, "sticky": stickyCase} {
-		if err := os.WriteFile(filepath.Join(dir, name+".txtar"), []byte(text), 0o644); err != nil {
+	root := t.TempDir()
+	write := func(path, text string) {
+		err := os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o755)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(root, path), []byte(text), 0o644)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	return dir
+	for _, backend := range []string{"nftables", "iptables", "userspace"} {
+		write(backend+"/render.go", "")
+	}
+	for name, text := range map[string]string{"fake": fakeCases, "other": otherCase, "sticky": stickyCase} {
+		write("testdata/"+name+".txtar", strings.Replace(text, "-- packets --", "-- userspace --\n-- packets --", 1))
+	}
+	return filepath.Join(root, "testdata")
 }
 
 // part runs a part of the contract with a fake backend.

@@ -3,10 +3,14 @@ package dptest
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/tools/txtar"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
@@ -65,8 +69,19 @@ func peerSections() []string {
 // stepSections may occur in each step, caseSections once.
 func stepSections() []string { return append(peerSections(), "plan", "packets") }
 
-func caseSections() []string {
-	return []string{"options", "objects.yaml", "nftables", "iptables", "userspace", "ebpf"}
+func caseSections() []string { return []string{"options", "objects.yaml"} }
+
+// ofBackend says whether a section is what a backend renders: it is called as the backend's
+// folder, which lies beside the cases'.
+func (c *Case) ofBackend(section string) bool {
+	st, err := os.Stat(filepath.Join(filepath.Dir(c.path), "..", section, "render.go"))
+	return err == nil && st.Mode().IsRegular()
+}
+
+// ShowsRules says whether the case is one of those in which rules can be read: those with
+// any backend's section.
+func (c *Case) ShowsRules() bool {
+	return slices.ContainsFunc(c.archive.Files, func(f txtar.File) bool { return c.ofBackend(f.Name) })
 }
 
 // byHand tells whether a section is a person's.
@@ -106,7 +121,7 @@ func (c *Case) checkSections() error {
 		name, step := splitStep(f.Name)
 		ok := slices.Contains(stepSections(), name)
 		if step == 1 {
-			ok = ok || slices.Contains(caseSections(), name)
+			ok = ok || slices.Contains(caseSections(), name) || c.ofBackend(name)
 		} else {
 			ok = ok || name == "then.yaml" || name == "delete"
 		}

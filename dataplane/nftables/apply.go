@@ -45,7 +45,7 @@ type Target struct {
 	fronts   map[plan.Key]placed
 	groups   *groups
 	hairpins map[netip.Addr]int // frontends that may send to a local endpoint
-	chains   map[way]bool
+	chains   map[chainRef]bool
 
 	// Of one Apply.
 	present *state             // what a take-over found and nobody has claimed, nil for a difference
@@ -118,7 +118,7 @@ func (t *Target) forget() {
 func (t *Target) change(c plan.Changes) error {
 	t.head = nil
 	if c.Node != nil {
-		was, now := t.node, t.mine(nodeElements(*c.Node))
+		was, now := t.node, t.ofKnownFamilies(nodeElements(*c.Node))
 		t.head = func(_ *batch, o *ops) { o.replace(was, now) }
 		t.node = now
 	}
@@ -148,8 +148,8 @@ func (t *Target) possible(steps []step) []step {
 	return out
 }
 
-// mine leaves out elements of a family that the kernel lacks.
-func (t *Target) mine(elems []Element) []Element {
+// ofKnownFamilies leaves out elements of a family that the kernel lacks.
+func (t *Target) ofKnownFamilies(elems []Element) []Element {
 	if t.lack == nil {
 		return elems
 	}

@@ -43,17 +43,17 @@ func (f family) classChain(c class) chain {
 		return out
 	}
 	if c.sticky {
-		out.rules = []rule{f.again(c.view), f.forget(c.view)}
+		out.rules = []rule{f.affinitySlot(c.view), f.dropAffinity(c.view)}
 	}
-	out.rules = append(out.rules, f.pick(c.view, uint32(c.n)), f.first(c.view), verdict(expr.VerdictDrop))
+	out.rules = append(out.rules, f.pick(c.view, uint32(c.n)), f.firstSlot(c.view), verdict(expr.VerdictDrop))
 	return out
 }
 
 // learnerName is the chain that remembers clients for a time.
 func learnerName(seconds uint32) string { return fmt.Sprintf("remember-%ds", seconds) }
 
-// learner remembers where a client was sent, by the frontend it meant.
-func (f family) learner(seconds uint32) chain {
+// learnerChain remembers where a client was sent, by the frontend it meant.
+func (f family) learnerChain(seconds uint32) chain {
 	t := time.Duration(seconds) * time.Second
 	return chain{name: learnerName(seconds), rules: []rule{f.remember(false, t), f.remember(true, t)}}
 }
@@ -72,8 +72,8 @@ const (
 // listed after the chains it calls.
 func (f family) plainChains() []chain {
 	masq := rule{wrapped{&expr.Masq{FullyRandom: true}}}
-	taken := cat(f.look(setServices, false, original), clearPriority(), verdict(expr.VerdictReturn))
-	learn := func(port bool, set setID) rule { return cat(f.look(set, port, original), f.goes(setLearners)) }
+	taken := cat(f.lookup(setServices, false, original), clearPriority(), verdict(expr.VerdictReturn))
+	learn := func(port bool, set setID) rule { return cat(f.lookup(set, port, original), f.gotoMap(setLearners)) }
 	meant := func(set setID) rule { return cat(f.keyIn(true, original, set)) }
 	return append(f.slotChains(),
 		f.classChain(classReject),

@@ -18,13 +18,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+
 	"github.com/plumbline/plumbline/dataplane/dptest"
 	"github.com/plumbline/plumbline/dataplane/nftables"
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
 	"github.com/plumbline/plumbline/fixtures/need"
 	"github.com/plumbline/plumbline/fixtures/netns"
-	"golang.org/x/sys/unix"
 )
 
 // nft runs the program inside a namespace.

@@ -65,7 +65,7 @@ func (t *tracer) get(set setID, key string) (string, bool) {
 }
 
 // look shows one element.
-func (t *tracer) look(depth int, set setID, key string) (string, bool) {
+func (t *tracer) lookup(depth int, set setID, key string) (string, bool) {
 	val, ok := t.get(set, key)
 	spec := t.f.sets[set]
 	kind := "set"
@@ -87,7 +87,7 @@ func (t *tracer) look(depth int, set setID, key string) (string, bool) {
 
 func (t *tracer) wildcard() {
 	t.line(1, "chains forward, leave (what no dnat took, first packets)")
-	if _, ok := t.look(2, setClusterIPs, string(t.at.Key.Addr.AsSlice())); ok {
+	if _, ok := t.lookup(2, setClusterIPs, string(t.at.Key.Addr.AsSlice())); ok {
 		t.line(3, "goto %s", classReject.chainName())
 	}
 }
@@ -99,13 +99,13 @@ func (t *tracer) frontend(n plan.Node) {
 		t.line(2, "destination in set %s", t.f.sets[setNodeAddrs].name)
 		for _, a := range n.Addrs {
 			if a.Is6() == t.f.v6 {
-				t.look(3, setNodeAddrs, string(a.AsSlice()))
+				t.lookup(3, setNodeAddrs, string(a.AsSlice()))
 			}
 		}
 	} else if _, ok := t.get(setRestricted, t.key); ok {
-		t.look(2, setRestricted, t.key)
+		t.lookup(2, setRestricted, t.key)
 		for _, p := range outermost(t.at.Sources) {
-			t.look(3, setSources, rangeKey(t.key, p))
+			t.lookup(3, setSources, rangeKey(t.key, p))
 		}
 		t.line(3, "other sources: drop")
 	}
@@ -122,12 +122,12 @@ func (t *tracer) frontend(n plan.Node) {
 // route follows one view to its slots. The endpoints are those of the plan, to
 // ask for their numbers.
 func (t *tracer) route(depth int, v view, eps []plan.Endpoint) {
-	val, ok := t.look(depth, v.fronts(), t.key)
+	val, ok := t.lookup(depth, v.fronts(), t.key)
 	if !ok || len(val) != 4 {
 		return
 	}
 	c := parseClass(val)
-	if _, ok := t.look(depth, v.classes(), val); !ok {
+	if _, ok := t.lookup(depth, v.classes(), val); !ok {
 		return
 	}
 	if c.guarded {
@@ -137,18 +137,18 @@ func (t *tracer) route(depth int, v view, eps []plan.Endpoint) {
 		return
 	}
 	part := slotPart(t.key)
-	if _, ok := t.look(depth+1, v.parts(), numberBytes(uint32(part))); !ok {
+	if _, ok := t.lookup(depth+1, v.parts(), numberBytes(uint32(part))); !ok {
 		return
 	}
 	if c.sticky {
 		t.line(depth+1, "clients in map %s, by source and group", t.f.sets[setAffinity].name)
 		for _, e := range eps {
-			t.look(depth+2, v.slots(part), slotKey(t.key, endpointNumber(e)))
+			t.lookup(depth+2, v.slots(part), slotKey(t.key, endpointNumber(e)))
 		}
 	}
 	t.line(depth+1, "random of %d", c.n)
 	for i := range uint32(c.n) {
-		t.look(depth+2, v.slots(part), slotKey(t.key, i))
+		t.lookup(depth+2, v.slots(part), slotKey(t.key, i))
 	}
 }
 
@@ -161,10 +161,10 @@ func (t *tracer) after() {
 		timeouts, masq = setTimeoutPorts, []setID{setMasqAlwaysPorts, setMasqNodePorts}
 	}
 	if val, ok := t.get(timeouts, t.key); ok {
-		t.look(2, setLearning, protocolBytes(t.at.Key.Protocol))
-		t.look(2, timeouts, t.key)
-		t.look(2, setLearners, val)
-		t.look(3, groupSet(port), t.key)
+		t.lookup(2, setLearning, protocolBytes(t.at.Key.Protocol))
+		t.lookup(2, timeouts, t.key)
+		t.lookup(2, setLearners, val)
+		t.lookup(3, groupSet(port), t.key)
 	}
 	when := map[setID]string{
 		setMasqOffCluster: "masquerade sources outside of set " + t.f.sets[setClusterPods].name,
@@ -173,12 +173,12 @@ func (t *tracer) after() {
 	}
 	for _, set := range masq {
 		if _, ok := t.get(set, t.key); ok {
-			t.look(2, set, t.key)
+			t.lookup(2, set, t.key)
 			t.line(3, "%s", when[set])
 		}
 	}
 	for _, a := range t.locals() {
-		t.look(2, setHairpin, hairpinElement(a).id.key)
+		t.lookup(2, setHairpin, hairpinElement(a).id.key)
 	}
 }
 

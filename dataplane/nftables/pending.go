@@ -25,12 +25,12 @@ type pending struct {
 	b       *batch
 	o       *ops
 	steps   []step
-	ways    []way     // new in the mirror
-	claimed []Element // taken from what a take-over found
+	chains  []chainRef // new in the mirror
+	claimed []Element  // taken from what a take-over found
 }
 
-// way is a chain of a class or of a timeout, or the jump of a protocol.
-type way struct {
+// chainRef is a chain of a class or of a timeout, or the jump of a protocol.
+type chainRef struct {
 	v6       bool
 	class    entry
 	seconds  uint32
@@ -225,7 +225,7 @@ func (t *Target) undo(p *pending) {
 		}
 		t.fronts[s.key] = s.was
 	}
-	for _, w := range p.ways {
+	for _, w := range p.chains {
 		delete(t.chains, w)
 	}
 	for _, e := range p.claimed {
@@ -257,23 +257,23 @@ func (t *Target) countHairpins(o *ops, old, new []netip.Addr) {
 func (t *Target) needChains(p *pending, f placed) {
 	fam := t.fam.of(f.Key.IPv6)
 	for _, e := range f.classes() {
-		if w := (way{v6: fam.v6, class: e}); !t.chains[w] {
+		if w := (chainRef{v6: fam.v6, class: e}); !t.chains[w] {
 			t.needChain(p, w, fam.classChain(e.class), e.view.classes(), e.class.bytes())
 		}
 	}
 	if !remembers(f.Frontend) {
 		return
 	}
-	if w := (way{v6: fam.v6, seconds: seconds(f.Affinity)}); !t.chains[w] {
-		t.needChain(p, w, fam.learner(w.seconds), setLearners, numberBytes(w.seconds))
+	if w := (chainRef{v6: fam.v6, seconds: seconds(f.Affinity)}); !t.chains[w] {
+		t.needChain(p, w, fam.learnerChain(w.seconds), setLearners, numberBytes(w.seconds))
 	}
-	if w := (way{v6: fam.v6, learning: f.Key.Protocol}); !t.chains[w] {
+	if w := (chainRef{v6: fam.v6, learning: f.Key.Protocol}); !t.chains[w] {
 		t.lead(p, w, Element{elementID{v6: w.v6, set: setLearning, key: protocolBytes(w.learning)}, chainLearn})
 	}
 }
 
 // needChain adds a chain and the element of a vmap that leads to it.
-func (t *Target) needChain(p *pending, w way, c chain, vmap setID, key string) {
+func (t *Target) needChain(p *pending, w chainRef, c chain, vmap setID, key string) {
 	f := t.fam.of(w.v6)
 	if t.present == nil || !t.present.holds(f, c) {
 		p.b.chain(f, c)
@@ -282,9 +282,9 @@ func (t *Target) needChain(p *pending, w way, c chain, vmap setID, key string) {
 }
 
 // lead adds an element of a vmap that leads to a chain.
-func (t *Target) lead(p *pending, w way, e Element) {
+func (t *Target) lead(p *pending, w chainRef, e Element) {
 	t.chains[w] = true
-	p.ways = append(p.ways, w)
+	p.chains = append(p.chains, w)
 	if t.present == nil {
 		p.o.add(e)
 		return

@@ -99,8 +99,8 @@ func (f family) mapped(set setID) expression {
 	return wrapped{&expr.Lookup{SourceRegister: reg0, DestRegister: reg0, IsDestRegSet: true, SetName: f.sets[set].name}}
 }
 
-// goes ends a rule with the verdict of the packet's priority in a vmap.
-func (f family) goes(set setID) rule {
+// gotoMap ends a rule with the verdict of the packet's priority in a vmap.
+func (f family) gotoMap(set setID) rule {
 	return rule{load(expr.MetaKeyPRIORITY, reg0),
 		wrapped{&expr.Lookup{SourceRegister: reg0, DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: f.sets[set].name}}}
 }
@@ -124,9 +124,9 @@ func clearPriorityBy(reg uint32) rule {
 		wrapped{&expr.Meta{Key: expr.MetaKeyPRIORITY, SourceRegister: true, Register: reg}}}
 }
 
-// look puts what a map has for a frontend's key into the packet's priority. A
+// lookup puts what a map has for a frontend's key into the packet's priority. A
 // packet without an element leaves the rule here, its priority untouched.
-func (f family) look(set setID, port bool, from tuple) rule {
+func (f family) lookup(set setID, port bool, from tuple) rule {
 	r, _ := f.key(port, from)
 	return append(r, f.mapped(set), setPriority())
 }
@@ -160,7 +160,7 @@ func cat(parts ...rule) rule {
 // Conditions that cost more than the lookup come after it: a rule that leaves
 // the priority behind is followed by one for the same frontend in another view.
 func (f family) dispatch(v view, conditions ...rule) rule {
-	return cat(f.look(v.fronts(), v.isPort(), current), cat(conditions...), f.goes(v.classes()))
+	return cat(f.lookup(v.fronts(), v.isPort(), current), cat(conditions...), f.gotoMap(v.classes()))
 }
 
 // pick chooses a slot of n and sends the connection there.
@@ -168,8 +168,8 @@ func (f family) pick(v view, n uint32) rule {
 	return cat(rule{wrapped{&expr.Numgen{Register: reg0, Modulus: n, Type: unix.NFT_NG_RANDOM}}, setPriority()}, f.toSlot(v))
 }
 
-// first sends the connection to slot 0.
-func (f family) first(v view) rule { return cat(clearPriority(), f.toSlot(v)) }
+// firstSlot sends the connection to slot 0.
+func (f family) firstSlot(v view) rule { return cat(clearPriority(), f.toSlot(v)) }
 
 // toSlot ends a rule with the chain that sends the connection to the slot whose
 // number is in the packet's priority. It returns if there is no such slot.
@@ -191,17 +191,17 @@ func (f family) slotChain(v view, part int) chain {
 			wrapped{&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(f.proto), RegAddrMin: reg0, RegProtoMin: reg0 + f.regs()}}})}}
 }
 
-// again sends a client that is remembered where it was before. The memory holds
+// affinitySlot sends a client that is remembered where it was before. The memory holds
 // an endpoint's number; the view has a slot of that number only while it uses
 // the endpoint, so a miss at any of the lookups leads to the next rule.
-func (f family) again(v view) rule {
-	return cat(f.look(groupSet(v.isPort()), v.isPort(), current), f.client(), rule{f.mapped(setAffinity), setPriority()}, f.toSlot(v))
+func (f family) affinitySlot(v view) rule {
+	return cat(f.lookup(groupSet(v.isPort()), v.isPort(), current), f.client(), rule{f.mapped(setAffinity), setPriority()}, f.toSlot(v))
 }
 
-// forget makes room for another endpoint: an update of an element keeps its data.
-func (f family) forget(v view) rule {
+// dropAffinity makes room for another endpoint: an update of an element keeps its data.
+func (f family) dropAffinity(v view) rule {
 	data := reg0 + f.regs() + 1
-	return cat(f.look(groupSet(v.isPort()), v.isPort(), current), f.client(), rule{load(expr.MetaKeyPRIORITY, data),
+	return cat(f.lookup(groupSet(v.isPort()), v.isPort(), current), f.client(), rule{load(expr.MetaKeyPRIORITY, data),
 		wrapped{&expr.Dynset{SrcRegKey: reg0, SrcRegData: data, SetName: f.sets[setAffinity].name, Operation: dynsetDelete}}})
 }
 
@@ -215,7 +215,7 @@ func (f family) client() rule {
 // address by now, and its number is computed from that (endpointNumber).
 func (f family) remember(port bool, timeout time.Duration) rule {
 	data := reg0 + 2*f.regs() + 2 // past both keys
-	return cat(f.look(groupSet(port), port, original),
+	return cat(f.lookup(groupSet(port), port, original),
 		rule{f.addr(f.daddr, reg0), dport(reg0 + f.regs()), wrapped{&expr.Hash{SourceRegister: reg0, DestRegister: data,
 			Length: f.addrLen + 4, Modulus: numberCount, Offset: numberBase, Seed: hashSeed, Type: expr.HashTypeJenkins}}},
 		f.client(), rule{wrapped{&expr.Dynset{SrcRegKey: reg0, SrcRegData: data, SetName: f.sets[setAffinity].name,

@@ -118,7 +118,7 @@ func (t *Target) reconcile(p *plan.Plan, present *state, replace map[bool]bool) 
 	t.fronts = map[plan.Key]placed{}
 	t.groups = newGroups()
 	t.hairpins = map[netip.Addr]int{}
-	t.chains = map[way]bool{}
+	t.chains = map[chainRef]bool{}
 	index := plan.Index(p)
 	keys := slices.SortedFunc(maps.Keys(index), plan.Key.Compare)
 	steps := make([]step, 0, len(keys))
@@ -149,10 +149,10 @@ func (t *Target) reserve(f plan.Frontend) {
 // setHead prepares what goes before the frontends: tables, sets, constant chains,
 // and the elements that frontends share.
 func (t *Target) setHead(n plan.Node, steps []step, replace map[bool]bool) {
-	t.node = t.mine(nodeElements(n))
+	t.node = t.ofKnownFamilies(nodeElements(n))
 	shared := slices.Clone(t.node)
 	for _, f := range t.fam {
-		shared = append(shared, t.mine(f.partElements())...)
+		shared = append(shared, t.ofKnownFamilies(f.partElements())...)
 	}
 	for _, s := range steps {
 		for _, a := range hairpins(*s.want) {

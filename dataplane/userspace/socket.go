@@ -37,6 +37,16 @@ func (s *space) socket(v6 bool, kind, mark int) (fd int, err error) {
 	return fd, nil
 }
 
+// queue lets so many bytes wait at a socket; where that is not allowed, as for the root of a
+// user namespace, what net.core.rmem_max does.
+func queue(fd, bytes int) error {
+	err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, bytes)
+	if errors.Is(err, unix.EPERM) {
+		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bytes)
+	}
+	return err
+}
+
 func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	if a.Addr().Is4() {
 		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
@@ -65,8 +75,7 @@ func (s *space) listener(f family, kind int) (*os.File, uint16, error) {
 		if f.v6 {
 			level, option = unix.SOL_IPV6, unix.IPV6_RECVORIGDSTADDR
 		}
-		err = errors.Join(unix.SetsockoptInt(fd, level, option, 1),
-			unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, burst))
+		err = errors.Join(unix.SetsockoptInt(fd, level, option, 1), queue(fd, burst))
 	}
 	if err == nil {
 		err = unix.Bind(fd, sockaddr(netip.AddrPortFrom(f.loopback, 0)))

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plumbline/plumbline/dataplane/agent"
+	"github.com/plumbline/plumbline/dataplane/backend"
 	"github.com/plumbline/plumbline/dataplane/iptables"
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/host"
@@ -13,7 +13,7 @@ import (
 
 // Who runs a backend knows of it what the agent says: all there are, and what each may do.
 func TestBackendsAreTheAgents(t *testing.T) {
-	theirs := agent.Backends(0)
+	theirs := backend.All(0)
 	for _, b := range cluster.Backends() {
 		a, ok := theirs[b.Name]
 		if !ok {
@@ -22,7 +22,7 @@ func TestBackendsAreTheAgents(t *testing.T) {
 		}
 		delete(theirs, b.Name)
 		want := []string{}
-		for _, c := range a.Needs(t.Context(), agent.BackendOptions{Flavour: iptables.NFT}) {
+		for _, c := range a.Needs(t.Context(), backend.Options{Flavour: iptables.NFT}) {
 			want = append(want, c.String())
 		}
 		if got := append([]string{"NET_ADMIN"}, b.Capabilities...); !slices.Equal(got, want) {

@@ -23,12 +23,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plumbline/plumbline/dataplane/iptables"
-	"github.com/plumbline/plumbline/dataplane/nftables"
+	"github.com/plumbline/plumbline/dataplane/backend"
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
 	"github.com/plumbline/plumbline/dataplane/planflags"
-	"github.com/plumbline/plumbline/dataplane/userspace"
 )
 
 // The exit codes.
@@ -40,13 +38,8 @@ const (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// renderers give a backend's rules as text.
-func renderers() map[string]func(*plan.Plan) string {
-	return map[string]func(*plan.Plan) string{"nftables": nftables.Render, "iptables": iptables.Render, "userspace": userspace.Render}
-}
-
 func rendererNames() string {
-	return strings.Join(slices.Sorted(maps.Keys(renderers())), ", ")
+	return strings.Join(slices.Sorted(maps.Keys(backend.All(0))), ", ")
 }
 
 type options struct {
@@ -109,7 +102,7 @@ func act(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 			return err
 		}
 	case opt.render != "":
-		out = renderers()[opt.render](p)
+		out = backend.All(0)[opt.render].Render(p)
 	}
 	if _, err := io.WriteString(stdout, out); err != nil {
 		return unreadable{fmt.Errorf("print: %w", err)}
@@ -144,7 +137,7 @@ func parse(args []string) (options, error) {
 	switch {
 	case fs.NArg() != 1:
 		return o, errors.New("give one file of YAML objects, or - for standard input; see --help")
-	case o.render != "" && renderers()[o.render] == nil:
+	case o.render != "" && backend.All(0)[o.render].Render == nil:
 		return o, fmt.Errorf("--render %q: there is no such backend; one of: %s", o.render, rendererNames())
 	case o.render != "" && o.resolve != "":
 		return o, errors.New("--render and --resolve contradict each other; give one")

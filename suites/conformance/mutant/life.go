@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plumbline/plumbline/dataplane/agent"
+	"github.com/plumbline/plumbline/dataplane/backend"
 )
 
 // lifeMutations are wrong about connections that last, and about the agent's own
@@ -21,14 +22,14 @@ import (
 func lifeMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
 		"stale-udp-flows-kept":       func(c *changes) { c.options = func(_ context.Context, a *agent.Config) { a.Backend.Flows = false } },
-		"udp-flows-deleted-at-start": func(c *changes) { c.started = func(agent.Backend) error { return forget(unix.IPPROTO_UDP) } },
+		"udp-flows-deleted-at-start": func(c *changes) { c.started = func(backend.Backend) error { return forget(unix.IPPROTO_UDP) } },
 		"tcp-reset-by-default":       func(c *changes) { c.options = func(_ context.Context, a *agent.Config) { a.ResetTCP = true } },
-		"rules-removed-at-exit":      func(c *changes) { c.stopped = func(b agent.Backend) error { return b.Clean() } },
-		"rules-removed-at-start":     func(c *changes) { c.started = func(b agent.Backend) error { return b.Clean() } },
+		"rules-removed-at-exit":      func(c *changes) { c.stopped = func(b backend.Backend) error { return b.Clean() } },
+		"rules-removed-at-start":     func(c *changes) { c.started = func(b backend.Backend) error { return b.Clean() } },
 		"cleanup-does-nothing":       func(c *changes) { c.clean = func() error { return nil } },
 		"rules-not-watched":          func(c *changes) { c.blind = true },
 		"idle-tcp-flows-deleted-at-start": func(c *changes) {
-			c.started = func(agent.Backend) error { return forgetIdle(time.Second) }
+			c.started = func(backend.Backend) error { return forgetIdle(time.Second) }
 		},
 		"api-loss-ends-service": apiLossEndsService,
 	}
@@ -54,7 +55,7 @@ func apiLossEndsService(c *changes) {
 		}
 		return nil
 	}
-	c.started = func(b agent.Backend) error {
+	c.started = func(b backend.Backend) error {
 		go func() { // it ends with the process
 			for range time.Tick(200 * time.Millisecond) {
 				if lost() {

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/plumbline/plumbline/dataplane/agent"
+	"github.com/plumbline/plumbline/dataplane/backend"
 	"github.com/plumbline/plumbline/dataplane/healthz"
 	"github.com/plumbline/plumbline/dataplane/loop"
 	"github.com/plumbline/plumbline/dataplane/objects"
@@ -35,8 +36,8 @@ type changes struct {
 	hears   func(watch.EventType, runtime.Object) bool // false: an event is lost
 	object  func(runtime.Object)                       // of every kind
 	plan    func(*plan.Plan)                           // what the kernel gets instead; a copy
-	started func(agent.Backend) error                  // before the first Apply
-	stopped func(agent.Backend) error                  // when the agent has ended
+	started func(backend.Backend) error                // before the first Apply
+	stopped func(backend.Backend) error                // when the agent has ended
 	clean   func() error                               // instead of the backend's
 	blind   bool                                       // nothing tells that others changed the kernel's rules
 	synced  func(*plan.Node, map[objects.Name]plan.HealthCheck)
@@ -100,9 +101,9 @@ func (c *changes) apply(ctx context.Context, a *agent.Config) {
 }
 
 // backend is a backend whose targets are given another plan.
-func (c *changes) backend(sound agent.Backend) agent.Backend {
+func (c *changes) backend(sound backend.Backend) backend.Backend {
 	b := sound
-	b.Start = func(o agent.BackendOptions, log *slog.Logger) agent.Running {
+	b.Start = func(o backend.Options, log *slog.Logger) backend.Running {
 		if c.started != nil {
 			if err := c.started(sound); err != nil {
 				log.Error("the mutation itself did not work", "err", err)

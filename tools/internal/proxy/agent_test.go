@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/plumbline/plumbline/dataplane/agent"
+	"github.com/plumbline/plumbline/dataplane/backend"
 	"github.com/plumbline/plumbline/dataplane/iptables"
 	"github.com/plumbline/plumbline/dataplane/listing"
 	"github.com/plumbline/plumbline/dataplane/nftables"
@@ -326,8 +327,8 @@ func TestRefused(t *testing.T) {
 	at := freePort(t)
 	a := agent.New(agent.Config{
 		Node: "here", Mode: "refuser", Metrics: at, Plan: plan.Options{Node: "here", Terminating: plan.Fallback, NoLocal: plan.Drop},
-		Backend: agent.Backend{Start: func(agent.BackendOptions, *slog.Logger) agent.Running {
-			return agent.Running{Target: refuser{"10.96.0.2:80/TCP"}, Close: func() error { return nil }}
+		Backend: backend.Backend{Start: func(backend.Options, *slog.Logger) backend.Running {
+			return backend.Running{Target: refuser{"10.96.0.2:80/TCP"}, Close: func() error { return nil }}
 		}},
 		Client: client, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})

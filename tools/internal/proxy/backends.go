@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plumbline/plumbline/dataplane/agent"
+	"github.com/plumbline/plumbline/dataplane/backend"
 	"github.com/plumbline/plumbline/dataplane/iptables"
 )
 
-func backendNames() []string { return slices.Sorted(maps.Keys(agent.Backends(0))) }
+func backendNames() []string { return slices.Sorted(maps.Keys(backend.All(0))) }
 
 // backendFlags are the flags of one backend each; the names of the flags begin
 // with the backend's.
@@ -53,6 +53,6 @@ func (b *backendFlags) check(fs *flag.FlagSet, backend string) error {
 	return nil
 }
 
-func (b *backendFlags) options() agent.BackendOptions {
-	return agent.BackendOptions{Flavour: iptables.Flavour(b.flavour), Poll: b.poll, MasqueradeBit: b.masqueradeBit, StateDir: b.stateDir}
+func (b *backendFlags) options() backend.Options {
+	return backend.Options{Flavour: iptables.Flavour(b.flavour), Poll: b.poll, MasqueradeBit: b.masqueradeBit, StateDir: b.stateDir}
 }

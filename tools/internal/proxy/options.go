@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/dataplane/agent"
+	"github.com/plumbline/plumbline/dataplane/backend"
 	"github.com/plumbline/plumbline/dataplane/node"
 	"github.com/plumbline/plumbline/dataplane/plan"
 	"github.com/plumbline/plumbline/dataplane/planflags"
@@ -105,7 +106,7 @@ func (o *options) check() error {
 	if o.metrics != "" && !bindAddress(o.metrics) {
 		return fmt.Errorf("--metrics-bind-address %q: not an IP address and a port from 1 to 65535, such as %s", o.metrics, defaultMetrics)
 	}
-	if o.resetTCP && !agent.Backends(0)[o.backend].Flows {
+	if o.resetTCP && !backend.All(0)[o.backend].Flows {
 		return fmt.Errorf("--reset-tcp-connections: backend %s ends its connections itself", o.backend)
 	}
 	if o.node == "" && !o.initOnly && !o.cleanup {
@@ -134,7 +135,7 @@ func bindAddress(text string) bool {
 // config is an agent as the command line has it, without a client.
 func (o *options) config(log *slog.Logger) agent.Config {
 	return agent.Config{
-		Node: o.node, Version: version, Mode: o.backend, Backend: agent.Backends(0)[o.backend], Own: o.own.options(), Plan: o.plan,
+		Node: o.node, Version: version, Mode: o.backend, Backend: backend.All(0)[o.backend], Own: o.own.options(), Plan: o.plan,
 		Healthz: o.healthz, Metrics: o.metrics, ResetTCP: o.resetTCP, Logger: log,
 	}
 }

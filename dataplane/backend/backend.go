@@ -1,4 +1,7 @@
-package agent
+// Package backend has the dataplanes there are, one entry each: how they are started, cleaned
+// and rendered, and what they may ask of a node. What a node and a pod are to have for them is
+// in fixtures/cluster/backend.go.
+package backend
 
 import (
 	"context"
@@ -16,11 +19,13 @@ import (
 // Backend is what the agent needs of a dataplane.
 type Backend struct {
 	// Start makes one; nothing is changed before its first Apply.
-	Start func(BackendOptions, *slog.Logger) Running
+	Start func(Options, *slog.Logger) Running
 	Clean func() error
+	// Render is a plan in the backend's own words, without a kernel.
+	Render func(*plan.Plan) string
 	// Needs are the capabilities of a process that starts one; those to clean are
 	// the same.
-	Needs func(context.Context, BackendOptions) []node.Capability
+	Needs func(context.Context, Options) []node.Capability
 	// SCTP tells whether this kernel can serve SCTP ports; nil: never.
 	SCTP func() (bool, error)
 	// Flows: conntrack remembers where this backend sent a connection.
@@ -41,11 +46,18 @@ type Running struct {
 	Path func(*plan.Plan, plan.Key) (string, error)
 }
 
-// Backends are all there are, in a network namespace; 0 is the process's own.
-func Backends(netns int) map[string]Backend {
+// Count is a number that only one backend has.
+type Count struct {
+	Name, Help string
+	Value      func() float64
+}
+
+// newMetrics asks for the rest when they are read.
+// All are all there are, in a network namespace; 0 is the process's own.
+func All(netns int) map[string]Backend {
 	return map[string]Backend{
 		"nftables": {
-			Start: func(_ BackendOptions, log *slog.Logger) Running {
+			Start: func(_ Options, log *slog.Logger) Running {
 				t := nftables.New(nftables.Config{Logger: log, NetNS: netns})
 				return Running{
 					Target: t, Close: t.Close, Watch: t.Watch,
@@ -53,12 +65,12 @@ func Backends(netns int) map[string]Backend {
 				}
 			},
 			SCTP:  func() (bool, error) { return sctp(netns) },
-			Clean: func() error { return nftables.Clean(netns) },
-			Needs: func(context.Context, BackendOptions) []node.Capability { return []node.Capability{node.NetAdmin} },
+			Clean: func() error { return nftables.Clean(netns) }, Render: nftables.Render,
+			Needs: func(context.Context, Options) []node.Capability { return []node.Capability{node.NetAdmin} },
 			Flows: true,
 		},
 		"iptables": {
-			Start: func(o BackendOptions, log *slog.Logger) Running {
+			Start: func(o Options, log *slog.Logger) Running {
 				flavour := o.Flavour
 				t := iptables.New(iptables.Config{Logger: log, NetNS: netns, Flavour: flavour, Mark: 1 << o.MasqueradeBit})
 				return Running{
@@ -71,8 +83,8 @@ func Backends(netns int) map[string]Backend {
 			},
 			// Where the match for SCTP is missing, the Service is refused.
 			SCTP:  func() (bool, error) { return sctp(netns) },
-			Clean: func() error { return iptables.Clean(netns) },
-			Needs: func(ctx context.Context, o BackendOptions) []node.Capability {
+			Clean: func() error { return iptables.Clean(netns) }, Render: iptables.Render,
+			Needs: func(ctx context.Context, o Options) []node.Capability {
 				// Where the program cannot be asked, Apply says why it cannot be used.
 				if f, err := o.Flavour.Resolve(ctx); err == nil && f == iptables.Legacy {
 					return []node.Capability{node.NetAdmin, node.NetRaw} // its programs open a raw socket
@@ -82,7 +94,7 @@ func Backends(netns int) map[string]Backend {
 			Flows: true,
 		},
 		"userspace": {
-			Start: func(o BackendOptions, log *slog.Logger) Running {
+			Start: func(o Options, log *slog.Logger) Running {
 				t := userspace.New(userspace.Config{Logger: log, NetNS: netns, StateDir: o.StateDir})
 				return Running{
 					Target: t, Close: t.Close, Watch: t.Watch,
@@ -90,9 +102,9 @@ func Backends(netns int) map[string]Backend {
 					Counts: userspaceCounts(t),
 				}
 			},
-			Clean: func() error { return userspace.Clean(netns) },
+			Clean: func() error { return userspace.Clean(netns) }, Render: userspace.Render,
 			// It answers from the port of a UDP frontend, which may be below 1024.
-			Needs: func(context.Context, BackendOptions) []node.Capability {
+			Needs: func(context.Context, Options) []node.Capability {
 				return []node.Capability{node.NetAdmin, node.NetBind}
 			},
 		},
@@ -122,8 +134,8 @@ func userspaceCounts(t *userspace.Target) []Count {
 	}
 }
 
-// BackendOptions are those of one backend each.
-type BackendOptions struct {
+// Options are those of one backend each.
+type Options struct {
 	Flavour       iptables.Flavour // of iptables
 	Poll          time.Duration    // between two looks at iptables' own chains: nothing else tells that somebody has changed them
 	MasqueradeBit uint             // of the packet mark, by which iptables' rules ask for masquerading

@@ -1,0 +1,71 @@
+package plan
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/plumbline/plumbline/dataplane/objects"
+)
+
+// Who has a frontend that several Services claim depends on all of them: the others are in
+// the plans of a step too. What was applied becomes what a fresh build makes.
+func TestStep(t *testing.T) {
+	service := func(name string, ip byte, external ...string) objects.Change {
+		s := objects.Service{
+			Name: objects.Name{Namespace: "shop", Name: name}, Type: objects.ClusterIP, ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 0, ip})},
+			Ports: []objects.ServicePort{{Protocol: objects.TCP, Port: 80}},
+		}
+		for _, e := range external {
+			s.ExternalIPs = append(s.ExternalIPs, netip.MustParseAddr(e))
+		}
+		return objects.Change{Service: &s}
+	}
+	gone := func(name string) objects.Change {
+		return objects.Change{Gone: &objects.Gone{Kind: objects.KindService, Name: objects.Name{Namespace: "shop", Name: name}}}
+	}
+	node := objects.Change{Node: &objects.Node{Name: "here", InternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}}
+	snap, applied, claims, opt := &objects.Snapshot{}, &Plan{Services: map[objects.Name]Service{}}, &Claims{}, Options{Node: "here"}
+	for _, c := range []struct {
+		name     string
+		changes  []objects.Change
+		old, new []string // Services
+	}{
+		{"the first", []objects.Change{service("a", 1, "198.51.100.1"), service("b", 2)}, nil, []string{"a", "b"}},
+		{"one alone", []objects.Change{service("b", 2, "198.51.100.2")}, []string{"b"}, []string{"b"}},
+		{"a rival comes", []objects.Change{service("c", 3, "198.51.100.1")}, []string{"a"}, []string{"a", "c"}},
+		{"a rival lets go", []objects.Change{service("a", 1)}, []string{"a", "c"}, []string{"a", "c"}},
+		{"the node", []objects.Change{node}, nil, nil},
+		{"one goes", []objects.Change{gone("c")}, []string{"c"}, nil},
+	} {
+		dirty, ofNode := map[objects.Name]bool{}, false
+		for _, change := range c.changes {
+			touched := snap.Apply(change)
+			ofNode = ofNode || touched.Node
+			for _, name := range touched.Services {
+				dirty[name] = true
+			}
+		}
+		before := applied.Node
+		old, new := Step(applied, claims, snap, opt, dirty, ofNode)
+		if d := cmp.Diff([][]string{c.old, c.new}, [][]string{names(old), names(new)}); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, d)
+		}
+		if !old.Node.Equal(before) || !new.Node.Equal(applied.Node) {
+			t.Errorf("%s: node %v, then %v", c.name, old.Node, new.Node)
+		}
+		if want := Build(snap, opt).String(); applied.String() != want {
+			t.Errorf("%s (-fresh +applied):\n%s", c.name, cmp.Diff(want, applied.String()))
+		}
+	}
+}
+
+func names(p *Plan) (out []string) {
+	for name := range p.Services {
+		out = append(out, name.Name)
+	}
+	slices.Sort(out)
+	return out
+}
