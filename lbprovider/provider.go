@@ -3,7 +3,7 @@
 // stays.
 //
 //	EnsureLoadBalancer -> lbplan.Build -> lbplan.ChooseAddress
-//	                   -> haproxy.Change -> socket commands, a reload, or instances.Start
+//	                   -> haproxy.Change -> socket commands, a reload, or balancer.Instances.Start
 //
 // The service controller of k8s.io/cloud-provider drives it; Events, the
 // finalizer, retries and the choice of nodes are that controller's. The package
@@ -55,8 +55,8 @@ func (p *Provider) GetLoadBalancerName(_ context.Context, _ string, svc *v1.Serv
 
 // GetLoadBalancer implements cloudprovider.LoadBalancer.
 func (p *Provider) GetLoadBalancer(ctx context.Context, _ string, svc *v1.Service) (*v1.LoadBalancerStatus, bool, error) {
-	addrs, err := p.fleet.Of(svc).Addresses(ctx, svc)
-	if err != nil || len(addrs) == 0 {
+	addrs, exists, err := p.fleet.Of(svc).Addresses(ctx, svc)
+	if err != nil || !exists {
 		return nil, false, err
 	}
 	return status(svc, addrs), true, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
-	"os"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -28,10 +27,12 @@ func (s *standing) List(context.Context) ([]instance.Instance, error) {
 	}
 	return []instance.Instance{s.Instance}, nil
 }
-func (s *standing) Matches(instance.Instance, instance.Spec) bool        { return true }
-func (s *standing) Start(context.Context, instance.Spec) error           { return nil }
-func (s *standing) Stop(context.Context, string) error                   { s.gone = true; return nil }
-func (s *standing) Taken(context.Context) (map[netip.Addr]string, error) { return nil, nil }
+func (s *standing) Matches(instance.Instance, instance.Spec) bool { return true }
+func (s *standing) Start(context.Context, instance.Spec) error    { return nil }
+func (s *standing) Stop(context.Context, string) error            { s.gone = true; return nil }
+func (s *standing) Taken(context.Context) (map[netip.Addr]string, error) {
+	return map[netip.Addr]string{}, nil
+}
 
 // What the controller is told of a load balancer: HAProxy ends the client's connection, so
 // the mode is Proxy, and a range says which ports there are; nothing once it is deleted.
@@ -40,11 +41,7 @@ func TestStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "plumb-lb-") // t.TempDir is too long for the address of a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { rec.Close(); os.RemoveAll(dir) })
+	t.Cleanup(func() { rec.Close() })
 	svc := &v1.Service{Spec: v1.ServiceSpec{Ports: []v1.ServicePort{{Port: 18188}, {Port: 443}}}}
 	svc.UID = "uid-web"
 	there := &standing{Instance: instance.Instance{
@@ -52,7 +49,7 @@ func TestStatus(t *testing.T) {
 		Addrs: []netip.Addr{netip.MustParseAddr("127.77.0.9"), netip.MustParseAddr("fd00::9")},
 	}}
 	fleet := balancer.New(balancer.Config{
-		Cluster: "test", StateDir: dir, Instances: there, Recorder: rec, Profile: profile.Profile{},
+		Cluster: "test", StateDir: t.TempDir(), Instances: there, Recorder: rec, Profile: profile.Profile{},
 		Ranges: map[lbplan.Family]netip.Prefix{}, Log: slog.New(slog.DiscardHandler),
 	})
 	p := New(fleet)

@@ -17,7 +17,7 @@ type pool struct {
 	instances Instances
 	ranges    map[lbplan.Family]netip.Prefix
 
-	mu       sync.Mutex // guards reserved; no call is made with it held
+	mu       sync.Mutex // guards reserved; nobody outside this process is asked with it held
 	reserved map[string][]netip.Addr
 }
 

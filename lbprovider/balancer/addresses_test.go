@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
 )
@@ -38,8 +39,12 @@ func TestPoolIsNotLockedWhileDockerIsAsked(t *testing.T) {
 			got <- result{addrs, err}
 		}()
 	}
-	for range names {
-		<-docker.came // both are asking
+	for range names { // both are asking
+		select {
+		case <-docker.came:
+		case <-time.After(patience):
+			t.Fatal("one waits for the other's question")
+		}
 	}
 	p.keep(nil, []claim{{"three", []netip.Addr{netip.MustParseAddr("192.0.2.1")}}})
 	if len(p.of("three")) != 1 {

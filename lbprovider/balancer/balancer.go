@@ -45,6 +45,7 @@ type Instances interface {
 	Matches(i instance.Instance, s instance.Spec) bool
 	Start(ctx context.Context, s instance.Spec) error
 	Stop(ctx context.Context, name string) error
+	// Taken is who has which address, in a map of the caller's own.
 	Taken(ctx context.Context) (map[netip.Addr]string, error)
 }
 
@@ -58,14 +59,14 @@ var (
 // update that comes late must not bring that back. A process that starts finds the same in
 // what runs and in the API (see Fleet.Sweep).
 type Balancer struct {
-	*Config // the Fleet's; const
-	pool    *pool
-	name    string // const
-	dir     runDir // const
+	cfg  *Config // the Fleet's; const
+	pool *pool
+	name string // const
+	dir  runDir // const
 
 	op sync.Mutex // held by the one operation that works on the load balancer
 
-	mu       sync.Mutex           // guards the fields below; no call is made with it held
+	mu       sync.Mutex           // guards the fields below; nobody outside this process is asked with it held
 	spec     instance.Spec        // to start it again; no name: not known
 	goal     lbplan.LB            // what it was last brought to
 	drains   map[string]time.Time // when the connections of servers that are gone are ended
@@ -79,7 +80,7 @@ type Balancer struct {
 }
 
 func newBalancer(c *Config, p *pool, name string) *Balancer {
-	return &Balancer{Config: c, pool: p, name: name, dir: newRunDir(filepath.Join(c.StateDir, name))}
+	return &Balancer{cfg: c, pool: p, name: name, dir: newRunDir(filepath.Join(c.StateDir, name))}
 }
 
 // Name is that of its instance.
@@ -105,7 +106,7 @@ func (b *Balancer) serving(addrs []netip.Addr) []netip.Addr {
 
 // find returns what there is of it.
 func (b *Balancer) find(ctx context.Context) (instance.Instance, bool, error) {
-	all, err := b.Instances.List(ctx)
+	all, err := b.cfg.Instances.List(ctx)
 	for _, i := range all {
 		if i.Name == b.name {
 			return i, true, nil

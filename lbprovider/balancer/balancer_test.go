@@ -234,7 +234,7 @@ func TestDrainEnds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRigAt(t, "127.77.5.0/24")
-			r.Profile.Drain = 3 * time.Second
+			r.cfg.Profile.Drain = 3 * time.Second
 			a, b := newBackend(t, "node-a", "127.78.24.1", true, true), newBackend(t, "node-b", "127.78.24.2", true, true)
 			svc := testService()
 			ip := r.ensure(svc, a)
@@ -255,7 +255,7 @@ func TestDrainEnds(t *testing.T) {
 			if n, err := ofA.Read(make([]byte, 1)); err == nil || n > 0 {
 				t.Errorf("read %d bytes, %v", n, err)
 			}
-			if after := time.Since(removed); after < r.Profile.Drain {
+			if after := time.Since(removed); after < r.cfg.Profile.Drain {
 				t.Errorf("it ended after %s already", after)
 			}
 			request(t, ofB)
@@ -271,7 +271,7 @@ func TestDrainEnds(t *testing.T) {
 func TestFailedChangeDrainsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRigAt(t, "127.77.8.0/24")
-	r.Profile.Drain = time.Second
+	r.cfg.Profile.Drain = time.Second
 	a, b := newBackend(t, "node-a", "127.78.27.1", true, true), newBackend(t, "node-b", "127.78.27.2", true, true)
 	svc := testService()
 	ip := r.ensure(svc, a)
@@ -289,7 +289,7 @@ func TestFailedChangeDrainsNothing(t *testing.T) {
 	if _, err := r.Of(other).Ensure(t.Context(), other, nodesOf(b)); err == nil {
 		t.Fatal("a reload did not fail though its port is taken")
 	}
-	for until := time.Now().Add(2*drainEvery + r.Profile.Drain); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+	for until := time.Now().Add(2*drainEvery + r.cfg.Profile.Drain); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
 		request(t, ofA)
 	}
 	if err := taken.Close(); err != nil {
@@ -300,7 +300,7 @@ func TestFailedChangeDrainsNothing(t *testing.T) {
 	if n, err := ofA.Read(make([]byte, 1)); err == nil || n > 0 {
 		t.Errorf("read %d bytes, %v", n, err)
 	}
-	if after := time.Since(removed); after < r.Profile.Drain {
+	if after := time.Since(removed); after < r.cfg.Profile.Drain {
 		t.Errorf("it ended after %s already", after)
 	}
 }
@@ -310,18 +310,18 @@ func TestFailedChangeDrainsNothing(t *testing.T) {
 func TestNewInstanceDrainsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRigAt(t, "127.77.9.0/24")
-	r.Profile.Drain = 2 * time.Second
+	r.cfg.Profile.Drain = 2 * time.Second
 	a, b := newBackend(t, "node-a", "127.78.28.1", true, true), newBackend(t, "node-b", "127.78.28.2", true, true)
 	svc := testService()
 	r.ensure(svc, a, b)
 	r.ensure(svc, b)
-	if err := r.Instances.Stop(t.Context(), r.Of(svc).Name()); err != nil {
+	if err := r.cfg.Instances.Stop(t.Context(), r.Of(svc).Name()); err != nil {
 		t.Fatal(err)
 	}
 	ip := r.ensure(svc, a)
 	r.awaitUp(svc, "node-a", true)
 	ofA := dial(t, ip)
-	for until := time.Now().Add(r.Profile.Drain + 2*drainEvery); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+	for until := time.Now().Add(r.cfg.Profile.Drain + 2*drainEvery); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
 		request(t, ofA)
 	}
 }
@@ -330,7 +330,7 @@ func TestNewInstanceDrainsNothing(t *testing.T) {
 func TestRemovedPortDoesNotDrain(t *testing.T) {
 	t.Parallel()
 	r := newRigAt(t, "127.77.7.0/24")
-	r.Profile.Drain = time.Second
+	r.cfg.Profile.Drain = time.Second
 	a, b := newBackend(t, "node-a", "127.78.26.1", true, true), newBackend(t, "node-b", "127.78.26.2", true, true)
 	svc := testService()
 	ip := r.ensure(svc, a, b)
@@ -626,7 +626,7 @@ func checkEvents(t *testing.T, r *rig, want ...string) {
 func TestOtherCheckKeepsServersInUse(t *testing.T) {
 	t.Parallel()
 	r := newRigAt(t, "127.77.4.0/24")
-	r.Profile.Fall = 1000
+	r.cfg.Profile.Fall = 1000
 	a, b := newBackend(t, "node-a", "127.78.23.1", true, true), newBackend(t, "node-b", "127.78.23.2", true, true)
 	svc := testService()
 	ip := r.ensure(svc, a, b)
@@ -681,7 +681,7 @@ func TestNoServerUpRefusesAtOnce(t *testing.T) {
 	for name, retries := range map[string]int{"l4-strict": 0, "seed": profile.Default} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			r.Profile.Retries = retries
+			r.cfg.Profile.Retries = retries
 			ip := r.ensure(testService(), newBackend(t, "node-a", "127.78.6.1", false, true))
 			sent, least := map[string]string{}, time.Hour
 			for range 5 { // a busy host makes some longer, never shorter
@@ -796,7 +796,7 @@ func TestRefusedIsNeverHalfServed(t *testing.T) {
 			if !isRefusal(err) || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("error %v, want a refusal with %q", err, c.want)
 			}
-			if addrs, err := r.Of(bad).Addresses(t.Context(), bad); len(addrs) > 0 || err != nil {
+			if addrs, ok, err := r.Of(bad).Addresses(t.Context(), bad); ok || err != nil {
 				t.Errorf("still there: %v, %v", addrs, err)
 			}
 			if _, _, err := ask(t.Context(), "", ip, 18188); err == nil {
@@ -809,7 +809,7 @@ func TestRefusedIsNeverHalfServed(t *testing.T) {
 				t.Errorf("a node update of a refused Service: error %v, want the refusal", err)
 			}
 			// The controller makes no Event of that error, and none of a success.
-			if addrs, err := r.Of(bad).Addresses(t.Context(), bad); len(addrs) > 0 || err != nil {
+			if addrs, ok, err := r.Of(bad).Addresses(t.Context(), bad); ok || err != nil {
 				t.Errorf("there after a node update: %v, %v", addrs, err)
 			}
 			svc.Status = v1.ServiceStatus{}

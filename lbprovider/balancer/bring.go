@@ -26,7 +26,7 @@ func (b *Balancer) bring(ctx context.Context, svc *v1.Service, nodes []*v1.Node,
 	}
 	b.set(func() { b.ended, b.spec = nil, spec })
 	cfg := b.haproxyConfig(lb, spec)
-	if exists && have.Running && b.Instances.Matches(have, spec) {
+	if exists && have.Running && b.cfg.Instances.Matches(have, spec) {
 		err = b.adopt(ctx, spec, cfg)
 	} else {
 		err = b.replace(ctx, spec, cfg)
@@ -39,11 +39,11 @@ func (b *Balancer) bring(ctx context.Context, svc *v1.Service, nodes []*v1.Node,
 }
 
 func (b *Balancer) haproxyConfig(lb lbplan.LB, spec instance.Spec) haproxy.Config {
-	cfg := haproxy.Config{LB: lb, Profile: b.Profile, Dir: b.HAProxyDir}
+	cfg := haproxy.Config{LB: lb, Profile: b.cfg.Profile, Dir: b.cfg.HAProxyDir}
 	if cfg.Dir == "" {
 		cfg.Dir = spec.Dir
 	}
-	if b.BindAddress {
+	if b.cfg.BindAddress {
 		cfg.Bind = map[lbplan.Family]netip.Addr{}
 		for _, a := range spec.Addrs {
 			cfg.Bind[lbplan.FamilyOf(a)] = a
@@ -54,11 +54,14 @@ func (b *Balancer) haproxyConfig(lb lbplan.LB, spec instance.Spec) haproxy.Confi
 
 // plan decides everything that needs no running HAProxy.
 func (b *Balancer) plan(ctx context.Context, svc *v1.Service, nodes []*v1.Node, have instance.Instance) (instance.Spec, lbplan.LB, error) {
+	if name := instance.Name(b.cfg.Cluster, string(svc.UID)); name != b.name {
+		return instance.Spec{}, lbplan.LB{}, fmt.Errorf("load balancer %s is not that of %s/%s, which is %s", b.name, svc.Namespace, svc.Name, name)
+	}
 	lb, err := lbplan.Build(svc, nodes)
 	if err != nil {
 		return instance.Spec{}, lb, err
 	}
-	addrs, err := b.pool.reserve(ctx, b.name, b.Cluster+"/"+lb.Service, lb, have.Addrs, published(svc))
+	addrs, err := b.pool.reserve(ctx, b.name, b.cfg.Cluster+"/"+lb.Service, lb, have.Addrs, published(svc))
 	if err != nil {
 		return instance.Spec{}, lb, err
 	}
@@ -74,7 +77,7 @@ func (b *Balancer) adopt(ctx context.Context, spec instance.Spec, cfg haproxy.Co
 	if err := b.dir.make(); err != nil {
 		return err
 	}
-	if err := b.Recorder.Attach(b.name, spec.Service, b.dir.path); err != nil {
+	if err := b.cfg.Recorder.Attach(b.name, spec.Service, b.dir.path); err != nil {
 		return err
 	}
 	now, err := b.answering(ctx)
@@ -85,24 +88,24 @@ func (b *Balancer) adopt(ctx context.Context, spec instance.Spec, cfg haproxy.Co
 		return fmt.Errorf("%s runs, but has not answered within %s: %w", b.name, startTimeout, err)
 	}
 	if err != nil {
-		b.Log.Warn("load balancer does not answer and is made anew", "lb", spec.Service, "instance", b.name, "err", err)
+		b.cfg.Log.Warn("load balancer does not answer and is made anew", "lb", spec.Service, "instance", b.name, "err", err)
 		return b.replace(ctx, spec, cfg)
 	}
 	if err := haproxy.CheckVersion(now.Version); err != nil {
 		return fmt.Errorf("%s runs: %w", b.name, err)
 	}
-	b.Recorder.Version(now.Version)
+	b.cfg.Recorder.Version(now.Version)
 	var before lbplan.LB
 	b.set(func() { before = b.goal })
 	if before.Service == "" && haproxy.LosesFirstRow(now.Version) { // another provider's
-		b.Log.Warn("the first connection since the last provider ended may be missing in the records", "lb", spec.Service, "haproxy", now.Version)
+		b.cfg.Log.Warn("the first connection since the last provider ended may be missing in the records", "lb", spec.Service, "haproxy", now.Version)
 	}
 	return b.converge(ctx, cfg, now)
 }
 
 // replace starts the load balancer, in place of what may be there.
 func (b *Balancer) replace(ctx context.Context, spec instance.Spec, cfg haproxy.Config) error {
-	if err := b.Instances.Stop(ctx, b.name); err != nil {
+	if err := b.cfg.Instances.Stop(ctx, b.name); err != nil {
 		return err
 	}
 	return b.start(ctx, spec, cfg)
@@ -116,10 +119,10 @@ func (b *Balancer) start(ctx context.Context, spec instance.Spec, cfg haproxy.Co
 	if err := errors.Join(b.dir.write(haproxy.ConfigFile, haproxy.Render(cfg)), b.dir.write(haproxy.StatesFile, haproxy.StateFile(cfg, haproxy.Running{}))); err != nil {
 		return err
 	}
-	if err := b.Recorder.Attach(b.name, spec.Service, b.dir.path); err != nil {
+	if err := b.cfg.Recorder.Attach(b.name, spec.Service, b.dir.path); err != nil {
 		return err
 	}
-	if err := b.Instances.Start(ctx, spec); err != nil {
+	if err := b.cfg.Instances.Start(ctx, spec); err != nil {
 		return err
 	}
 	b.set(func() { b.drains, b.leaving = nil, nil }) // the connections were the old one's
@@ -129,11 +132,11 @@ func (b *Balancer) start(ctx context.Context, spec instance.Spec, cfg haproxy.Co
 	}
 	if err := haproxy.CheckVersion(now.Version); err != nil {
 		b.set(func() { b.ended = err }) // for revive
-		return errors.Join(err, b.Instances.Stop(ctx, b.name))
+		return errors.Join(err, b.cfg.Instances.Stop(ctx, b.name))
 	}
-	b.Recorder.Version(now.Version)
-	b.Recorder.Seed(b.name, spec.Service, now.Servers)
-	b.Log.Info("load balancer started", "lb", spec.Service, "haproxy", now.Version, "instance", b.name, "addresses", spec.Addrs, "servers", len(now.Servers))
+	b.cfg.Recorder.Version(now.Version)
+	b.cfg.Recorder.Seed(b.name, spec.Service, now.Servers)
+	b.cfg.Log.Info("load balancer started", "lb", spec.Service, "haproxy", now.Version, "instance", b.name, "addresses", spec.Addrs, "servers", len(now.Servers))
 	return nil
 }
 
@@ -148,12 +151,12 @@ func (b *Balancer) attach(ctx context.Context, i instance.Instance) error {
 	if err := b.dir.make(); err != nil {
 		return err
 	}
-	if err := b.Recorder.Attach(b.name, i.Service, b.dir.path); err != nil {
+	if err := b.cfg.Recorder.Attach(b.name, i.Service, b.dir.path); err != nil {
 		return err
 	}
 	b.set(func() { b.spec = b.specOf(i) })
 	if now, err := b.client().Running(ctx); err == nil {
-		b.Recorder.Seed(b.name, i.Service, now.Servers)
+		b.cfg.Recorder.Seed(b.name, i.Service, now.Servers)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 // else by a reload. One that already runs cfg is not touched. The connections of nodes that
 // are gone begin to drain once that is done.
 func (b *Balancer) converge(ctx context.Context, cfg haproxy.Config, now haproxy.Running) error {
-	b.Recorder.Seed(b.name, cfg.LB.Service, now.Servers)
+	b.cfg.Recorder.Seed(b.name, cfg.LB.Service, now.Servers)
 	b.leave(now, cfg)
 	var err error
 	if delta := haproxy.Change(now, cfg); delta.Reload {
@@ -44,7 +44,7 @@ func (b *Balancer) change(ctx context.Context, cfg haproxy.Config, delta haproxy
 func (b *Balancer) command(ctx context.Context, cfg haproxy.Config, delta haproxy.Delta) error {
 	c := b.client()
 	if !delta.Done() {
-		b.Recorder.LB(cfg.LB.Service, records.StateRuntime, fmt.Sprintf("%d server changes", len(delta.Commands)-delta.Drains))
+		b.cfg.Recorder.LB(cfg.LB.Service, records.StateRuntime, fmt.Sprintf("%d server changes", len(delta.Commands)-delta.Drains))
 	}
 	var answers []string
 	for _, line := range delta.Commands {
@@ -58,12 +58,12 @@ func (b *Balancer) command(ctx context.Context, cfg haproxy.Config, delta haprox
 	if err != nil {
 		return err
 	}
-	b.Recorder.Seed(b.name, cfg.LB.Service, now.Servers)
+	b.cfg.Recorder.Seed(b.name, cfg.LB.Service, now.Servers)
 	if haproxy.Change(now, cfg).Done() {
-		b.Log.Info("load balancer changed at runtime", "lb", cfg.LB.Service, "commands", len(delta.Commands))
+		b.cfg.Log.Info("load balancer changed at runtime", "lb", cfg.LB.Service, "commands", len(delta.Commands))
 		return nil
 	}
-	b.Log.Warn("runtime commands did not do it, reloading", "lb", cfg.LB.Service, "commands", delta.Commands, "answers", answers)
+	b.cfg.Log.Warn("runtime commands did not do it, reloading", "lb", cfg.LB.Service, "commands", delta.Commands, "answers", answers)
 	return b.reload(ctx, cfg, now)
 }
 
@@ -93,7 +93,7 @@ func (b *Balancer) reload(ctx context.Context, cfg haproxy.Config, now haproxy.R
 	if err := errors.Join(b.dir.write(haproxy.ConfigFile, haproxy.Render(cfg)), b.dir.write(haproxy.StatesFile, haproxy.StateFile(cfg, now))); err != nil {
 		return err
 	}
-	b.Recorder.LB(cfg.LB.Service, records.StateReload, "")
+	b.cfg.Recorder.LB(cfg.LB.Service, records.StateReload, "")
 	if err := c.Reload(ctx, now, haproxy.BaseOf(cfg)); err != nil {
 		return errors.Join(err, b.dir.write(haproxy.ConfigFile, oldConfig), b.dir.write(haproxy.StatesFile, oldStates))
 	}
@@ -108,8 +108,8 @@ func (b *Balancer) reload(ctx context.Context, cfg haproxy.Config, now haproxy.R
 	if err != nil {
 		return err
 	}
-	b.Recorder.Seed(b.name, cfg.LB.Service, after.Servers)
-	b.Log.Info("load balancer reloaded", "lb", cfg.LB.Service, "servers", len(after.Servers))
+	b.cfg.Recorder.Seed(b.name, cfg.LB.Service, after.Servers)
+	b.cfg.Log.Info("load balancer reloaded", "lb", cfg.LB.Service, "servers", len(after.Servers))
 	return nil
 }
 
@@ -122,6 +122,6 @@ func (b *Balancer) awaitLearned(ctx context.Context, c *haproxy.Client, cfg hapr
 	ctx, cancel := context.WithTimeout(ctx, learnTime)
 	defer cancel()
 	if err := c.AwaitLearned(ctx); err != nil {
-		b.Log.Warn("clients' servers were not handed over at a reload; who comes is placed by the hash of its address", "lb", cfg.LB.Service, "error", err)
+		b.cfg.Log.Warn("clients' servers were not handed over at a reload; who comes is placed by the hash of its address", "lb", cfg.LB.Service, "error", err)
 	}
 }

@@ -37,7 +37,7 @@ func (b *Balancer) leave(now haproxy.Running, cfg haproxy.Config) {
 // anew; what only workers of earlier reloads still have of a server it does not know, and
 // these end after hard-stop-after.
 func (b *Balancer) drain() {
-	due := time.Now().Add(b.Profile.Drain)
+	due := time.Now().Add(b.cfg.Profile.Drain)
 	b.set(func() {
 		if b.drains == nil {
 			b.drains = map[string]time.Time{}
@@ -84,7 +84,7 @@ func (b *Balancer) endDrain(ctx context.Context, at time.Time) {
 	for _, id := range due {
 		if err := c.Drop(ctx, id); err != nil {
 			if ctx.Err() == nil {
-				b.Log.Warn("connections of a node that was removed live on", "instance", b.name, "server", id, "retry in", drainRetry, "err", err)
+				b.cfg.Log.Warn("connections of a node that was removed live on", "instance", b.name, "server", id, "retry in", drainRetry, "err", err)
 			}
 			again := time.Now().Add(drainRetry)
 			b.set(func() {
@@ -94,7 +94,7 @@ func (b *Balancer) endDrain(ctx context.Context, at time.Time) {
 			})
 			return
 		}
-		b.Log.Info("connections of a node that was removed are ended", "instance", b.name, "server", id, "after", b.Profile.Drain)
+		b.cfg.Log.Info("connections of a node that was removed are ended", "instance", b.name, "server", id, "after", b.cfg.Profile.Drain)
 		b.set(func() { delete(b.drains, id) })
 	}
 }

@@ -52,7 +52,7 @@ const retryFirstRound = 2 * time.Second
 // awaitFirstRound goes by the nodes that the load balancer has by now, not by
 // those it had when the wait began.
 func (b *Balancer) awaitFirstRound(ctx context.Context, svc *v1.Service) error {
-	wait, cancel := context.WithTimeout(ctx, b.Profile.FirstRound()+retryFirstRound)
+	wait, cancel := context.WithTimeout(ctx, b.cfg.Profile.FirstRound()+retryFirstRound)
 	defer cancel()
 	c := b.client()
 	done := func(r haproxy.Running) bool {
@@ -61,7 +61,7 @@ func (b *Balancer) awaitFirstRound(ctx context.Context, svc *v1.Service) error {
 		b.set(func() { goal, failed = b.goal, b.unheard.Hear(r) })
 		for _, line := range failed {
 			if _, err := c.Do(wait, line); err != nil {
-				b.Log.Warn("a node whose first check failed is in use until HAProxy finds it DOWN by itself", "lb", goal.Service, "error", err)
+				b.cfg.Log.Warn("a node whose first check failed is in use until HAProxy finds it DOWN by itself", "lb", goal.Service, "error", err)
 			}
 		}
 		return r.Expected(goal)
@@ -76,7 +76,7 @@ func (b *Balancer) awaitFirstRound(ctx context.Context, svc *v1.Service) error {
 // and is not (a restart failed) is made again; one that was refused or deleted
 // is not, and that is an error. It takes nothing down and publishes nothing:
 // where that is needed (it moved, or the nodes have other IP families) it fails,
-// and the controller calls for Ensure.
+// and the controller calls Ensure.
 func (b *Balancer) Update(ctx context.Context, svc *v1.Service, nodes []*v1.Node) error {
 	defer b.lock()()
 	have, exists, err := b.find(ctx)
@@ -108,26 +108,23 @@ func (b *Balancer) Update(ctx context.Context, svc *v1.Service, nodes []*v1.Node
 	return nil
 }
 
-// Addresses are those it has; none if there is no load balancer. One whose HAProxy is
+// Addresses are those it has, and whether there is a load balancer. One whose HAProxy is
 // missing exists as long as its address is kept: it is to be made again, or to be cleaned up.
-func (b *Balancer) Addresses(ctx context.Context, svc *v1.Service) ([]netip.Addr, error) {
+func (b *Balancer) Addresses(ctx context.Context, svc *v1.Service) (addrs []netip.Addr, exists bool, err error) {
 	i, ok, err := b.find(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil || ok {
+		return i.Addrs, ok, err
 	}
-	if ok {
-		return i.Addrs, nil
-	}
-	addrs, _ := b.due(svc)
-	return addrs, nil
+	addrs, _ = b.due(svc)
+	return addrs, len(addrs) > 0, nil
 }
 
 // due returns the addresses that the load balancer should be at while no HAProxy tells;
 // none if it should not exist. svc may be older than what is known: the service controller
 // keeps the object of its last sync.
 func (b *Balancer) due(svc *v1.Service) (addrs []netip.Addr, ended error) {
+	b.set(func() { ended = b.ended }) // first: what is ended has no address later
 	addrs = b.pool.of(b.name)
-	b.set(func() { ended = b.ended })
 	if len(addrs) == 0 && ended == nil {
 		addrs = published(svc)
 	}
@@ -139,7 +136,7 @@ func (b *Balancer) due(svc *v1.Service) (addrs []netip.Addr, ended error) {
 func (b *Balancer) withdraw(ctx context.Context, svc *v1.Service, refusal error) error {
 	err := b.drop(ctx, refusal)
 	if err == nil && len(svc.Status.LoadBalancer.Ingress) > 0 {
-		err = b.ClearStatus(ctx, svc)
+		err = b.cfg.ClearStatus(ctx, svc)
 	}
 	return errors.Join(refusal, err)
 }
@@ -154,10 +151,10 @@ func (b *Balancer) Remove(ctx context.Context) error {
 // is done: Addresses says so, and the controller tries again.
 func (b *Balancer) drop(ctx context.Context, why error) error {
 	b.set(func() { b.ended = why })
-	if err := b.Instances.Stop(ctx, b.name); err != nil {
+	if err := b.cfg.Instances.Stop(ctx, b.name); err != nil {
 		return err
 	}
-	b.Recorder.Detach(b.name)
+	b.cfg.Recorder.Detach(b.name)
 	if err := b.dir.remove(); err != nil {
 		return err
 	}

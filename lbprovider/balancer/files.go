@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
@@ -24,10 +25,25 @@ type runDir struct {
 }
 
 func newRunDir(path string) runDir {
-	if os.Geteuid() == 0 {
+	if os.Geteuid() == 0 && exists(haproxyUser) {
 		return runDir{path, haproxyUser, haproxyUser}
 	}
 	return runDir{path, os.Geteuid(), os.Getegid()}
+}
+
+// exists says whether a user's id is one in this user namespace (user_namespaces(7)).
+func exists(uid uint64) bool {
+	text, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil {
+		return true // a kernel without user namespaces
+	}
+	for line := range strings.Lines(string(text)) {
+		var first, outside, size uint64
+		if _, err := fmt.Sscan(line, &first, &outside, &size); err == nil && uid >= first && uid-first < size {
+			return true
+		}
+	}
+	return false
 }
 
 // owner is the user in the words of instance.Spec.

@@ -11,7 +11,7 @@
 //	balancer.go   one load balancer: its lock, and what is known of it
 //	files.go      its directory
 //
-// A file uses only those below it.
+// A file calls only those below it.
 package balancer
 
 import (
@@ -34,8 +34,8 @@ import (
 // Fleet are the load balancers of one cluster. Safe for concurrent use: operations on one
 // load balancer exclude each other, those on different ones run in parallel.
 type Fleet struct {
-	*Config // const after New
-	pool    *pool
+	cfg  *Config // const after New
+	pool *pool
 
 	mu  sync.Mutex           // guards all
 	all map[string]*Balancer // by name; never removed
@@ -43,20 +43,20 @@ type Fleet struct {
 
 // New returns a fleet. Sweep should be called once before it is used.
 func New(c Config) *Fleet {
-	return &Fleet{Config: &c, pool: newPool(c.Instances, c.Ranges), all: map[string]*Balancer{}}
+	return &Fleet{cfg: &c, pool: newPool(c.Instances, c.Ranges), all: map[string]*Balancer{}}
 }
 
 // Of returns the load balancer of svc, whether it runs or not.
 func (f *Fleet) Of(svc *v1.Service) *Balancer { return f.at(f.name(svc)) }
 
-func (f *Fleet) name(svc *v1.Service) string { return instance.Name(f.Cluster, string(svc.UID)) }
+func (f *Fleet) name(svc *v1.Service) string { return instance.Name(f.cfg.Cluster, string(svc.UID)) }
 
 func (f *Fleet) at(name string) *Balancer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	b, ok := f.all[name]
 	if !ok {
-		b = newBalancer(f.Config, f.pool, name)
+		b = newBalancer(f.cfg, f.pool, name)
 		f.all[name] = b
 	}
 	return b
@@ -66,7 +66,7 @@ func (f *Fleet) at(name string) *Balancer {
 // gone: wanted are those that are still the controller's to serve or to clean up. What
 // these publish is kept for them.
 func (f *Fleet) Sweep(ctx context.Context, wanted []*v1.Service) error {
-	running, err := f.Instances.List(ctx)
+	running, err := f.cfg.Instances.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (f *Fleet) Sweep(ctx context.Context, wanted []*v1.Service) error {
 	for _, i := range running {
 		b := f.at(i.Name)
 		if !names[i.Name] {
-			f.Log.Info("load balancer of a Service that is gone is removed", "lb", i.Service, "instance", i.Name)
+			f.cfg.Log.Info("load balancer of a Service that is gone is removed", "lb", i.Service, "instance", i.Name)
 			if err := b.Remove(ctx); err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ func (f *Fleet) publishedBy(wanted []*v1.Service) []claim {
 // sweepDirs removes the directories of load balancers that are not kept, and
 // nothing that is not ours: the state directory is a flag.
 func (f *Fleet) sweepDirs(kept map[string][]netip.Addr) error {
-	entries, err := os.ReadDir(f.StateDir)
+	entries, err := os.ReadDir(f.cfg.StateDir)
 	if err != nil {
 		return fmt.Errorf("list the load balancers' directories: %w", err)
 	}
@@ -136,7 +136,7 @@ func (f *Fleet) Follow(ctx context.Context, watch func(context.Context, func(ins
 	wg.Go(func() { f.endDrains(ctx) })
 	watch(ctx, func(e instance.Event) {
 		if e.Kind != instance.Removed {
-			f.Recorder.Instance(e)
+			f.cfg.Recorder.Instance(e)
 		}
 		if e.Kind != instance.Started {
 			wg.Go(func() { f.at(e.Name).revive(ctx) })

@@ -35,7 +35,7 @@ func (b *Balancer) revive(ctx context.Context) {
 			wait = reviveEvery
 		} else {
 			wait = min(2*wait, reviveMaxWait)
-			b.Log.Error("load balancer that ended is not back", "instance", b.name, "retry in", wait, "err", err)
+			b.cfg.Log.Error("load balancer that ended is not back", "instance", b.name, "retry in", wait, "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -61,7 +61,7 @@ func (b *Balancer) lookAgain() (again bool) {
 	return again
 }
 
-// reviveOnce starts name if it should run and nobody else will start it. The
+// reviveOnce starts it if it should run and nobody else will start it. The
 // files in the load balancer's directory are still right: all servers begin
 // DOWN.
 func (b *Balancer) reviveOnce(ctx context.Context) error {
@@ -81,12 +81,12 @@ func (b *Balancer) reviveOnce(ctx context.Context) error {
 	if ended != nil || spec.Name == "" || exists && !i.Stopped {
 		return nil
 	}
-	b.Log.Info("load balancer was stopped and is started again", "lb", spec.Service, "instance", b.name, "removed", !exists)
-	if err := b.Instances.Stop(ctx, b.name); err != nil {
+	b.cfg.Log.Info("load balancer was stopped and is started again", "lb", spec.Service, "instance", b.name, "removed", !exists)
+	if err := b.cfg.Instances.Stop(ctx, b.name); err != nil {
 		return err
 	}
 	if err := b.dir.make(); err != nil {
 		return err
 	}
-	return b.Instances.Start(ctx, spec)
+	return b.cfg.Instances.Start(ctx, spec)
 }

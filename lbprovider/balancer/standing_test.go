@@ -45,8 +45,8 @@ func TestUpdateMakesAgainWhatIsMissing(t *testing.T) {
 			if err := r.Of(svc).Update(t.Context(), svc, nodesOf(a)); err == nil {
 				t.Fatal("the restart did not fail")
 			}
-			addrs, err := r.Of(svc).Addresses(t.Context(), svc)
-			if err != nil || len(addrs) == 0 || addrs[0].String() != ip {
+			addrs, ok, err := r.Of(svc).Addresses(t.Context(), svc)
+			if err != nil || !ok || addrs[0].String() != ip {
 				t.Fatalf("after a restart that failed: %v, %v", addrs, err)
 			}
 			if err := r.Of(svc).Update(t.Context(), svc, nodesOf(a)); err != nil {
@@ -74,7 +74,7 @@ func TestUpdateLeavesToEnsureWhatItCannotSay(t *testing.T) {
 	if err := r.Of(svc).Update(t.Context(), svc, nodesOf(a)); !isRefusal(err) {
 		t.Errorf("error %v, want a refusal", err)
 	}
-	if addrs, err := r.Of(svc).Addresses(t.Context(), svc); len(addrs) == 0 || err != nil {
+	if addrs, ok, err := r.Of(svc).Addresses(t.Context(), svc); !ok || err != nil {
 		t.Errorf("%v, %v: the controller would not pass the refusal on", addrs, err)
 	}
 }
@@ -84,7 +84,7 @@ func TestUpdateWithoutLoadBalancer(t *testing.T) {
 	if err := p.Of(testService()).Update(t.Context(), testService(), nil); !errors.Is(err, errNone) {
 		t.Errorf("error %v, want %v", err, errNone)
 	}
-	if addrs, err := p.Of(testService()).Addresses(t.Context(), testService()); len(addrs) > 0 || err != nil {
+	if addrs, ok, err := p.Of(testService()).Addresses(t.Context(), testService()); ok || err != nil {
 		t.Errorf("exists: %v, %v", addrs, err)
 	}
 }
@@ -114,7 +114,7 @@ func TestUpdateDoesNotBringBackWhatIsDeleted(t *testing.T) {
 		}
 		updated <- r.Of(svc).Update(t.Context(), svc, nodesOf(a))
 	}
-	if addrs, err := r.Of(svc).Addresses(t.Context(), svc); len(addrs) > 0 || err != nil {
+	if addrs, ok, err := r.Of(svc).Addresses(t.Context(), svc); ok || err != nil {
 		t.Errorf("exists: %v, %v", addrs, err)
 	}
 	if names := r.ps.names(t); len(names) != 0 {
@@ -136,11 +136,11 @@ func TestDeletedBeforeItEverStarted(t *testing.T) {
 		t.Fatal("the start did not fail")
 	}
 	// As the controller does it.
-	addrs, err := r.Of(svc).Addresses(t.Context(), svc)
+	_, ok, err := r.Of(svc).Addresses(t.Context(), svc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(addrs) > 0 {
+	if ok {
 		if err := r.Of(svc).Remove(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +186,7 @@ func TestSweepKeepsPublishedAddresses(t *testing.T) {
 // change; the wait goes by the new ones.
 func TestNodesChangeDuringFirstRound(t *testing.T) {
 	r := newRig(t)
-	r.Profile.Interval = 8 * time.Second // a check that hangs has a result after that
+	r.cfg.Profile.Interval = 8 * time.Second // a check that hangs has a result after that
 	a := newBackend(t, "node-a", "127.78.16.1", true, true)
 	hangs := &backend{node: &v1.Node{}}
 	hangs.node.Name = "node-hangs"

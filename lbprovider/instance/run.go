@@ -81,6 +81,9 @@ func (p *Processes) attributes(s Spec) (*syscall.SysProcAttr, error) {
 	if _, err := fmt.Sscanf(s.Owner, "%d:%d", &uid, &gid); err != nil {
 		return nil, fmt.Errorf("read the owner %q: %w", s.Owner, err)
 	}
+	if int(uid) == os.Geteuid() { // there is no other in a user namespace
+		return attr, nil
+	}
 	attr.Credential = &syscall.Credential{Uid: uid, Gid: gid}
 	attr.AmbientCaps = p.caps
 	return attr, nil

@@ -78,6 +78,9 @@ func (d Declared) check() error {
 			return fmt.Errorf("unknown feature %q; known: %q", f, known)
 		}
 	}
+	if _, lacks := d.Unsupported[kit.TerminatingFallback]; lacks {
+		return fmt.Errorf("unsupported feature %s: the suite asks for it of everybody, and excuses nobody", kit.TerminatingFallback)
+	}
 	for f, why := range d.Unsupported {
 		if strings.TrimSpace(why) == "" || slices.Contains(d.Supported, f) {
 			return fmt.Errorf("unsupported feature %s: it must say why, and not be supported too", f)

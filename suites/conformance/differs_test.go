@@ -86,6 +86,7 @@ func TestDeclarationFile(t *testing.T) {
 		"a feature":  {"project: cilium\nsupported: [speed]\n", `unknown feature "speed"`},
 		"no reason":  {"project: cilium\nunsupported: {sctp: ' '}\n", "must say why"},
 		"both":       {"project: cilium\nsupported: [sctp]\nunsupported: {sctp: no}\n", "not be supported too"},
+		"no excuse":  {"project: cilium\nunsupported: {terminating-fallback: not built}\n", "excuses nobody"},
 		"behaviour":  {"project: cilium\ndiffers: {no-such: {why: x, source: [KEP-1]}}\n", "differs, no-such"},
 		"no project": {"", "names no project"},
 		"no YAML":    {"project: [\n", "read the declaration"},

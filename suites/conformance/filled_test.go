@@ -40,7 +40,7 @@ func TestReportFilled(t *testing.T) {
 	empty := slices.DeleteFunc(report.Empty(r), func(field string) bool {
 		return slices.Contains([]string{
 			"implementation.organization", "implementation.url", "implementation.contact",
-			"environment.nodeImage", "environment.beside", "environment.noise.failures", "exitCode", "error", "documented",
+			"environment.nodeImage", "environment.lacks", "environment.beside", "environment.noise.failures", "exitCode", "error", "documented",
 		}, field)
 	})
 	if len(empty) > 0 {

@@ -22,6 +22,7 @@ import (
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/report/conformance"
 	"github.com/plumbline/plumbline/suites/stage"
+	"github.com/plumbline/plumbline/suites/timeouts"
 )
 
 // newReport says what is tested, and how much of the catalogue; the removal is judged
@@ -62,7 +63,7 @@ func (o *Options) describe(ctx context.Context, st stage.Stage, rep *conformance
 // environment says where it is tested. An existing cluster has its own kernels; all
 // others have this host's.
 func (o *Options) environment(ctx context.Context, st stage.Stage) (conformance.Environment, error) {
-	e := conformance.Environment{Cluster: st.Kind(), IPFamily: o.Stage.IPFamily, LB: balancer(st.LB().Profile())}
+	e := conformance.Environment{Cluster: st.Kind(), IPFamily: o.Stage.IPFamily, LB: balancer(st.LB().Profile()), Lacks: stage.Lacks(), Timeouts: timeouts.Text(o.Timeouts)}
 	nodes, err := st.Cluster().Nodes(ctx)
 	if err != nil {
 		return e, err

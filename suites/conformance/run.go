@@ -28,6 +28,7 @@ import (
 	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/scenario"
 	"github.com/plumbline/plumbline/suites/stage"
+	"github.com/plumbline/plumbline/suites/timeouts"
 )
 
 // Options are what a run is asked for. They are for one run.
@@ -40,6 +41,7 @@ type Options struct {
 	Seed        int64 // 0: one by chance
 	Verbose     bool
 	Stage       stage.Options
+	Timeouts    kit.Timeouts
 
 	// Behaviours are those to ask for; nil: those that the flags choose.
 	Behaviours               []kit.Behaviour
@@ -53,7 +55,7 @@ type Options struct {
 
 // New returns options with their defaults.
 func New() *Options {
-	o := &Options{Stage: stage.Options{Profile: "l4-fast", Workers: 4}}
+	o := &Options{Stage: stage.Options{Profile: "l4-fast", Workers: 4}, Timeouts: kit.DefaultTimeouts()}
 	o.flags = flag.NewFlagSet("conformance", flag.ContinueOnError)
 	fs := o.flags
 	fs.StringVar(&o.Dataplane, "dataplane", "plumb-nftables", "what is tested: "+ownNames()+"kube-proxy:nftables, kube-proxy:iptables, existing or manifest:FILE")
@@ -65,6 +67,7 @@ func New() *Options {
 	fs.StringVar(&o.focus, "focus", "", "ask only for behaviours whose id this regular `expression` matches")
 	fs.StringVar(&o.skip, "skip", "", "do not ask for behaviours whose id this regular `expression` matches")
 	fs.StringVar(&o.labelFilter, "label-filter", "", "ask only for behaviours of these levels and profiles, such as 'MUST && Core'")
+	timeouts.Var(fs, &o.Timeouts)
 	o.Stage.Flags(fs)
 	// Both families, or the behaviours of dual stack are left out. In front of an
 	// existing cluster ours would be on this host's loopback, which no pod reaches.
@@ -176,9 +179,6 @@ func ownNames() (list string) {
 
 // dataplaneRow is the row of a dataplane's name: an own one as it is meant to be.
 func dataplaneRow(name string) ([]row.Row, error) {
-	if strings.HasPrefix(name, "plumb-") && !strings.Contains(name, ":") {
-		name += ":fallback"
-	}
 	rows, err := row.Parse(name)
 	if err == nil && len(rows) != 1 {
 		err = fmt.Errorf("--dataplane %q: name one", name)

@@ -17,7 +17,7 @@ var of = flag.String("report", "", "a `directory` that a run has written, such a
 // image, its memory is less than what else on a host comes and goes, and an existing
 // cluster is not of this host.
 var unknowable = map[string][]string{ // const; only a lab has a choice of control planes
-	"kind": {"controlPlane"}, "lab": {"nodeImage", "usedMiB"}, "existing": {"controlPlane", "nodeImage", "usedMiB"},
+	"kind": {"controlPlane", "lacks"}, "lab": {"nodeImage", "usedMiB", "lacks"}, "existing": {"controlPlane", "nodeImage", "usedMiB", "lacks"},
 }
 
 // TestReportFilled: a report says all of its environment that its cluster could tell, and

@@ -53,7 +53,7 @@ func (p Pair) differences(a, b Summary) (out []string) {
 		return []string{"only one report has it"}
 	}
 	x, y := a.Settings, b.Settings
-	x.Rollouts, y.Rollouts, x.Seed, y.Seed = 0, 0, 0, 0
+	x.Rollouts, y.Rollouts, x.Seed, y.Seed, x.Timeouts, y.Timeouts = 0, 0, 0, 0, "", ""
 	if x != y || a.LB != b.LB {
 		out = append(out, "the runs had other settings")
 	}

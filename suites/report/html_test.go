@@ -3,8 +3,10 @@ package report
 import (
 	"encoding/xml"
 	"reflect"
+	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/suites/report/render"
 	"github.com/plumbline/plumbline/suites/report/render/rendertest"
 	"github.com/plumbline/plumbline/suites/verdict"
@@ -16,7 +18,7 @@ func hostile() Summary {
 	s := sample()
 	rendertest.Poison(reflect.ValueOf(&s), rendertest.Worse, func(v any) bool {
 		switch v.(type) {
-		case Word, Mode, verdict.Class: // the harness's own words
+		case Word, Mode, verdict.Class, verdict.Cause, record.Kind: // the harness's own words
 			return true
 		}
 		return false
@@ -31,11 +33,20 @@ func TestHTMLIsSelfContained(t *testing.T) {
 		t.Fatal(err)
 	}
 	rendertest.SelfContained(t, b, 50)
+	kinds := map[string]bool{}
+	for _, l := range draw(hostile().Rows[0].Rollouts[0]).Lanes {
+		kinds[strings.Split(l.Label, " x")[0]] = true
+	}
+	for _, k := range []string{"pod", "endpoint", "forwards", "health port", "balancer"} {
+		if !kinds[k] {
+			t.Errorf("no lane of a %s is drawn: hostile names were not tested there; %v", k, kinds)
+		}
+	}
 }
 
 // TestMarkdownStaysInItsCells: whatever text is in a table.
 func TestMarkdownStaysInItsCells(t *testing.T) {
-	rendertest.MarkdownCells(t, string(markdown(hostile())), 3)
+	rendertest.MarkdownCells(t, MarkdownFile, string(markdown(hostile())), 3)
 }
 
 func TestJUnitHostile(t *testing.T) {

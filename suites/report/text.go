@@ -125,6 +125,12 @@ func facts(s Summary) []render.Fact {
 			s.Settings.Rate, s.Settings.Timeout, s.Settings.Deadline, s.Settings.Seed)},
 		{"workload", workloadText(s.Settings)},
 	}
+	if s.Settings.Timeouts != "" {
+		out = append(out, render.Fact{"timeouts", render.Text(s.Settings.Timeouts)})
+	}
+	if e.Lacks != "" {
+		out = append(out, render.Fact{"lacks", render.Text(e.Lacks)})
+	}
 	if e.Plumbline != "" {
 		out = append(out, render.Fact{"plumbline", render.Text(e.Plumbline)})
 	}

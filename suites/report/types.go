@@ -51,6 +51,7 @@ type Environment struct {
 	MemoryMiB  int    `json:"memoryMiB,omitempty"`
 	UsedMiB    int    `json:"usedMiB,omitempty"` // of the host's memory, by the cluster: free before it came up less free with all of it up
 	Cluster    string `json:"cluster,omitempty"` // kind, lab or existing
+	Lacks      string `json:"lacks,omitempty"`   // what this run had less than another there, and why
 	Kubernetes string `json:"kubernetes"`
 	NodeImage  string `json:"nodeImage,omitempty"` // name@digest, where the nodes were made of one here
 	Nodes      int    `json:"nodes,omitempty"`
@@ -92,6 +93,7 @@ type Settings struct {
 	Rollouts int           `json:"rollouts"`           // wanted per row
 	Pods     int           `json:"pods,omitempty"`     // that run beside the workload
 	Services int           `json:"services,omitempty"` // beside the workload's
+	Timeouts string        `json:"timeouts,omitempty"` // name=duration,...: waits for what is no matter of the dataplane
 	Budget   int           `json:"budget"`             // lost requests a judged row may have in all
 	Nominal  bool          `json:"nominal,omitempty"`  // an anecdote (E1-E3): ignore rows are not held against the band
 }

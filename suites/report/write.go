@@ -56,6 +56,9 @@ func Read(path string) (Summary, error) {
 	if s.APIVersion != APIVersion || s.Kind != Kind {
 		return Summary{}, fmt.Errorf("read the report %s: it is a %s %s, not a %s %s", path, s.APIVersion, s.Kind, APIVersion, Kind)
 	}
+	for i, r := range s.Rows { // older ones do not say it of ours
+		s.Rows[i].Judged = r.Judged || r.Own && r.Mode == Fallback
+	}
 	return s, nil
 }
 

@@ -20,10 +20,7 @@ type Background struct {
 	Services int // each selects the pods of one Deployment
 }
 
-const (
-	groupSize       = 10 // pods of a Deployment, endpoints of a Service
-	backgroundLimit = 5 * time.Minute
-)
+const groupSize = 10 // pods of a Deployment, endpoints of a Service
 
 // background is the namespace of all that.
 func (r *runner) background() string { return r.stage.Run().Namespace("background") }
@@ -81,7 +78,7 @@ func (r *runner) filled(ctx context.Context) (endpoints int, err error) {
 		want += min(groupSize, r.Background.Pods-n%groups*groupSize)
 	}
 	ready := 0
-	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, backgroundLimit, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, r.Timeouts.Background, true, func(ctx context.Context) (bool, error) {
 		list, err := r.client.AppsV1().Deployments(r.background()).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, nil // asked again until the wait ends

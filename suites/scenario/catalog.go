@@ -10,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/lbprovider/profile"
 	"github.com/plumbline/plumbline/suites/row"
+	"github.com/plumbline/plumbline/suites/timeouts"
 )
 
 // catalog holds the scenarios by name.
@@ -18,6 +19,7 @@ func catalog() map[string]Scenario {
 		Name: "rolling-update", Title: "rolling update under externalTrafficPolicy=Local",
 		Rollouts: 3, Rate: 100, Timeout: 2500 * time.Millisecond, Delay: 12 * time.Second,
 		Profile: "l4-strict", Seed: 1, Rows: row.Default(),
+		Timeouts: DefaultTimeouts(),
 	}
 	out := map[string]Scenario{base.Name: base}
 	// E1-E3 of the owner's documents: one probe a second, 500 ms patience, the
@@ -62,5 +64,6 @@ func (s *Scenario) Flags(fs *flag.FlagSet) {
 	fs.StringVar(&s.Profile, "profile", s.Profile, "load balancer: "+profile.Usage())
 	fs.IntVar(&s.Background.Pods, "background-pods", s.Background.Pods, "pods that run beside the workload")
 	fs.IntVar(&s.Background.Services, "background-services", s.Background.Services, "Services beside the workload's, of ten endpoints each")
+	timeouts.Var(fs, &s.Timeouts)
 	fs.Uint64Var(&s.Seed, "seed", s.Seed, "of arrivals and phases")
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/workload"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/row"
+	"github.com/plumbline/plumbline/suites/timeouts"
 	"github.com/plumbline/plumbline/suites/verdict"
 	"github.com/plumbline/plumbline/suites/verdict/model"
 )
@@ -54,7 +55,7 @@ func Run(ctx context.Context, s Scenario, stage Stage, dir string, log *slog.Log
 		Settings: report.Settings{
 			Rate: s.Rate, Timeout: s.Timeout, Deadline: hardDeadline, Delay: s.Delay, PreStop: s.PreStop, Grace: s.grace(),
 			MinReady: s.MinReady, Unready: s.Unready, Seed: s.Seed, Rollouts: s.Rollouts, Nominal: s.Anecdote,
-			Pods: s.Background.Pods, Services: s.Background.Services,
+			Pods: s.Background.Pods, Services: s.Background.Services, Timeouts: timeouts.Text(s.Timeouts),
 		},
 	}
 	r := &runner{Scenario: s, stage: stage, dir: dir, log: log}

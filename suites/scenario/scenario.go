@@ -38,7 +38,19 @@ type Scenario struct {
 	Profile     string
 	Seed        uint64
 	Background  Background
+	Timeouts    Timeouts
 	Anecdote    bool // E1-E3: print what the client saw; the band does not judge
+}
+
+// Timeouts are the waits for what is no matter of the dataplane.
+type Timeouts struct {
+	Settle     time.Duration // for the workload and the balancer, beyond the pod's own time
+	Background time.Duration // for all that runs beside the workload
+}
+
+// DefaultTimeouts are long for a quiet host.
+func DefaultTimeouts() Timeouts {
+	return Timeouts{Settle: 90 * time.Second, Background: 5 * time.Minute}
 }
 
 // mode is how a row treats terminating endpoints; upstream has KEP-1669.

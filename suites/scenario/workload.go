@@ -20,10 +20,6 @@ import (
 	"github.com/plumbline/plumbline/suites/report"
 )
 
-// settleSlack is how much longer than the pod's own time settling may take:
-// scheduling, start, slices, load balancer checks.
-const settleSlack = 90 * time.Second
-
 // pod is the one pod of a settled workload.
 type pod struct{ name, node string }
 
@@ -56,7 +52,7 @@ func (r *runner) deploy(ctx context.Context) error {
 		r.service, r.target = svc, netip.AddrPortFrom(r.nodes[0].Addr4(), uint16(svc.Spec.Ports[0].NodePort))
 		return nil
 	}
-	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, settleSlack, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, r.Timeouts.Settle, true, func(ctx context.Context) (bool, error) {
 		svc, err := r.client.CoreV1().Services(r.app.Namespace).Get(ctx, r.app.Name, metav1.GetOptions{})
 		if err != nil || len(svc.Status.LoadBalancer.Ingress) == 0 {
 			return false, nil // asked again until the wait ends
@@ -87,7 +83,7 @@ func (r *runner) serviceEvents(ctx context.Context) string {
 // settled waits until the workload is one ready pod and the load balancer has
 // exactly its node UP.
 func (r *runner) settled(ctx context.Context) (pod, error) {
-	limit := settleSlack + r.PreStop + r.Delay + r.MinReady
+	limit := r.Timeouts.Settle + r.PreStop + r.Delay + r.MinReady
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var p pod
@@ -143,12 +139,13 @@ func (r *runner) answered(ctx context.Context) error {
 
 // world is what acts are done to.
 func (r *runner) world() disrupt.World {
-	return disrupt.World{Cluster: r.stage.Cluster(), Client: r.client}
+	agents, _ := r.stage.(disrupt.Agents)
+	return disrupt.World{Cluster: r.stage.Cluster(), Client: r.client, Agents: agents}
 }
 
 // admit opens the gate of the workload's new pod, after a stretch of time.
 func (r *runner) admit(ctx context.Context, after time.Duration) error {
-	_, err := disrupt.Admit{App: r.app, After: after, Limit: settleSlack}.Do(ctx, r.world())
+	_, err := disrupt.Admit{App: r.app, After: after, Limit: r.Timeouts.Settle}.Do(ctx, r.world())
 	return err
 }
 

@@ -96,7 +96,7 @@ func checkLB(lb string) error {
 }
 
 func checkRow(r row.Row) error {
-	if r.Dataplane == "kube-proxy" {
+	if r.Dataplane == row.Upstream {
 		return fmt.Errorf("row %s: on an existing cluster kube-proxy is either there (row existing) or comes from a manifest (row manifest:FILE)", r)
 	}
 	return nil

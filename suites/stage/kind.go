@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/image"
 	"github.com/plumbline/plumbline/fixtures/kind"
 	"github.com/plumbline/plumbline/fixtures/nodeimage"
+	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
 
@@ -112,7 +113,7 @@ func (k *Kind) makeImages(ctx context.Context) (node string, err error) {
 		switch {
 		case r.Own():
 			makers = append(makers, func(ctx context.Context) (string, error) { return k.images.Proxy(ctx, r.Mode) })
-		case r.Dataplane == "kube-proxy":
+		case r.Dataplane == row.Upstream:
 			makers = append(makers, func(ctx context.Context) (string, error) {
 				ref, _, err := k.images.KubeProxy(ctx)
 				if errors.Is(err, nodeimage.ErrNoGo) {

@@ -15,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/lab"
 	"github.com/plumbline/plumbline/fixtures/lab/network"
+	"github.com/plumbline/plumbline/fixtures/userns"
 	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
@@ -38,12 +39,18 @@ const runMark = "PLUMBLINE_RUN"
 // EnterLab makes this process the client of a lab: it takes away what runs of the same
 // name have left that live no more, makes ready what needs the host's network, and starts
 // this program anew inside the lab's client namespace. There it returns at once. From
-// then on the lab is called by the run's id.
+// then on the lab is called by the run's id. For an ordinary user all of that is done by the
+// same program in a user namespace of his, of which it returns how it ended (userns.Ended).
 func EnterLab(ctx context.Context, o *Options, log *slog.Logger) error {
-	if os.Geteuid() != 0 {
-		return errors.New("a lab needs root, for network namespaces: run this with sudo")
-	}
 	if err := labConfig(*o).Validate(); err != nil {
+		return err
+	}
+	if os.Geteuid() != 0 { // what is to be built is built where the network is
+		if _, err := findPrograms(ctx, *o, log); err != nil {
+			return err
+		}
+	}
+	if err := userns.Enter(ctx); err != nil {
 		return err
 	}
 	if mark, ok := os.LookupEnv(runMark); ok {
@@ -198,6 +205,14 @@ func (l *Lab) dataplane(r row.Row) (cluster.Dataplane, error) {
 		d.Program, d.Version = l.programs.kubeProxy, l.version
 	}
 	return d, nil
+}
+
+// Lacks is what a run of an ordinary user has less than root's; empty: nothing.
+func Lacks() string {
+	if userns.Inside() {
+		return userns.Lacks
+	}
+	return ""
 }
 
 // Kind is "lab".

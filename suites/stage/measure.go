@@ -15,32 +15,6 @@ import (
 	"github.com/plumbline/plumbline/suites/verdict"
 )
 
-// Stage is what a scenario runs on, until it is closed.
-type Stage interface {
-	scenario.Stage
-	// Probe is the image of plumb-probe.
-	Probe(ctx context.Context) (string, error)
-	// Digests say what exactly was installed last.
-	Digests(ctx context.Context) (Digests, error)
-	// NodeImage is that of the nodes, name@digest; empty where they are of none, or it is
-	// not known.
-	NodeImage(ctx context.Context) (string, error)
-	Close(context.Context) error
-}
-
-// Open brings up a stage of a kind: kind, lab or existing.
-func Open(ctx context.Context, o Options, log *slog.Logger) (Stage, error) {
-	switch o.Cluster {
-	case "kind":
-		return OpenKind(ctx, o, os.Stderr, log)
-	case "lab":
-		return OpenLab(ctx, o, log)
-	case "existing":
-		return OpenExisting(ctx, o, log)
-	}
-	return nil, fmt.Errorf("unknown cluster %q; known: kind, lab, existing", o.Cluster)
-}
-
 // Measure runs a scenario on a cluster made for it and writes the report
 // below results. It returns the report and the directory it lies in. An error
 // is the harness's; what was measured before it is written all the same.
@@ -64,6 +38,7 @@ func Measure(ctx context.Context, s scenario.Scenario, o Options, results string
 		err = errors.Join(cause, err)
 	}
 	sum.Environment.Plumbline, sum.Environment.Commit = Version(), Commit()
+	sum.Environment.Lacks = Lacks()
 	if o.Cluster == "lab" {
 		sum.Environment.ControlPlane = o.ControlPlane
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/controlplane"
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/nodeimage"
+	"github.com/plumbline/plumbline/suites/row"
 )
 
 // echo is the workload's image in a lab: the name of a program.
@@ -181,7 +182,7 @@ func findPrograms(ctx context.Context, o Options, log *slog.Logger) (p programs,
 		}
 	}
 	for _, r := range o.Rows {
-		if r.Dataplane != "kube-proxy" || p.kubeProxy != "" {
+		if r.Dataplane != row.Upstream || p.kubeProxy != "" {
 			continue
 		}
 		p.kubeProxy, err = KubernetesBinary(ctx, "kube-proxy", log)

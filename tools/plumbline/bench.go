@@ -13,6 +13,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/nodeimage"
+	"github.com/plumbline/plumbline/fixtures/userns"
 	"github.com/plumbline/plumbline/suites/bench"
 	"github.com/plumbline/plumbline/suites/stage"
 )
@@ -37,8 +38,13 @@ func benchCommand() *cobra.Command {
 			if err := cfg.Validate(); err != nil {
 				return err
 			}
-			if os.Geteuid() != 0 {
-				return errors.New("bench needs root (network namespaces): run sudo plumbline bench")
+			if os.Geteuid() != 0 { // what is to be built is built where the network is
+				if err := findKubeProxy(cmd.Context(), &cfg); err != nil {
+					return err
+				}
+			}
+			if err := userns.Enter(cmd.Context()); err != nil {
+				return err
 			}
 			return runBench(cmd, cfg)
 		},
@@ -57,6 +63,18 @@ func benchCommand() *cobra.Command {
 	return cmd
 }
 
+// findKubeProxy builds kube-proxy, if a row wants it.
+func findKubeProxy(ctx context.Context, cfg *bench.Config) (err error) {
+	if !slices.ContainsFunc(cfg.Rows, func(r bench.Row) bool { return !r.Own() }) {
+		return nil
+	}
+	cfg.KubeProxy, err = stage.KubernetesBinary(ctx, "kube-proxy", slog.Default())
+	if errors.Is(err, nodeimage.ErrNoGo) {
+		cfg.NoKubeProxy, err = err.Error(), nil
+	}
+	return err
+}
+
 func runBench(cmd *cobra.Command, cfg bench.Config) (err error) {
 	ctx := cmd.Context()
 	lock, err := host.TakeLock(ctx, stage.StateDir, benchLockPatience, stage.Waiting(slog.Default()))
@@ -64,14 +82,8 @@ func runBench(cmd *cobra.Command, cfg bench.Config) (err error) {
 		return err
 	}
 	defer lock.Release()
-	if slices.ContainsFunc(cfg.Rows, func(r bench.Row) bool { return !r.Own() }) {
-		cfg.KubeProxy, err = stage.KubernetesBinary(ctx, "kube-proxy", slog.Default())
-		if errors.Is(err, nodeimage.ErrNoGo) {
-			cfg.NoKubeProxy, err = err.Error(), nil
-		}
-		if err != nil {
-			return err
-		}
+	if err := findKubeProxy(ctx, &cfg); err != nil {
+		return err
 	}
 	// Configurations and pid files are where clean looks for them.
 	run, err := host.BeginRun(ctx, stage.StateDir, "bench")

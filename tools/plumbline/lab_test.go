@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/plumbline/plumbline/fixtures/need"
+	"github.com/plumbline/plumbline/fixtures/userns"
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
@@ -92,14 +93,73 @@ func TestLabInterrupted(t *testing.T) {
 	}
 }
 
-// Without root there is one line, and nothing is begun.
-func TestLabNeedsRoot(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), plumbline(t), "run", "--cluster=lab")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := cmd.CombinedOutput()
-	if want := "plumbline: a lab needs root, for network namespaces: run this with sudo\n"; err == nil || string(out) != want || cmd.ProcessState.ExitCode() != 2 {
-		t.Errorf("%v: %q, want %q and status 2", err, out, want)
+// An ordinary user's run, in a user namespace, judges as root's does and says what it lacks;
+// what it makes is his. However it ends, nothing of it is left.
+func TestLabOfOrdinaryUser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds of labs")
 	}
+	const uid = 65533
+	bin := plumbline(t)
+	dir, err := os.MkdirTemp("", "plumbline-user-")
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	program := filepath.Join(dir, "plumbline")
+	if err == nil {
+		err = errors.Join(os.Chmod(dir, 0o755), os.Chown(dir, uid, uid), exec.Command("cp", bin, program).Run())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := func(cmd *exec.Cmd) *exec.Cmd {
+		cmd.Path, cmd.Args[0], cmd.Dir = program, program, dir
+		cmd.Args = append(cmd.Args, "--results=results")
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		return cmd
+	}
+	out, err := as(exec.Command(bin, "conformance", "--cluster=lab", "--name="+lab, "--focus=^clusterip-udp$")).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "lacks          "+userns.Lacks) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	signalAt(t, as(labRun(t)), "msg=recording", syscall.SIGTERM)
+	killAt(t, as(labRun(t)), "msg=recording")
+	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		left := leftovers(t)
+		for _, p := range processesOf(uid) {
+			left = append(left, "process "+p)
+		}
+		if len(left) == 0 {
+			break
+		}
+		if time.Since(begun) > time.Minute {
+			t.Fatalf("left: %q", left)
+		}
+	}
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == program {
+			return err
+		}
+		st, err := d.Info()
+		if err == nil && st.Sys().(*syscall.Stat_t).Uid != uid {
+			t.Errorf("%s is not the user's", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// processesOf are those of a user, as far as they live.
+func processesOf(uid uint32) (out []string) {
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, p := range all {
+		st, err := os.Stat(p)
+		if exe, gone := os.Readlink(p + "/exe"); err == nil && gone == nil && st.Sys().(*syscall.Stat_t).Uid == uid {
+			out = append(out, exe)
+		}
+	}
+	return out
 }
 
 // sweep is the beginning of the next run of the name, which takes away what is there.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/fixtures/userns"
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
@@ -26,13 +26,21 @@ type verdictError string
 
 func (e verdictError) Error() string { return string(e) }
 
-// run returns the exit status: 0 done (and what was judged is as it should be), 1 it is
-// not (verdictError), 2 bad input or the harness could not do it.
+// Exit statuses, beside 0: done, and what was judged is as it should be.
+const (
+	exitNo     = 1 // it is not (verdictError)
+	exitFailed = 2 // bad input, or the harness could not do it
+)
+
+// run returns the exit status.
 func run() int {
 	if program, ok := programs[filepath.Base(os.Args[0])]; ok {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		return program(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
+	if status, is := userns.Main(); is {
+		return status
 	}
 	// Without it (no /proc) programs are wanted beside this one.
 	stage.Self, _ = os.Executable()
@@ -60,9 +68,12 @@ func run() int {
 	if err == nil {
 		return 0
 	}
+	if ended, ok := errors.AsType[userns.Ended](err); ok {
+		return ended.Status
+	}
 	fmt.Fprintln(os.Stderr, "plumbline:", err)
 	if _, ok := errors.AsType[verdictError](err); ok {
-		return report.ExitLost
+		return exitNo
 	}
-	return report.ExitUnknown
+	return exitFailed
 }

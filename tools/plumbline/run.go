@@ -29,7 +29,7 @@ func runCommand() *cobra.Command {
 	var o runOptions
 	// The scenario's own defaults depend on its name, so its flags are read in a
 	// second pass over those that were given.
-	given := scenario.Scenario{}
+	given := scenario.Scenario{Timeouts: scenario.DefaultTimeouts()}
 	fs := goflag.NewFlagSet("scenario", goflag.ContinueOnError)
 	given.Flags(fs)
 	cmd := &cobra.Command{
@@ -73,7 +73,7 @@ func runCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&o.scenario, "scenario", "rolling-update", "rolling-update, e1, e2 or e3")
 	cmd.Flags().StringVar(&o.rows, "rows", "", "dataplanes to run, in order (default: the scenario's)")
-	cmd.Flags().StringVar(&o.declaration, "declaration", "", "`file` that declares what the dataplane of the rows existing and manifest:FILE supports, as for conformance: one with the feature terminating-fallback is judged like ours")
+	cmd.Flags().StringVar(&o.declaration, "declaration", "", "`file` that declares what the dataplane of the row existing or manifest:FILE supports, as for conformance: one with the feature terminating-fallback is judged like ours")
 	cmd.Flags().StringVar(&o.results, "results", "results", "directory for reports and records")
 	o.Options.Flags(fs)
 	o.MeasureFlags(fs)
@@ -81,21 +81,25 @@ func runCommand() *cobra.Command {
 	return cmd
 }
 
-// declare holds the rows of others to what a file declares of their dataplane.
+// declare holds the row of others to what a file declares of their dataplane.
 func declare(rows []row.Row, file string) error {
 	d, err := conformance.ReadDeclaration(file)
 	if err != nil {
 		return err
 	}
-	foreign := false
+	var foreign []*row.Row
 	for i := range rows {
 		if rows[i].Foreign() {
-			rows[i].Declared, foreign = slices.Contains(d.Supported, kit.TerminatingFallback), true
+			foreign = append(foreign, &rows[i])
 		}
 	}
-	if !foreign {
-		return fmt.Errorf("--declaration %s: it is for the rows %s and %s:FILE, and none of them is run", file, row.Existing, row.Manifest)
+	switch {
+	case !slices.Contains(d.Supported, kit.TerminatingFallback):
+		return fmt.Errorf("--declaration %s: it does not say that %s is supported, and nothing else is judged here", file, kit.TerminatingFallback)
+	case len(foreign) != 1:
+		return fmt.Errorf("--declaration %s: it is of one dataplane, for the row %s or %s:FILE, and %d of these are to be run", file, row.Existing, row.Manifest, len(foreign))
 	}
+	foreign[0].Declared = true
 	return nil
 }
 

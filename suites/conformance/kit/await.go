@@ -18,15 +18,12 @@ import (
 // probeKinds are the probes of each node: in its own network, and in two pods.
 var probeKinds = []string{"probe-node", "probe-a", "probe-b"}
 
-// probesPatience is how long a cluster may take to run the probes.
-const probesPatience = 90 * time.Second
-
 // awaitProbes waits until every node has its probes ready, and returns them by what
 // they are and their node. If they do not come it names each and says how it is.
 func (e *Env) awaitProbes(ctx context.Context, nodes []cluster.Node) (map[string]map[string]corev1.Pod, error) {
 	var out map[string]map[string]corev1.Pod
 	missing := "none seen"
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, probesPatience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, e.cfg.Timeouts.Probes, true, func(ctx context.Context) (bool, error) {
 		list, err := e.client.CoreV1().Pods(e.namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			if ctx.Err() == nil { // at the end of patience the state before says more

@@ -32,7 +32,7 @@ func probePod(kind, node string, ready bool) *corev1.Pod {
 // do not count neither help nor matter.
 func TestAwaitProbes(t *testing.T) {
 	client := fake.NewClientset()
-	e := &Env{client: client, namespace: "probes"}
+	e := &Env{client: client, namespace: "probes", cfg: Config{Timeouts: DefaultTimeouts()}}
 	create := func(pods ...*corev1.Pod) {
 		t.Helper()
 		for _, p := range pods {

@@ -17,9 +17,6 @@ type fronted interface{ LB() scenario.LB }
 // balancer serves (NeedLB).
 func Balanced(o *corev1.Service) { o.Spec.Type = corev1.ServiceTypeLoadBalancer }
 
-// balancerPatience is how long a load balancer may take to come up.
-const balancerPatience = 20 * time.Second
-
 // AwaitIngress waits until the load balancer has published its address.
 func (v *Service) AwaitIngress() netip.Addr {
 	s := v.spec
@@ -35,8 +32,8 @@ func (v *Service) AwaitIngress() netip.Addr {
 				return a
 			}
 		}
-		if time.Since(began) > balancerPatience {
-			s.Inconclusive("the load balancer gave Service %s no address within %s", v.obj.Name, balancerPatience)
+		if time.Since(began) > s.env.cfg.Timeouts.Balancer {
+			s.Inconclusive("the load balancer gave Service %s no address within %s", v.obj.Name, s.env.cfg.Timeouts.Balancer)
 		}
 		s.Pause(50 * time.Millisecond)
 	}

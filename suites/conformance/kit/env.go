@@ -41,7 +41,8 @@ type Config struct {
 	Parallel int                // behaviours that run side by side
 	Seed     int64              // of their order
 	Limit    time.Duration      // how late a dataplane may follow a change; 0: Limit
-	Ranges   probeagent.Ranges  // further ones that probes may connect into; see ranges
+	Timeouts Timeouts
+	Ranges   probeagent.Ranges // further ones that probes may connect into; see ranges
 	Log      *slog.Logger
 }
 

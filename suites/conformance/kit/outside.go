@@ -33,9 +33,6 @@ func (e *Env) number() int {
 	return e.numbers
 }
 
-// beyondPatience is how long a new link may take to carry packets.
-const beyondPatience = 5 * time.Second
-
 // HostBeyond is a host outside the cluster whose router is a node: whatever it sends
 // arrives there, as packets do that a load balancer in VIP mode passes on. Only that
 // node knows a way back to it. It needs NeedNodes.
@@ -59,7 +56,7 @@ func (s *Spec) HostBeyond(n *Node) Client {
 		if res.Attempts[0].Class == probeagent.OK {
 			return c
 		}
-		if time.Since(began) > beyondPatience {
+		if time.Since(began) > s.env.cfg.Timeouts.Link {
 			s.Inconclusive("a host beyond %s does not reach it: %s", n.Name, res.Attempts[0])
 		}
 	}

@@ -11,15 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// rangePatience is how long a control plane may take to make a new range of ClusterIPs
-// usable.
-const rangePatience = 30 * time.Second
-
 // ExpectReady waits until the control plane gives addresses of the range: that it does
 // is no matter of the dataplane.
 func (c *ServiceCIDR) ExpectReady() {
 	s := c.spec
-	err := wait.PollUntilContextTimeout(s.ctx, 50*time.Millisecond, rangePatience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(s.ctx, 50*time.Millisecond, s.env.cfg.Timeouts.Range, true, func(ctx context.Context) (bool, error) {
 		o, err := s.env.client.NetworkingV1().ServiceCIDRs().Get(ctx, c.name, metav1.GetOptions{})
 		return err == nil && meta.IsStatusConditionTrue(o.Status.Conditions, networkingv1.ServiceCIDRConditionReady), err
 	})

@@ -72,8 +72,8 @@ func TestFiltersHide(t *testing.T) {
 
 // TestMarkdownStaysInItsCells: whatever text is in a table.
 func TestMarkdownStaysInItsCells(t *testing.T) {
-	rendertest.MarkdownCells(t, string(markdown(Complete(hostile()))), 3)
-	rendertest.MarkdownCells(t, Matrix([]Report{hostile(), sample()}), 1)
+	rendertest.MarkdownCells(t, MarkdownFile, string(markdown(Complete(hostile()))), 3)
+	rendertest.MarkdownCells(t, "matrix", Matrix([]Report{hostile(), sample()}), 3)
 }
 
 func TestTerminalIsSafe(t *testing.T) {

@@ -24,6 +24,8 @@ func facts(r Report) []render.Fact {
 		{"cluster", render.Joined(", ", e.Cluster, render.Prefixed("Kubernetes ", e.Kubernetes), render.Prefixed("control plane ", e.ControlPlane), some(e.Nodes, "node"), some(e.Zones, "zone"), render.Prefixed("IP family ", e.IPFamily), render.Prefixed("CNI ", e.CNI))},
 		{"node image", e.NodeImage},
 		{"host", render.Joined(", ", e.OS, render.Prefixed("kernel ", e.Kernel), some(e.CPUs, "CPU"))},
+		{"timeouts", e.Timeouts},
+		{"lacks", e.Lacks},
 		{"beside", strings.Join(e.Beside, "; ")},
 		{"balancer", lbText(e.LB)},
 		{"control", noiseText(e.Noise)},

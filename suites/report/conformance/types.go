@@ -83,6 +83,8 @@ type Environment struct {
 	Zones        int    `json:"zones,omitempty"`
 	LB           *LB    `json:"lb,omitempty"` // nil: the cluster has none
 	Noise        *Noise `json:"noise,omitempty"`
+	Timeouts     string `json:"timeouts,omitempty"` // name=duration,...: waits for what is no matter of the dataplane
+	Lacks        string `json:"lacks,omitempty"`    // what this run had less than another there, and why
 	// Beside says who else proxied Services there, a line each: what passed may be theirs.
 	Beside []string `json:"beside,omitempty"`
 }

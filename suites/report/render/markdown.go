@@ -15,15 +15,15 @@ func MarkdownTable(b *bytes.Buffer, rows [][]string) {
 		for n, c := range row {
 			cells[n] = Markdown(c)
 		}
-		MarkdownRow(b, cells)
+		markdownRow(b, cells)
 		if i == 0 {
-			MarkdownRow(b, slices.Repeat([]string{"---"}, len(row)))
+			markdownRow(b, slices.Repeat([]string{"---"}, len(row)))
 		}
 	}
 }
 
-// MarkdownRow writes cells that are Markdown already.
-func MarkdownRow(b *bytes.Buffer, cells []string) {
+// markdownRow writes cells that are Markdown already.
+func markdownRow(b *bytes.Buffer, cells []string) {
 	fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
 }
 
@@ -31,7 +31,7 @@ func MarkdownRow(b *bytes.Buffer, cells []string) {
 func MarkdownFacts(b *bytes.Buffer, facts []Fact) {
 	for _, f := range facts {
 		if text := Markdown(f.Text()); text != "" {
-			fmt.Fprintf(b, "- **%s**: %s\n", f.Name(), text)
+			fmt.Fprintf(b, "- **%s**: %s\n", Markdown(f.Name()), text)
 		}
 	}
 }

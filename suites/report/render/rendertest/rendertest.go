@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -18,7 +20,8 @@ const Evil = "x\"'></pre></style><script>alert(1)</script>|`*\x1b[31m\n# y: {z}\
 // Worse is Evil with what is no text, or turns text round.
 const Worse = Evil + "\u202e\xff\x00"
 
-// Poison sets every string below v, but those that keep says are to stay.
+// Poison sets every string below v, but those that keep says are to stay. Keys of maps must be
+// such.
 func Poison(v reflect.Value, text string, keep func(v any) bool) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -35,6 +38,15 @@ func Poison(v reflect.Value, text string, keep func(v any) bool) {
 		for i := range v.Len() {
 			Poison(v.Index(i), text, keep)
 		}
+	case reflect.Map:
+		for _, k := range v.MapKeys() {
+			if k.Kind() == reflect.String && keep(k.Interface()) {
+				continue
+			}
+			panic(fmt.Sprintf("poison a %s: maps are left as they are, so their keys are to be the harness's own words", v.Type()))
+		}
+	case reflect.Array, reflect.Interface:
+		panic(fmt.Sprintf("poison a %s: not known how", v.Type()))
 	case reflect.String:
 		if !keep(v.Interface()) {
 			v.SetString(text)
@@ -106,31 +118,29 @@ func references(t *testing.T, page []byte) []string {
 
 // MarkdownCells wants every line of a table to have as many cells as its heading, and
 // nothing to be markup; and at least so many tables.
-func MarkdownCells(t *testing.T, text string, tables int) {
+func MarkdownCells(t *testing.T, name, text string, tables int) {
 	t.Helper()
 	cells := 0
-	for line := range bytes.Lines([]byte(text)) {
-		if bytes.HasPrefix(line, []byte("    ")) { // code
-			continue
+	for line := range strings.Lines(text) {
+		code := strings.HasPrefix(line, "    ") // in which nothing is markup
+		if strings.ContainsAny(line, "\x1b\u202e\x00") || !code && strings.ContainsAny(line, "<>") {
+			t.Errorf("%s: markup or a control character: %q", name, line)
 		}
-		if bytes.ContainsAny(line, "<>\x1b\u202e\x00") {
-			t.Errorf("markup or a control character: %q", line)
-		}
-		if !bytes.HasPrefix(line, []byte("|")) {
+		if !strings.HasPrefix(line, "|") {
 			cells = 0
 			continue
 		}
-		n := bytes.Count(escapes.ReplaceAll(line, nil), []byte("|"))
+		n := strings.Count(escapes.ReplaceAllString(line, ""), "|")
 		if cells == 0 {
 			cells = n
 			tables--
 		}
 		if n != cells {
-			t.Errorf("%d cells, want %d: %q", n, cells, line)
+			t.Errorf("%s: %d cells, want %d: %q", name, n, cells, line)
 		}
 	}
 	if tables > 0 {
-		t.Errorf("%d tables are missing: too little was tested", tables)
+		t.Errorf("%s: %d tables are missing: too little was tested", name, tables)
 	}
 }
 
