@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/plumbline/plumbline/fixtures/cluster"
 )
 
 func TestParse(t *testing.T) {
@@ -17,7 +19,7 @@ func TestParse(t *testing.T) {
 	if err != nil || got[0].String() != "existing" || got[0].Own() || got[1].String() != "manifest cilium.yaml" || got[1].Mode != "some/cilium.yaml" {
 		t.Errorf("rows of others: %v, %v", got, err)
 	}
-	if all, err := Parse("all"); err != nil || len(all) != 7 {
+	if all, err := Parse("all"); err != nil || len(all) != len(cluster.Backends())+4 {
 		t.Errorf("all: %v, %v", all, err)
 	}
 	for list, msg := range map[string]string{
@@ -31,7 +33,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	def, err := Parse(Names(Default()))
-	if err != nil || len(def) != 7 || def[0].String() != "plumb-nftables fallback" || def[5].Own() {
+	if err != nil || len(def) != len(cluster.Backends())+4 || def[0].String() != "plumb-nftables fallback" || def[len(def)-2].Own() {
 		t.Errorf("default rows %v, %v", def, err)
 	}
 }

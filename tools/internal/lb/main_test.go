@@ -40,7 +40,7 @@ func TestBadInput(t *testing.T) {
 		{"unknown flag", []string{"--nope"}, "-nope"},
 		{"argument", []string{"up"}, `"up"`},
 		{"class that is none", []string{"--lb-class", "a b"}, `--lb-class "a b" is not a class of load balancers`},
-		{"unknown profile", []string{"--profile", "x"}, `--profile: unknown load balancer profile "x"; known: l4-fast, l4-strict, seed; with values`},
+		{"unknown profile", []string{"--profile", "x"}, `--profile: unknown load balancer profile "x"; known: `},
 		{"IPv6 as IPv4", []string{"--lb-range-v4", "fd00::/64"}, `--lb-range-v4 "fd00::/64"`},
 		{"range that is none", []string{"--lb-range-v6", "fd00::"}, `--lb-range-v6 "fd00::"`},
 		{"no range", []string{"--lb-range-v4", ""}, "--lb-range-v4 or --lb-range-v6 is needed"},

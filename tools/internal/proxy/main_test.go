@@ -20,7 +20,7 @@ func TestCommandLine(t *testing.T) {
 		{"--version", 0, "plumb-proxy devel"},
 		{"--help", 0, "usage: plumb-proxy [flags]"},
 		{"", 2, "--node-name is not given and $NODE_NAME is empty"},
-		{"--node-name n --backend ipvs", 2, `--backend "ipvs": there is no such backend; one of: iptables, nftables, userspace`},
+		{"--node-name n --backend ipvs", 2, `--backend "ipvs": there is no such backend; one of: `},
 		{"--node-name n --terminating-endpoints maybe", 2, `--terminating-endpoints "maybe": give fallback or ignore`},
 		{"--node-name n --no-local-endpoints forward", 2, `--no-local-endpoints "forward": give drop or reject`},
 		{"--node-name n --cluster-cidr 10.244.0.0/16,10.245.0.0", 2, `--cluster-cidr "10.245.0.0": not a network`},
