@@ -58,10 +58,9 @@ update:
 	go test -count=1 ./lbprovider/haproxy -run '^TestGolden$$' -update
 	go test -count=1 ./tools/internal/proxy -run '^TestShow$$' -update
 	go test -count=1 ./dataplane/dptest -run '^(TestPlans|TestChecklist)$$' -update
-	go test -count=1 ./dataplane/iptables -run '^TestGolden$$' -update
-	for p in nftables userspace; do \
-	  go test -count=1 ./dataplane/$$p -run '^TestContract$$/^Golden$$' -update && \
-	  go test -count=1 ./dataplane/$$p -run '^(TestNftLists|TestPath)$$' -update || exit 1; done
+	for p in $(patsubst %/render.go,%,$(wildcard dataplane/*/render.go)); do \
+	  go test -count=1 ./$$p -run '^(TestContract|TestGolden)$$/^Golden$$' -update && \
+	  go test -count=1 ./$$p -run '^(TestGolden|TestNftLists|TestPath)$$' -update || exit 1; done
 
 # What is generated is what would be, and the rules of the repository hold.
 verify: lint update

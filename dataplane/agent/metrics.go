@@ -3,6 +3,7 @@ package agent
 import (
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,11 +18,14 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 	took     *prometheus.HistogramVec
+	first    prometheus.Gauge
 	latency  prometheus.Histogram
 	failures prometheus.Counter
 	lost     prometheus.Counter
+	synced   atomic.Bool // completely, once
 }
 
+// newMetrics asks for the rest when they are read.
 func newMetrics(status func() loop.Status, deleted func() uint64, counts []backend.Count) *metrics {
 	// From half a millisecond to a minute: one element, and everything at the start.
 	buckets := prometheus.ExponentialBuckets(0.0005, 2, 18)
@@ -31,6 +35,9 @@ func newMetrics(status func() loop.Status, deleted func() uint64, counts []backe
 			Name: "plumbline_sync_duration_seconds", Buckets: buckets,
 			Help: "Time the backend took to bring the kernel up to date; complete: read back and compared, not a difference.",
 		}, []string{"complete"}),
+		first: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "plumbline_first_sync_duration_seconds", Help: "What the first complete sync took that succeeded; 0 before it has.",
+		}),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "plumbline_programming_latency_seconds", Buckets: buckets,
 			Help: "Time from a change coming in from the API to its being in the kernel, of the oldest change in each sync.",
@@ -45,7 +52,7 @@ func newMetrics(status func() loop.Status, deleted func() uint64, counts []backe
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 	}
-	m.registry.MustRegister(m.took, m.latency, m.failures, m.lost,
+	m.registry.MustRegister(m.took, m.first, m.latency, m.failures, m.lost,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		gauge("plumbline_services", "Services in the kernel.", func() float64 { return float64(status().Services) }),
 		gauge("plumbline_refused_services", "Services the kernel did not take.", func() float64 { return float64(status().Refused) }),
@@ -73,6 +80,9 @@ func (m *metrics) observe(r loop.Round) {
 	if r.Failed {
 		m.failures.Inc()
 		return
+	}
+	if r.Complete && !m.synced.Swap(true) {
+		m.first.Set(r.Took.Seconds())
 	}
 	m.latency.Observe((r.Waited + r.Took).Seconds())
 }

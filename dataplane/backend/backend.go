@@ -28,6 +28,9 @@ type Backend struct {
 	Needs func(context.Context, Options) []node.Capability
 	// SCTP tells whether this kernel can serve SCTP ports; nil: never.
 	SCTP func() (bool, error)
+	// Table of nftables, or what the names of its chains in iptables begin with: what its
+	// rules are told by.
+	Table, Chains string
 	// Flows: conntrack remembers where this backend sent a connection.
 	Flows bool
 }
@@ -52,7 +55,6 @@ type Count struct {
 	Value      func() float64
 }
 
-// newMetrics asks for the rest when they are read.
 // All are all there are, in a network namespace; 0 is the process's own.
 func All(netns int) map[string]Backend {
 	return map[string]Backend{
@@ -65,7 +67,7 @@ func All(netns int) map[string]Backend {
 				}
 			},
 			SCTP:  func() (bool, error) { return sctp(netns) },
-			Clean: func() error { return nftables.Clean(netns) }, Render: nftables.Render,
+			Clean: func() error { return nftables.Clean(netns) }, Render: nftables.Render, Table: nftables.TableName,
 			Needs: func(context.Context, Options) []node.Capability { return []node.Capability{node.NetAdmin} },
 			Flows: true,
 		},
@@ -83,7 +85,7 @@ func All(netns int) map[string]Backend {
 			},
 			// Where the match for SCTP is missing, the Service is refused.
 			SCTP:  func() (bool, error) { return sctp(netns) },
-			Clean: func() error { return iptables.Clean(netns) }, Render: iptables.Render,
+			Clean: func() error { return iptables.Clean(netns) }, Render: iptables.Render, Chains: iptables.Prefix,
 			Needs: func(ctx context.Context, o Options) []node.Capability {
 				// Where the program cannot be asked, Apply says why it cannot be used.
 				if f, err := o.Flavour.Resolve(ctx); err == nil && f == iptables.Legacy {
@@ -102,7 +104,7 @@ func All(netns int) map[string]Backend {
 					Counts: userspaceCounts(t),
 				}
 			},
-			Clean: func() error { return userspace.Clean(netns) }, Render: userspace.Render,
+			Clean: func() error { return userspace.Clean(netns) }, Render: userspace.Render, Table: userspace.TableName,
 			// It answers from the port of a UDP frontend, which may be below 1024.
 			Needs: func(context.Context, Options) []node.Capability {
 				return []node.Capability{node.NetAdmin, node.NetBind}

@@ -95,17 +95,23 @@ func Golden(t *testing.T, dir string, b Backend, update bool) {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) {
-			compareSection(t, c, b.Section, b.Render(c.Plan()), update)
+			for _, s := range c.Steps {
+				compareSection(t, c, s.Section(b.Section), b.Render(s.Plan()), update)
+			}
 		})
-		for line := range strings.Lines(b.Render(c.Plan())) {
-			shown[shape(line)] = true
+		for _, s := range c.Steps {
+			for line := range strings.Lines(b.Render(s.Plan())) {
+				shown[shape(line)] = true
+			}
 		}
 	}
 	for _, c := range cases {
-		for line := range strings.Lines(b.Render(c.Plan())) {
-			if s := shape(line); !shown[s] {
-				t.Errorf("no case shows a rule as %q of case %s: let that one, by a section %s and -update", strings.TrimSpace(line), c.Name, b.Section)
-				shown[s] = true // said
+		for _, s := range c.Steps {
+			for line := range strings.Lines(b.Render(s.Plan())) {
+				if s := shape(line); !shown[s] {
+					t.Errorf("no case shows a rule as %q of case %s: let that one, by a section %s and -update", strings.TrimSpace(line), c.Name, b.Section)
+					shown[s] = true // said
+				}
 			}
 		}
 	}

@@ -74,6 +74,9 @@ func caseSections() []string { return []string{"options", "objects.yaml"} }
 // ofBackend says whether a section is what a backend renders: it is called as the backend's
 // folder, which lies beside the cases'.
 func (c *Case) ofBackend(section string) bool {
+	if slices.Contains(stepSections(), section) {
+		return false
+	}
 	st, err := os.Stat(filepath.Join(filepath.Dir(c.path), "..", section, "render.go"))
 	return err == nil && st.Mode().IsRegular()
 }
@@ -119,9 +122,9 @@ func (c *Case) checkSections() error {
 	seen := map[string]bool{}
 	for _, f := range c.archive.Files {
 		name, step := splitStep(f.Name)
-		ok := slices.Contains(stepSections(), name)
+		ok := slices.Contains(stepSections(), name) || c.ofBackend(name)
 		if step == 1 {
-			ok = ok || slices.Contains(caseSections(), name) || c.ofBackend(name)
+			ok = ok || slices.Contains(caseSections(), name)
 		} else {
 			ok = ok || name == "then.yaml" || name == "delete"
 		}

@@ -8,14 +8,15 @@ import (
 
 	lib "github.com/google/nftables"
 
-	"github.com/plumbline/plumbline/dataplane/iptables"
-	own "github.com/plumbline/plumbline/dataplane/nftables"
-	"github.com/plumbline/plumbline/dataplane/userspace"
+	"github.com/plumbline/plumbline/dataplane/backend"
 )
 
 // ofTable is whose a table of nftables is; empty: no Service proxy's.
 func ofTable(name string) string {
-	return map[string]string{"kube-proxy": "kube-proxy", own.TableName: "plumb-nftables", userspace.TableName: "plumb-userspace"}[name]
+	if name == "kube-proxy" {
+		return name
+	}
+	return ours(func(b backend.Backend) bool { return b.Table == name })
 }
 
 // ofChain is whose a chain of iptables is. Only those are told that lead to Services:
@@ -30,8 +31,15 @@ func ofChain(name string) string {
 	case "OVN-KUBE-NODEPORT", "OVN-KUBE-EXTERNALIP", "OVN-KUBE-ITP":
 		return "OVN-Kubernetes"
 	}
-	if strings.HasPrefix(name, iptables.Prefix) {
-		return "plumb-iptables"
+	return ours(func(b backend.Backend) bool { return b.Chains != "" && strings.HasPrefix(name, b.Chains) })
+}
+
+// ours is the dataplane of our own that leaves what is asked for; empty: none does.
+func ours(leaves func(backend.Backend) bool) string {
+	for name, b := range backend.All(0) {
+		if leaves(b) {
+			return "plumb-" + name
+		}
 	}
 	return ""
 }

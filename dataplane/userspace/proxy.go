@@ -137,6 +137,9 @@ func (p *proxy) listen(taking, forwarding context.Context, f family) error {
 			return err
 		}
 		*l.port = port
+		if has := queueOf(file); l.kind == unix.SOCK_DGRAM && has < burst {
+			p.log.Warn("the queue for datagrams is short (net.core.rmem_max): a burst of them may be lost", "family", f.text, "bytes", has)
+		}
 		if err := p.serve(taking, forwarding, file, l.kind, l.fromNode); err != nil {
 			return err
 		}

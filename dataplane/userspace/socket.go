@@ -47,6 +47,15 @@ func queue(fd, bytes int) error {
 	return err
 }
 
+// queueOf is how many bytes may wait at a socket; 0: it does not say.
+func queueOf(f *os.File) (bytes int) {
+	raw, err := f.SyscallConn()
+	if err == nil {
+		_ = raw.Control(func(fd uintptr) { bytes, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF) })
+	}
+	return bytes
+}
+
 func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	if a.Addr().Is4() {
 		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}

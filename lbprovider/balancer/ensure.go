@@ -123,8 +123,11 @@ func (b *Balancer) Addresses(ctx context.Context, svc *v1.Service) (addrs []neti
 // none if it should not exist. svc may be older than what is known: the service controller
 // keeps the object of its last sync.
 func (b *Balancer) due(svc *v1.Service) (addrs []netip.Addr, ended error) {
-	b.set(func() { ended = b.ended }) // first: what is ended has no address later
 	addrs = b.pool.of(b.name)
+	b.set(func() { ended = b.ended }) // after that: what is taken down is ended before its address is free
+	if len(addrs) == 0 && ended == nil {
+		addrs = b.pool.of(b.name) // it may have been brought meanwhile
+	}
 	if len(addrs) == 0 && ended == nil {
 		addrs = published(svc)
 	}

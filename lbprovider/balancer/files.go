@@ -25,14 +25,14 @@ type runDir struct {
 }
 
 func newRunDir(path string) runDir {
-	if os.Geteuid() == 0 && exists(haproxyUser) {
+	if os.Geteuid() == 0 && mapped(haproxyUser) {
 		return runDir{path, haproxyUser, haproxyUser}
 	}
 	return runDir{path, os.Geteuid(), os.Getegid()}
 }
 
-// exists says whether a user's id is one in this user namespace (user_namespaces(7)).
-func exists(uid uint64) bool {
+// mapped says whether a user's id is one in this user namespace (user_namespaces(7)).
+func mapped(uid uint64) bool {
 	text, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil {
 		return true // a kernel without user namespaces

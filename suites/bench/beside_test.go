@@ -65,7 +65,7 @@ func TestSideBySide(t *testing.T) {
 			t.Errorf("%s: %+v", r.Row, r.FirstPacket)
 		}
 	}
-	if !strings.Contains(Markdown(out[1:2]), "ended after 0 of") {
-		t.Errorf("the table does not tell:\n%s", Markdown(out[1:2]))
+	if !strings.Contains(Markdown(out[1:2], ""), "ended after 0 of") {
+		t.Errorf("the table does not tell:\n%s", Markdown(out[1:2], ""))
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 
-	"github.com/plumbline/plumbline/fixtures/agent"
 	"github.com/plumbline/plumbline/fixtures/api"
 	"github.com/plumbline/plumbline/fixtures/need"
+	"github.com/plumbline/plumbline/fixtures/proxyproc"
 )
 
 // workDir is the folder of a run, which is called as a test's namespaces are.
@@ -70,7 +70,7 @@ func TestHangingCleanUp(t *testing.T) {
 		return netlink.RuleAdd(r)
 	})
 	s := &subject{w: w, cfg: Config{PlumbProxy: hangs, Limit: time.Second}, row: Rows()[0], out: &Result{Cold: time.Second}}
-	s.spec = agent.Spec{Name: "row", Program: hangs}
+	s.spec = proxyproc.Spec{Name: "row", Program: hangs}
 	if err := s.start(); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestHangingCleanUp(t *testing.T) {
 		}
 		return errors.Join(err, failed)
 	})
-	if got := Markdown([]Result{*s.out}); !strings.Contains(got, "1 s ended: clean up after plumb-nftables: not finished within the limit") {
+	if got := Markdown([]Result{*s.out}, ""); !strings.Contains(got, "1 s ended: clean up after plumb-nftables: not finished within the limit") {
 		t.Errorf("the table does not tell:\n%s", got)
 	}
 }

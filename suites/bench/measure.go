@@ -9,14 +9,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"time"
 
-	"github.com/plumbline/plumbline/fixtures/agent"
 	"github.com/plumbline/plumbline/fixtures/host"
+	"github.com/plumbline/plumbline/fixtures/proxyproc"
 )
 
 // subject is one row at one size, at work.
@@ -25,9 +23,8 @@ type subject struct {
 	cfg     Config
 	row     Row
 	n       int // Services
-	spec    agent.Spec
-	agent   *agent.Agent
-	logged  int64 // length of its log before it started
+	spec    proxyproc.Spec
+	agent   *proxyproc.Process
 	monitor *monitor
 	out     *Result
 }
@@ -81,19 +78,10 @@ func (w *world) measure(ctx context.Context, cfg Config, row Row, n int) (Result
 }
 
 func (s *subject) start() error {
-	said, err := os.Stat(filepath.Join(s.logDir(), s.spec.Name+".log"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if s.logged = 0; err == nil {
-		s.logged = said.Size()
-	}
-	a, err := agent.Start(s.w.node, s.w.dir, s.spec)
+	a, err := proxyproc.Start(s.w.node, s.w.dir, s.spec)
 	s.agent = a
 	return err
 }
-
-func (s *subject) logDir() string { return cmp.Or(s.spec.LogDir, s.w.dir) }
 
 // endPatience is how long what was killed may stay: a transaction of nft that the kernel
 // works on, as that of a first sync at 44 000 Services, cannot be interrupted.

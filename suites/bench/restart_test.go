@@ -3,7 +3,6 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"os"
@@ -150,21 +149,14 @@ func TestValidate(t *testing.T) {
 }
 
 func TestFirstApply(t *testing.T) {
-	var log bytes.Buffer
-	l := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	l.Info("watching", "services", 3)
-	l.Debug("applied", "services", 1, "complete", false, "took", time.Second)
-	if d, err := firstApply(log.Bytes()); d != 0 || err != nil {
-		t.Errorf("a log without a complete Apply: %v, %v", d, err)
-	}
-	l.Debug("applied", "services", 1000, "complete", true, "took", 1500*time.Microsecond)
-	l.Debug("applied", "services", 1000, "complete", true, "took", time.Minute)
-	if d, err := firstApply(log.Bytes()); d != 1500*time.Microsecond || err != nil {
-		t.Errorf("took %v, %v in\n%s", d, err, log.String())
-	}
-	half, _, _ := strings.Cut(log.String(), ".5ms")
-	if d, err := firstApply([]byte(half)); d != 0 || err != nil {
-		t.Errorf("half a line: %v, %v", d, err)
+	const head = "# HELP plumbline_services Services in the kernel.\n# TYPE plumbline_services gauge\nplumbline_services 3\n"
+	const first = "# TYPE plumbline_first_sync_duration_seconds gauge\nplumbline_first_sync_duration_seconds "
+	for text, want := range map[string]time.Duration{
+		head + first + "0\n": 0, head + first + "0.0015\n": 1500 * time.Microsecond, head: -1, first + "soon\n": -1,
+	} {
+		if d, err := firstApply(strings.NewReader(text)); (err != nil) != (want < 0) || err == nil && d != want {
+			t.Errorf("%q: %v, %v", text, d, err)
+		}
 	}
 }
 
@@ -175,18 +167,22 @@ func TestTables(t *testing.T) {
 	}
 	ended := Result{Row: "kube-proxy:iptables", Services: 44000, Ended: "cold start not finished after 5m0s"}
 	want := "| plumb-nftables | 1000 | 1.5 s |  |  |  | 900 µs / 4 ms | 2 |  |  |  |  | 0 of 10; control 0 of 2; open ones broken 0 of 1 | 50 MiB (60) |"
-	got := Markdown([]Result{full, ended})
+	got := Markdown([]Result{full, ended}, "in a cage")
 	for _, line := range []string{want, "| kube-proxy:iptables | 44000 | ended: cold start not finished after 5m0s |"} {
 		if !strings.Contains(got, line) {
 			t.Errorf("no line %q in\n%s", line, got)
 		}
 	}
-	for line := range strings.Lines(got) {
+	table, lacks, _ := strings.Cut(got, "\n\n")
+	if lacks != "lacks: in a cage\n" {
+		t.Errorf("under the table: %q", lacks)
+	}
+	for line := range strings.Lines(table) {
 		if n := strings.Count(line, "|"); n != len(columns)+1 {
 			t.Errorf("%d bars for %d columns: %s", n, len(columns), line)
 		}
 	}
-	cut := Markdown([]Result{{Row: "slow", Change: Spread{N: 37, Of: 200, P50: time.Second, P99: 2 * time.Second}, Switch: Spread{Of: 50}, Warm: Spread{N: 1, Of: 5, P50: time.Second}}})
+	cut := Markdown([]Result{{Row: "slow", Change: Spread{N: 37, Of: 200, P50: time.Second, P99: 2 * time.Second}, Switch: Spread{Of: 50}, Warm: Spread{N: 1, Of: 5, P50: time.Second}}}, "")
 	for _, cell := range []string{"| 1 s / 2 s (ended after 37 of 200) |", "| ended after 0 of 50 |", "| 1 s (ended after 1 of 5) |"} {
 		if !strings.Contains(cut, cell) {
 			t.Errorf("no cell %q in\n%s", cell, cut)

@@ -54,8 +54,9 @@ var columns = []string{
 	"operations", "CPU of a change", "change to first packet p50 / p99", "warm restart", "warm Apply", "connections lost in restarts", "RSS (peak)",
 }
 
-// Markdown is the results as a table, a line for each row and size.
-func Markdown(results []Result) string {
+// Markdown is the results as a table, a line for each row and size, and under it what the
+// run lacked.
+func Markdown(results []Result, lacks string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 	for _, r := range results {
@@ -67,6 +68,9 @@ func Markdown(results []Result) string {
 			cells[2] = strings.TrimSpace(cells[2] + " ended: " + r.Ended)
 		}
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
+	}
+	if lacks != "" {
+		fmt.Fprintf(&b, "\nlacks: %s\n", lacks)
 	}
 	return b.String()
 }

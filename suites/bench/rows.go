@@ -6,19 +6,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"regexp"
+	"io"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/nftables"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/iptables"
-	"github.com/plumbline/plumbline/fixtures/agent"
 	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/fixtures/proxyproc"
 	"github.com/plumbline/plumbline/suites/row"
 )
 
@@ -104,54 +107,71 @@ func flavoured(ctx context.Context, rows []Row) ([]Row, error) {
 
 // spec is the row's process. Kube-proxy runs without a minimum time between two
 // syncs, so that its work is measured and not its waiting.
-func (r Row) spec(cfg Config, at agent.Place) (agent.Spec, error) {
+func (r Row) spec(cfg Config, at proxyproc.Place) (proxyproc.Spec, error) {
 	// What outlives an agent goes where nothing outlives the run.
-	flags := append([]string{"--log-level=debug"}, cluster.BackendOf(r.Mode).Args(at.Dir)...)
-	out := agent.PlumbProxy(cfg.PlumbProxy, r.Mode, at, flags...)
+	out := proxyproc.PlumbProxy(cfg.PlumbProxy, r.Mode, at, cluster.BackendOf(r.Mode).Args(at.Dir)...)
 	var err error
 	if !r.Own() {
-		out, err = agent.KubeProxy(cfg.KubeProxy, r.Mode, true, at)
+		out, err = proxyproc.KubeProxy(cfg.KubeProxy, r.Mode, true, at)
 	}
 	out.LogDir = cfg.Dir
 	return out, err
 }
 
-// firstLine is what the own agent logs of a complete Apply (dataplane/loop).
-var firstLine = regexp.MustCompile(`msg=applied .*complete=true.* took=(\S+)\n`)
+// firstSync is the metric of our agents that says what the first complete sync took.
+const firstSync = "plumbline_first_sync_duration_seconds"
 
-// firstApply is how long the first complete Apply took that a log tells of; 0, if
-// it tells of none.
-func firstApply(log []byte) (time.Duration, error) {
-	m := firstLine.FindSubmatch(log)
-	if m == nil {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(string(m[1]))
+// firstApply reads it from what an agent answers.
+func firstApply(metrics io.Reader) (time.Duration, error) {
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(metrics)
 	if err != nil {
-		return 0, fmt.Errorf("read the log's %q: %w", m[0], err)
+		return 0, fmt.Errorf("read metrics: %w", err)
 	}
-	return d, nil
+	all := families[firstSync].GetMetric()
+	if len(all) != 1 {
+		return 0, fmt.Errorf("read metrics: %d of %s, want one", len(all), firstSync)
+	}
+	return time.Duration(all[0].GetGauge().GetValue() * float64(time.Second)), nil
 }
 
-// logPatience is how long the log may lag behind the rules: the line follows them.
-const logPatience = 10 * time.Second
+// metricsPatience is how long the metrics may lag behind the rules: they follow them.
+const metricsPatience = 10 * time.Second
 
-// firstApply is how long the process's first Apply took; 0 for those of others.
+// firstApply is how long the process's first complete Apply took; 0 for those of others.
 func (s *subject) firstApply(ctx context.Context) (took time.Duration, err error) {
 	if !s.row.Own() {
 		return 0, nil
 	}
-	err = s.await(ctx, time.Now().Add(logPatience), func() (bool, error) {
-		said, err := os.ReadFile(s.agent.Log())
-		if err == nil {
-			took, err = firstApply(said[min(s.logged, int64(len(said))):])
+	last := errors.New("it says none")
+	client := &http.Client{Transport: &http.Transport{DialContext: s.w.dial, DisableKeepAlives: true}}
+	err = s.await(ctx, time.Now().Add(metricsPatience), func() (bool, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+proxyproc.Metrics+"/metrics", nil)
+		if err != nil {
+			return false, err
 		}
+		answer, err := client.Do(req)
+		if err != nil {
+			last = err
+			return false, nil // asked again until its time is over
+		}
+		defer answer.Body.Close()
+		took, err = firstApply(answer.Body)
 		return took > 0, err
 	})
 	if errors.Is(err, errLimit) {
-		err = fmt.Errorf("%s tells of no complete Apply", s.agent.Log())
+		err = fmt.Errorf("ask %s how long its first complete Apply took: %w", s.row.Name(), last)
 	}
 	return took, err
+}
+
+// dial connects from within the node.
+func (w *world) dial(ctx context.Context, network, addr string) (c net.Conn, err error) {
+	err = w.node.Do(func() error {
+		c, err = new(net.Dialer).DialContext(ctx, network, addr)
+		return err
+	})
+	return c, err
 }
 
 // ownCleanUp has a row of ours remove what it left in the node.
@@ -159,7 +179,7 @@ func (w *world) ownCleanUp(ctx context.Context, cfg Config, r Row) error {
 	if !r.Own() {
 		return nil
 	}
-	a, err := agent.Start(w.node, w.dir, agent.Spec{Name: "cleanup", Program: cfg.PlumbProxy, Args: []string{"--cleanup", "--backend=" + r.Mode}, LogDir: cfg.Dir})
+	a, err := proxyproc.Start(w.node, w.dir, proxyproc.Spec{Name: "cleanup", Program: cfg.PlumbProxy, Args: []string{"--cleanup", "--backend=" + r.Mode}, LogDir: cfg.Dir})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 
 // Config is what to measure, and with what.
 type Config struct {
+	Lacks       string // what this run has less than another, for the tables; empty: nothing
 	Rows        []Row
 	Sizes       []int // numbers of Services, ascending
 	Changes     int   // endpoints replaced, each size
@@ -101,20 +102,20 @@ func (w *world) run(ctx context.Context, cfg Config) ([]Result, error) {
 				return out, fmt.Errorf("measure %s at %d Services: %w", row.Name(), n, err)
 			}
 			out = append(out, r)
-			if err := write(cfg.Dir, out); err != nil {
+			if err := write(cfg.Dir, out, cfg.Lacks); err != nil {
 				return out, err
 			}
 		}
 		err := firstPackets(ctx, cfg, w.api, out[begin:])
-		if err := errors.Join(err, write(cfg.Dir, out)); err != nil {
+		if err := errors.Join(err, write(cfg.Dir, out, cfg.Lacks)); err != nil {
 			return out, fmt.Errorf("measure first packets at %d Services: %w", n, err)
 		}
 	}
 	return out, nil
 }
 
-func write(dir string, results []Result) error {
-	for name, text := range map[string]string{"bench.md": Markdown(results), "bench.txt": Benchstat(results)} {
+func write(dir string, results []Result, lacks string) error {
+	for name, text := range map[string]string{"bench.md": Markdown(results, lacks), "bench.txt": Benchstat(results)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return fmt.Errorf("write results: %w", err)
 		}

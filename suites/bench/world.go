@@ -17,9 +17,9 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/plumbline/plumbline/fixtures/agent"
 	"github.com/plumbline/plumbline/fixtures/api"
 	"github.com/plumbline/plumbline/fixtures/netns"
+	"github.com/plumbline/plumbline/fixtures/proxyproc"
 )
 
 // The addresses of the world.
@@ -174,8 +174,8 @@ func (w *world) serveAPI(ctx context.Context, id string) error {
 }
 
 // place is what a proxy is told.
-func (w *world) place() agent.Place {
-	return agent.Place{Dir: w.dir, Kubeconfig: w.kube, Node: nodeName, ClusterCIDRs: []netip.Prefix{podCIDR}}
+func (w *world) place() proxyproc.Place {
+	return proxyproc.Place{Dir: w.dir, Kubeconfig: w.kube, Node: nodeName, ClusterCIDRs: []netip.Prefix{podCIDR}}
 }
 
 // Close takes everything down.

@@ -25,8 +25,8 @@ import (
 	"github.com/plumbline/plumbline/dataplane/dptest"
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
-	"github.com/plumbline/plumbline/fixtures/agent"
 	"github.com/plumbline/plumbline/fixtures/api"
+	"github.com/plumbline/plumbline/fixtures/proxyproc"
 )
 
 // feed is a kube-proxy in a network, and the API that tells it.
@@ -36,9 +36,9 @@ type feed struct {
 	program string
 	mode    string
 	dir     string
-	agent   *agent.Agent // nil before the first case
-	options string       // that it runs with
-	turn    int          // number of the last sentinel
+	agent   *proxyproc.Process // nil before the first case
+	options string             // that it runs with
+	turn    int                // number of the last sentinel
 }
 
 func newFeed(t *testing.T, program, mode string) *feed {
@@ -98,14 +98,14 @@ func (f *feed) run(o plan.Options) error {
 			return err
 		}
 	}
-	spec, err := agent.KubeProxy(f.program, f.mode, true, agent.Place{
+	spec, err := proxyproc.KubeProxy(f.program, f.mode, true, proxyproc.Place{
 		Dir: f.dir, Kubeconfig: filepath.Join(f.dir, "kubeconfig"), Node: dptest.NodeName, ClusterCIDRs: o.ClusterCIDRs, NodePorts: o.NodePorts.Within,
 	})
 	if err != nil {
 		return err
 	}
 	f.options = options
-	f.agent, err = agent.Start(f.net.Node, f.dir, spec)
+	f.agent, err = proxyproc.Start(f.net.Node, f.dir, spec)
 	return err
 }
 

@@ -45,12 +45,8 @@ func EnterLab(ctx context.Context, o *Options, log *slog.Logger) error {
 	if err := labConfig(*o).Validate(); err != nil {
 		return err
 	}
-	if os.Geteuid() != 0 { // what is to be built is built where the network is
-		if _, err := findPrograms(ctx, *o, log); err != nil {
-			return err
-		}
-	}
-	if err := userns.Enter(ctx); err != nil {
+	build := func() error { _, err := findPrograms(ctx, *o, log); return err }
+	if err := userns.Enter(ctx, build); err != nil {
 		return err
 	}
 	if mark, ok := os.LookupEnv(runMark); ok {

@@ -68,7 +68,7 @@ func awaitQuiet(ctx context.Context, patience time.Duration, log *slog.Logger) e
 // report of one of them there.
 func latest(results, dir string) error {
 	link := filepath.Join(results, "latest")
-	temporary := fmt.Sprintf("%s.%d", link, os.Getpid())
+	temporary := link + "." + filepath.Base(dir)
 	err := os.Symlink(filepath.Base(dir), temporary)
 	if err == nil {
 		err = os.Rename(temporary, link)

@@ -21,6 +21,8 @@ import (
 // Provider is a running plumb-lb: the cloud of one cluster.
 type Provider struct {
 	records string
+	conns   *record.Tail[record.Conn]
+	events  *record.Tail[record.Event]
 	pidFile string
 	process *os.Process
 	done    chan struct{}
@@ -33,6 +35,15 @@ type ProviderConfig struct {
 	Args    []string
 	PIDFile string // where clean finds it
 	Dir     string // records and its log go here
+}
+
+// newProvider is one that keeps its records in dir.
+func newProvider(dir string) *Provider {
+	return &Provider{
+		records: dir, done: make(chan struct{}),
+		conns:  record.NewTail[record.Conn](filepath.Join(dir, records.ConnsFile)),
+		events: record.NewTail[record.Event](filepath.Join(dir, records.EventsFile)),
+	}
 }
 
 // StartProvider starts plumb-lb. It runs until Stop, or until this program
@@ -48,7 +59,8 @@ func StartProvider(c ProviderConfig) (*Provider, error) {
 	// A group of its own: an interrupt from the terminal must not end it while
 	// the scenario still needs its records.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	p := &Provider{records: c.Dir, done: make(chan struct{}), pidFile: c.PIDFile}
+	p := newProvider(c.Dir)
+	p.pidFile = c.PIDFile
 	started := make(chan error)
 	go func() {
 		// Pdeathsig is sent when the thread that started the process ends, so
@@ -112,12 +124,12 @@ func (p *Provider) Err() error {
 
 // Conns are the connections its load balancers have logged so far.
 func (p *Provider) Conns() ([]record.Conn, error) {
-	return record.ReadFile[record.Conn](filepath.Join(p.records, records.ConnsFile))
+	return p.conns.Read()
 }
 
 // Events are the changes of its load balancers so far.
 func (p *Provider) Events() ([]record.Event, error) {
-	return record.ReadFile[record.Event](filepath.Join(p.records, records.EventsFile))
+	return p.events.Read()
 }
 
 // AwaitServers waits until exactly these nodes are UP at a load balancer.

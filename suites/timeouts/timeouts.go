@@ -14,7 +14,7 @@ import (
 // Var defines --timeouts, which sets fields of the struct that t points to, by their names
 // in lower case.
 func Var(fs *flag.FlagSet, t any) {
-	fs.Var(value{reflect.ValueOf(t).Elem()}, "timeouts", "`name=duration,...`: longer waits for a slow host; the default is "+Text(t))
+	fs.Var(value{reflect.ValueOf(t).Elem()}, "timeouts", "`name=duration,...`: longer waits for a slow host")
 }
 
 // Text is "name=duration,...", as the flag takes it.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"time"
 
@@ -38,14 +37,11 @@ func benchCommand() *cobra.Command {
 			if err := cfg.Validate(); err != nil {
 				return err
 			}
-			if os.Geteuid() != 0 { // what is to be built is built where the network is
-				if err := findKubeProxy(cmd.Context(), &cfg); err != nil {
-					return err
-				}
-			}
-			if err := userns.Enter(cmd.Context()); err != nil {
+			build := func() error { return findKubeProxy(cmd.Context(), &cfg) }
+			if err := userns.Enter(cmd.Context(), build); err != nil {
 				return err
 			}
+			cfg.Lacks = stage.Lacks()
 			return runBench(cmd, cfg)
 		},
 	}
@@ -99,7 +95,7 @@ func runBench(cmd *cobra.Command, cfg bench.Config) (err error) {
 	}
 	cfg.Work = run.Dir
 	results, err := bench.Run(ctx, cfg)
-	fmt.Print(bench.Markdown(results))
+	fmt.Print(bench.Markdown(results, cfg.Lacks))
 	if err == nil {
 		fmt.Printf("\nresults: %s\n", cfg.Dir)
 	}

@@ -101,6 +101,7 @@ func TestLabOfOrdinaryUser(t *testing.T) {
 	}
 	const uid = 65533
 	bin := plumbline(t)
+	need.That(t, userns.Allowed(t.Context()) == nil, "user namespaces for ordinary users")
 	dir, err := os.MkdirTemp("", "plumbline-user-")
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	program := filepath.Join(dir, "plumbline")
@@ -113,7 +114,7 @@ func TestLabOfOrdinaryUser(t *testing.T) {
 	as := func(cmd *exec.Cmd) *exec.Cmd {
 		cmd.Path, cmd.Args[0], cmd.Dir = program, program, dir
 		cmd.Args = append(cmd.Args, "--results=results")
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
+		cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + dir} // Debian's, of an ordinary user
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 		return cmd
 	}

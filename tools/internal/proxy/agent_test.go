@@ -356,7 +356,7 @@ func TestRefused(t *testing.T) {
 	}
 	var text []byte
 	lacks := func(line string) bool { return !strings.Contains(string(text), line) }
-	lines := []string{"plumbline_refused_services 1\n", "plumbline_services 2\n", "plumbline_sync_failures_total 0\n", `plumbline_sync_duration_seconds_count{complete="true"} 1`}
+	lines := []string{"plumbline_refused_services 1\n", "plumbline_services 2\n", "plumbline_sync_failures_total 0\n", `plumbline_sync_duration_seconds_count{complete="true"} 1`, "plumbline_first_sync_duration_seconds "}
 	for deadline := time.Now().Add(patience); text == nil || slices.ContainsFunc(lines, lacks); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the metrics have not all of %q:\n%s", lines, text)
