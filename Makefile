@@ -178,6 +178,8 @@ lint:
 	go test ./ci/presubmit
 	go tool actionlint
 	go tool staticcheck ./...
+	go tool unparam ./...
+	ci/errcheck
 	ci/vulnerabilities
 
 clean: build

@@ -108,7 +108,7 @@ func (n *Net) exchange(ctx context.Context, from Source, f *flight, to netip.Add
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	if ip, ok := conn.(*net.IPConn); ok {
-		return n.sctp(ctx, f, ip, port, to)
+		return n.sctp(f, ip, port, to)
 	}
 	// A packet that is dropped or rejected on its way out of the node itself
 	// is not permitted; which of the two it was, reading tells.

@@ -3,7 +3,6 @@
 package dptest
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -92,7 +91,7 @@ func sctpPacket(chunk byte, from, to uint16, tag uint32) []byte {
 }
 
 // sctp sends one INIT and awaits both its arrival and what comes back.
-func (n *Net) sctp(ctx context.Context, f *flight, conn *net.IPConn, from uint16, to netip.AddrPort) (answer, error) {
+func (n *Net) sctp(f *flight, conn *net.IPConn, from uint16, to netip.AddrPort) (answer, error) {
 	tag := rand.Uint32() | 1
 	arrived := n.inits.expect(tag)
 	f.arrived.Store(&arrived)

@@ -54,7 +54,7 @@ func Render(c Config) string {
 	servers := ""
 	base := body
 	for _, l := range c.LB.Listeners {
-		head, tail := renderListener(c, l), renderServers(c, l)
+		head, tail := renderListener(c, l), renderServers(l)
 		base += head
 		servers += head + tail
 	}
@@ -212,7 +212,7 @@ func renderSources(sources []netip.Prefix, f lbplan.Family) string {
 	return b.String() + "  tcp-request connection reject unless allowed\n"
 }
 
-func renderServers(c Config, l lbplan.Listener) string {
+func renderServers(l lbplan.Listener) string {
 	var b strings.Builder
 	ids := serverIDs(l)
 	for _, s := range l.Servers {

@@ -21,30 +21,28 @@ const (
 )
 
 // knock opens a connection from a source, reads who answered and closes it with
-// a reset, so that no port waits. It must run in the client's namespace. The time
-// is that of the handshake.
-func knock(from, to netip.AddrPort, patience time.Duration) (reached netip.Addr, took time.Duration, err error) {
-	fd, took, err := dial(from, to, patience)
+// a reset, so that no port waits. It must run in the client's namespace.
+func knock(from, to netip.AddrPort, patience time.Duration) (reached netip.Addr, err error) {
+	fd, err := dial(from, to, patience)
 	if err != nil {
-		return netip.Addr{}, 0, err
+		return netip.Addr{}, err
 	}
 	defer unix.Close(fd)
-	reached, err = who(fd)
-	return reached, took, err
+	return who(fd)
 }
 
 // dial leaves the connection open. Opening it, and each read later, may take so
 // long.
-func dial(from, to netip.AddrPort, patience time.Duration) (fd int, took time.Duration, err error) {
+func dial(from, to netip.AddrPort, patience time.Duration) (fd int, err error) {
 	fd, err = socket(from, patience)
 	if err != nil {
-		return -1, 0, err
+		return -1, err
 	}
-	if took, err = connect(fd, to); err != nil {
+	if _, err = connect(fd, to); err != nil {
 		_ = unix.Close(fd)
-		return -1, took, fmt.Errorf("from %s: %w", from.Addr(), err)
+		return -1, fmt.Errorf("from %s: %w", from.Addr(), err)
 	}
-	return fd, took, nil
+	return fd, nil
 }
 
 // socket is one of the namespace that the thread is in, which need not be that of who

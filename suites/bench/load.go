@@ -120,7 +120,7 @@ func (l *load) one(r *rand.Rand, services, k int) {
 		l.keep(dialAndAsk(from, to, l.patience))
 		return
 	}
-	_, _, err := knock(from, to, l.patience)
+	_, err := knock(from, to, l.patience)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if control {
@@ -135,7 +135,7 @@ func (l *load) one(r *rand.Rand, services, k int) {
 }
 
 func dialAndAsk(from, to netip.AddrPort, patience time.Duration) (int, netip.Addr, error) {
-	fd, _, err := dial(from, to, patience)
+	fd, err := dial(from, to, patience)
 	if err != nil {
 		return -1, netip.Addr{}, err
 	}

@@ -169,7 +169,7 @@ func (s *subject) coldStart(ctx context.Context) error {
 	err := s.await(ctx, begin.Add(s.cfg.Limit), func() (bool, error) {
 		return len(left) == 0, s.w.client.Do(func() error {
 			for len(left) > 0 {
-				if _, _, err := knock(source(0), netip.AddrPortFrom(vip(left[0]), servicePort), glance); err != nil {
+				if _, err := knock(source(0), netip.AddrPortFrom(vip(left[0]), servicePort), glance); err != nil {
 					return nil //nolint:nilerr // not there yet
 				}
 				left = left[1:]
@@ -277,7 +277,7 @@ func (s *subject) follows(ctx context.Context, begin time.Time) (time.Duration, 
 	want := pod(switched, 0, s.w.generation[switched])
 	err := s.await(ctx, begin.Add(s.cfg.Limit), func() (there bool, err error) {
 		err = s.w.client.Do(func() error {
-			at, _, err := knock(source(0), netip.AddrPortFrom(vip(switched), servicePort), glance)
+			at, err := knock(source(0), netip.AddrPortFrom(vip(switched), servicePort), glance)
 			there = err == nil && at == want
 			return nil
 		})

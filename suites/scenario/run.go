@@ -61,7 +61,7 @@ func Run(ctx context.Context, s Scenario, stage Stage, dir string, log *slog.Log
 	r := &runner{Scenario: s, stage: stage, dir: dir, log: log}
 	err := r.prepare(ctx)
 	if err == nil {
-		sum.Environment = r.environment(ctx)
+		sum.Environment = r.environment()
 		for n, row := range s.Rows {
 			if ctx.Err() != nil {
 				break

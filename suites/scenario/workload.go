@@ -150,7 +150,7 @@ func (r *runner) admit(ctx context.Context, after time.Duration) error {
 }
 
 // environment is where the run takes place.
-func (r *runner) environment(ctx context.Context) report.Environment {
+func (r *runner) environment() report.Environment {
 	sys := host.ThisSystem()
 	env := report.Environment{
 		OS: sys.OS, Kernel: sys.Kernel, CPUs: sys.CPUs, MemoryMiB: sys.MemoryMiB, Nodes: r.all, Cluster: r.stage.Kind(),

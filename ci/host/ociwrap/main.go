@@ -22,21 +22,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func main() { os.Exit(run(os.Args)) }
+func main() {
+	fmt.Fprintf(os.Stderr, "ociwrap: %v\n", run(os.Args))
+	os.Exit(1)
+}
 
 // run returns only when runc could not be started.
-func run(argv []string) int {
+func run(argv []string) error {
 	if err := prepare(argv[1:]); err != nil {
-		fmt.Fprintf(os.Stderr, "ociwrap: %v\n", err)
-		return 1
+		return err
 	}
 	runc, err := exec.LookPath("runc")
 	if err != nil {
 		runc = "/usr/sbin/runc"
 	}
 	err = unix.Exec(runc, append([]string{runc}, argv[1:]...), os.Environ())
-	fmt.Fprintf(os.Stderr, "ociwrap: execute %s: %v\n", runc, err)
-	return 1
+	return fmt.Errorf("execute %s: %w", runc, err)
 }
 
 func prepare(args []string) error {
