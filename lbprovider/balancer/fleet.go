@@ -21,6 +21,7 @@ import (
 	"maps"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -113,7 +114,7 @@ func (f *Fleet) sweepDirs(kept map[string][]netip.Addr) error {
 		if _, ok := kept[e.Name()]; ok || !e.IsDir() || !isName(e.Name()) {
 			continue
 		}
-		if err := f.at(e.Name()).dir.remove(); err != nil {
+		if err := newRunDir(filepath.Join(f.cfg.StateDir, e.Name())).remove(); err != nil {
 			return err
 		}
 	}

@@ -63,7 +63,7 @@ func (o *Options) describe(ctx context.Context, st stage.Stage, rep *conformance
 // environment says where it is tested. An existing cluster has its own kernels; all
 // others have this host's.
 func (o *Options) environment(ctx context.Context, st stage.Stage) (conformance.Environment, error) {
-	e := conformance.Environment{Cluster: st.Kind(), IPFamily: o.Stage.IPFamily, LB: balancer(st.LB().Profile()), Lacks: stage.Lacks(), Timeouts: timeouts.Text(o.Timeouts)}
+	e := conformance.Environment{Cluster: st.Kind(), IPFamily: o.Stage.IPFamily, LB: balancer(st.LB().Profile()), Timeouts: timeouts.Text(o.Timeouts)}
 	nodes, err := st.Cluster().Nodes(ctx)
 	if err != nil {
 		return e, err
@@ -79,7 +79,7 @@ func (o *Options) environment(ctx context.Context, st stage.Stage) (conformance.
 	}
 	e.Kubernetes = v.GitVersion
 	if e.Cluster == "lab" {
-		e.ControlPlane = o.Stage.ControlPlane
+		e.ControlPlane, e.Lacks = o.Stage.ControlPlane, stage.Lacks()
 	}
 	if e.Cluster != "existing" {
 		sys := host.ThisSystem()

@@ -70,3 +70,16 @@ func TestRowThatWasNotInstalled(t *testing.T) {
 		}
 	}
 }
+
+// The report holds a row to what it claims: else a loss would be no failure.
+func TestRowIsHeldToItsClaim(t *testing.T) {
+	r := &runner{stage: refusing{err: errors.New("no")}, log: slog.New(slog.DiscardHandler)}
+	declared := row.Row{Dataplane: row.Existing, Declared: true}
+	for _, spec := range append(row.Default(), row.Row{Dataplane: row.Existing}, declared) {
+		out, _ := r.row(t.Context(), 0, spec)
+		want := spec == declared || spec.Own() && spec.Terminating == "fallback"
+		if out.Judged != want || out.Own != spec.Own() || out.Name != spec.String() {
+			t.Errorf("%s: judged %t, want %t: %+v", spec, out.Judged, want, out)
+		}
+	}
+}

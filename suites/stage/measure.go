@@ -38,9 +38,8 @@ func Measure(ctx context.Context, s scenario.Scenario, o Options, results string
 		err = errors.Join(cause, err)
 	}
 	sum.Environment.Plumbline, sum.Environment.Commit = Version(), Commit()
-	sum.Environment.Lacks = Lacks()
 	if o.Cluster == "lab" {
-		sum.Environment.ControlPlane = o.ControlPlane
+		sum.Environment.ControlPlane, sum.Environment.Lacks = o.ControlPlane, Lacks()
 	}
 	sum.LB = st.LB().Profile() // it has served, and tells more
 	var unknown error

@@ -2,12 +2,16 @@ package main
 
 import (
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/plumbline/plumbline/suites/row"
 )
 
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"plumbline": main}) }
@@ -42,4 +46,31 @@ func TestScripts(t *testing.T) {
 			},
 		},
 	})
+}
+
+// A declaration holds the one foreign row to what it says, and no other.
+func TestDeclare(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cilium.yaml")
+	if err := os.WriteFile(file, []byte("project: cilium\nsupported: [terminating-fallback]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for list, want := range map[string]string{
+		"kube-proxy:nftables,existing,plumb-nftables:ignore+drop": "existing", "manifest:a.yaml": "manifest:a.yaml",
+		"existing,manifest:a.yaml": "", "plumb-nftables": "",
+	} {
+		rows, err := row.Parse(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = declare(rows, file)
+		var declared []row.Row
+		for _, r := range rows {
+			if r.Declared {
+				declared = append(declared, r)
+			}
+		}
+		if got := row.Names(declared); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: declared %q, want %q; %v", list, got, want, err)
+		}
+	}
 }
