@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/plumbline/plumbline/suites/verdict"
@@ -10,12 +11,16 @@ import (
 // Exit codes of a run.
 const (
 	ExitPass    = 0 // judged rows are within budget
-	ExitLost    = 1 // one of them lost more
+	ExitLost    = 1 // one of them lost more, or was slow beyond SlowPart; or an ignore row lost more than the model allows
 	ExitUnknown = 2 // the harness could not judge, or does not see
 )
 
-// ExitCode is the run's result. A loss that was seen outweighs everything: a
-// rollout counts only if the harness vouches for it. Baselines and ignore rows
+// SlowPart is how much of what a judged row answered may have come late, for other reasons
+// than the harness's own host: a packet that is sent again is a loss to who waits for it.
+const SlowPart = 0.001
+
+// ExitCode is the run's result. A loss that was seen outweighs everything: it counts if the
+// harness vouches for the moment, in a rollout that counts or not. Baselines and ignore rows
 // inform, unless they show that the harness cannot judge or is blind.
 func ExitCode(s Summary) int {
 	code := ExitPass
@@ -24,7 +29,7 @@ func ExitCode(s Summary) int {
 	}
 	for _, r := range s.Rows {
 		switch r.Judge(s.Settings) {
-		case Fail:
+		case Fail, Excess:
 			return ExitLost
 		case Invalid, Blind:
 			code = ExitUnknown
@@ -43,7 +48,7 @@ func (r Row) Judge(s Settings) Word {
 	switch {
 	case r.Unsupported != "":
 		return Unsupported
-	case r.Judged && r.Lost() > s.Budget:
+	case r.Judged && (r.Lost()+r.lostInvalid() > s.Budget || r.slowBeyond()):
 		return Fail
 	case r.Error != "", len(r.Rollouts) == 0, len(r.Rollouts) < r.Wanted:
 		return Invalid
@@ -57,6 +62,8 @@ func (r Row) Judge(s Settings) Word {
 		return Invalid
 	case r.blind():
 		return Blind
+	case float64(r.Lost()) > r.Predicted.Band999.High:
+		return Excess
 	}
 	return Info
 }
@@ -90,6 +97,22 @@ func Complete(s Summary) Summary {
 
 // Lost is the number of lost requests in the counted rollouts.
 func (r Row) Lost() int { return r.sum(func(v verdict.Rollout) int { return v.Lost }) }
+
+// lostInvalid is the number of lost requests in rollouts that do not count, at moments for
+// which the harness vouches all the same.
+func (r Row) lostInvalid() int {
+	n := 0
+	for _, v := range r.Invalid {
+		n += v.LostSound
+	}
+	return n
+}
+
+// slowBeyond: more answers were late than SlowPart allows.
+func (r Row) slowBeyond() bool {
+	slow := r.Slow() - r.sum(func(v verdict.Rollout) int { return v.SlowCauses[verdict.CauseHarness] })
+	return float64(slow) > math.Ceil(SlowPart*float64(r.Sent()))
+}
 
 // Sent is the number of attempts in the counted rollouts.
 func (r Row) Sent() int { return r.sum(func(v verdict.Rollout) int { return v.Sent }) }
@@ -135,18 +158,19 @@ func (r Row) longest(f func(verdict.Rollout) float64) float64 {
 }
 
 // Reconstructed sums the reconstructions; ok says that every rollout has one,
-// within that every residual is small enough.
-func (r Row) Reconstructed() (lost, worst float64, ok, within bool) {
+// within that what each leaves unexplained is little enough.
+func (r Row) Reconstructed() (lost, worst, unexplained float64, ok, within bool) {
 	ok, within = len(r.Rollouts) > 0, true
 	for _, v := range r.Rollouts {
 		rec := v.Reconstruction
 		ok, within = ok && rec.Possible, within && rec.Within
 		lost += rec.Lost
+		unexplained += rec.Unexplained
 		if max(rec.Residual, -rec.Residual) > max(worst, -worst) {
 			worst = rec.Residual
 		}
 	}
-	return lost, worst, ok, within
+	return lost, worst, unexplained, ok, within
 }
 
 // Count is a name with a number.
@@ -170,9 +194,18 @@ func (r Row) LostClasses() []Count {
 
 // Causes are the causes of the lost requests, the most frequent first.
 func (r Row) Causes() []Count {
+	return r.causes(func(v verdict.Rollout) map[verdict.Cause]int { return v.Causes })
+}
+
+// SlowCauses are those of the slow answers.
+func (r Row) SlowCauses() []Count {
+	return r.causes(func(v verdict.Rollout) map[verdict.Cause]int { return v.SlowCauses })
+}
+
+func (r Row) causes(of func(verdict.Rollout) map[verdict.Cause]int) []Count {
 	m := map[string]int{}
 	for _, v := range r.Rollouts {
-		for c, n := range v.Causes {
+		for c, n := range of(v) {
 			m[string(c)] += n
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/plumbline/plumbline/suites/report/render"
 )
 
-// junit has one case per row: FAIL is a failure, blind and invalid are errors,
+// junit has one case per row: FAIL and EXCESS are failures, blind and invalid are errors,
 // unsupported is skipped.
 // A run that ended early has one more, an error: rows that were never begun are
 // in no summary, and those that were may all be good.
@@ -25,7 +25,7 @@ func junit(s Summary) ([]byte, error) {
 		c.Out = strings.Join(out, "\n")
 		p := &render.Problem{Message: problem(r, s.Settings), Type: string(word)}
 		switch word {
-		case Fail:
+		case Fail, Excess:
 			c.Failure = p
 		case Blind, Invalid:
 			c.Error = p
@@ -57,7 +57,16 @@ func runProblem(s Summary) string {
 func problem(r Row, s Settings) string {
 	switch r.Judge(s) {
 	case Fail:
-		return fmt.Sprintf("lost %d of %d requests, budget %d", r.Lost(), r.Sent(), s.Budget)
+		if r.Lost()+r.lostInvalid() <= s.Budget {
+			return fmt.Sprintf("%d of %d requests were answered late, more than 1 in %.0f", r.Slow(), r.Sent(), 1/SlowPart)
+		}
+		text := fmt.Sprintf("lost %d of %d requests, budget %d", r.Lost(), r.Sent(), s.Budget)
+		if n := r.lostInvalid(); n > 0 {
+			text += fmt.Sprintf("; and %d in rollouts that do not count, at moments at which the harness was sound", n)
+		}
+		return text
+	case Excess:
+		return fmt.Sprintf("lost %d requests: more than the model's 99.9 %% band allows", r.Lost())
 	case Blind:
 		return fmt.Sprintf("lost only %d requests: less than the model's 99.9 %% band allows", r.Lost())
 	}

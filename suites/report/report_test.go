@@ -97,11 +97,12 @@ func predicted(k int, mean, low, high float64) *model.Prediction {
 
 // sample is a run of the usual rows.
 func sample() Summary {
-	bad := rollout(2, 0)
+	bad := rollout(2, 3)
 	bad.Valid, bad.Reasons = false, []string{"probes were late: p99 14.0 ms, limit 10.0 ms"}
 	warned := rollout(3, 310)
 	warned.Warnings = []string{"one probe was 140 ms late"}
-	warned.Reconstruction.Within, warned.Reconstruction.Residual = false, 12
+	warned.Reconstruction.Within, warned.Reconstruction.Residual, warned.Reconstruction.Unexplained = false, 12, 14.5
+	warned.SlowCauses = map[verdict.Cause]int{verdict.CauseSrvSilent: 1}
 	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	return Summary{
 		Scenario: "rolling-update", Title: "a rolling update under externalTrafficPolicy=Local",
@@ -274,7 +275,10 @@ func TestExitCode(t *testing.T) {
 		return func(r *Row) { r.Predicted = predicted(k, 300, low, 400) }
 	}
 	base := func(r *Row) { r.Own, r.Judged = false, false }
-	declared := func(r *Row) { r.Own = false } // by whoever answers for it
+	declared := func(r *Row) { r.Own = false }                     // by whoever answers for it
+	slow := func(n int, causes map[verdict.Cause]int) func(*Row) { // of 2000
+		return func(r *Row) { r.Rollouts[0].Slow, r.Rollouts[0].SlowCauses = n, causes }
+	}
 	beside := func(r *Row) { r.Beside = []string{"node n1: kube-proxy: table ip kube-proxy"} }
 	for _, tc := range []struct {
 		name string
@@ -290,7 +294,9 @@ func TestExitCode(t *testing.T) {
 		{"ignore row loses as it must", []Row{own(Fallback, 0), with(own(Ignore, 300), band(1, 195))}, nil, 0, Info},
 		{"ignore row at the edge", []Row{with(own(Ignore, 195), band(1, 195))}, nil, 0, Info},
 		{"ignore row loses too little", []Row{own(Fallback, 0), with(own(Ignore, 194), band(1, 195))}, nil, 2, Blind},
-		{"ignore row loses too much", []Row{with(own(Ignore, 999), band(1, 195))}, nil, 0, Info},
+		{"ignore row at the upper edge", []Row{with(own(Ignore, 400), band(1, 195))}, nil, 0, Info},
+		{"ignore row loses too much", []Row{own(Fallback, 0), with(own(Ignore, 401), band(1, 195))}, nil, 1, Excess},
+		{"anecdote loses too much", []Row{with(own(Ignore, 999), band(1, 195))}, func(s *Summary) { s.Settings.Nominal = true }, 0, Info},
 		{"ignore row, band of other rollouts", []Row{with(own(Ignore, 300), band(3, 195))}, nil, 2, Blind},
 		{"ignore row without a model", []Row{own(Fallback, 0), own(Ignore, 0)}, nil, 2, Invalid},
 		{"ignore row without a model, not even run", []Row{own(Ignore)}, nil, 2, Invalid},
@@ -308,7 +314,15 @@ func TestExitCode(t *testing.T) {
 		{"row broke off", []Row{with(own(Fallback, 0), func(r *Row) { r.Error = "x" })}, nil, 2, Invalid},
 		{"a loss outweighs what is unknown", []Row{own(Fallback), own(Fallback, 1)}, nil, 1, Fail},
 		{"a loss in a row that broke off", []Row{with(own(Fallback, 1), func(r *Row) { r.Wanted = 3 })}, nil, 1, Fail},
-		{"losses that do not count", []Row{with(own(Fallback, 0), func(r *Row) { r.Invalid = []verdict.Rollout{rollout(9, 40)} })}, nil, 0, Pass},
+		{"losses of a sick host", []Row{with(own(Fallback, 0), func(r *Row) { r.Invalid = []verdict.Rollout{rollout(9, 40)} })}, nil, 0, Pass},
+		{"a loss at a sound moment of a rollout that does not count", []Row{with(own(Fallback, 0), func(r *Row) {
+			r.Invalid = []verdict.Rollout{rollout(9, 40)}
+			r.Invalid[0].LostSound = 1
+		})}, nil, 1, Fail},
+		{"one in a thousand late", []Row{with(own(Fallback, 0), slow(2, nil))}, nil, 0, Pass},
+		{"more are late", []Row{with(own(Fallback, 0), slow(3, nil))}, nil, 1, Fail},
+		{"more are late, of a sick host", []Row{with(own(Fallback, 0), slow(3, map[verdict.Cause]int{verdict.CauseHarness: 1}))}, nil, 0, Pass},
+		{"baseline is late", []Row{with(with(own(Fallback, 0), slow(900, nil)), base)}, nil, 0, Info},
 		{"nothing lost beside another proxy", []Row{with(own(Fallback, 0), beside)}, nil, 0, Info},
 		{"lost beside another proxy", []Row{with(own(Fallback, 1), beside)}, nil, 1, Fail},
 		{"ignore row beside another proxy loses nothing", []Row{with(with(own(Ignore, 0), band(1, 195)), beside)}, nil, 0, Info},

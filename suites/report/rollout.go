@@ -29,7 +29,7 @@ func rolloutCells(v verdict.Rollout) []string {
 	if v.Reconstruction.Possible {
 		rec, res = num(v.Reconstruction.Lost), signed(v.Reconstruction.Residual)
 		if !v.Reconstruction.Within {
-			res += " !"
+			res += fmt.Sprintf(" ! %s unexplained", num(v.Reconstruction.Unexplained))
 		}
 	}
 	note := strings.Join(v.Warnings, "; ")

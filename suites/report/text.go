@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/suites/report/render"
+	"github.com/plumbline/plumbline/suites/verdict"
 )
 
 // columns are the headings of the table, in every rendering.
@@ -57,7 +58,7 @@ func modelCell(r Row) string {
 }
 
 func reconstructedCell(r Row) string {
-	lost, _, ok, _ := r.Reconstructed()
+	lost, _, _, ok, _ := r.Reconstructed()
 	if !ok {
 		return "-"
 	}
@@ -65,7 +66,7 @@ func reconstructedCell(r Row) string {
 }
 
 func residualCell(r Row) string {
-	lost, worst, ok, within := r.Reconstructed()
+	lost, worst, unexplained, ok, within := r.Reconstructed()
 	if !ok {
 		return "-"
 	}
@@ -74,7 +75,7 @@ func residualCell(r Row) string {
 		cell += fmt.Sprintf(" (worst %s)", signed(worst))
 	}
 	if !within {
-		cell += " !"
+		cell += fmt.Sprintf(" ! %s unexplained", num(unexplained))
 	}
 	return cell
 }
@@ -121,8 +122,8 @@ func facts(s Summary) []render.Fact {
 		{"host", strings.Join(host, ", ")},
 		{"cluster", clusterText(e)},
 		{"balancer", lbText(s.LB)},
-		{"probe", fmt.Sprintf("%g new connections/s, answer within %s (recorded up to %s), seed %d",
-			s.Settings.Rate, s.Settings.Timeout, s.Settings.Deadline, s.Settings.Seed)},
+		{"probe", fmt.Sprintf("%g new connections/s, answer within %s (recorded up to %s), seed %d; a SYN that is not answered is sent again after %s",
+			s.Settings.Rate, s.Settings.Timeout, s.Settings.Deadline, s.Settings.Seed, resends(s.Settings))},
 		{"workload", workloadText(s.Settings)},
 	}
 	if s.Settings.Timeouts != "" {
@@ -135,6 +136,17 @@ func facts(s Summary) []render.Fact {
 		out = append(out, render.Fact{"plumbline", render.Text(e.Plumbline)})
 	}
 	return out
+}
+
+// resends are those SYNs that go out before an attempt is given up.
+func resends(s Settings) string {
+	var parts []string
+	for _, d := range s.SYN.Resends() {
+		if d < s.Deadline {
+			parts = append(parts, d.String())
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func clusterText(e Environment) string {
@@ -216,11 +228,14 @@ func notes(s Summary) []string {
 			out = append(out, name+": measured beside another Service proxy, whose work this may be: "+render.Line(strings.Join(r.Beside, "; ")))
 		}
 		if c := r.Causes(); len(c) > 0 {
-			out = append(out, name+": causes of the losses: "+list(c))
+			out = append(out, name+": causes of the losses: "+causes(c))
+		}
+		if c := r.SlowCauses(); len(c) > 0 {
+			out = append(out, name+": causes of the slow answers: "+causes(c))
 		}
 		out = append(out, modelNotes(r, s.Settings)...)
 		for _, v := range r.Invalid {
-			out = append(out, fmt.Sprintf("%s: rollout %d is not counted: %s", name, v.Number, render.Text(strings.Join(v.Reasons, "; "))))
+			out = append(out, fmt.Sprintf("%s: rollout %d is not counted: %s%s", name, v.Number, render.Text(strings.Join(v.Reasons, "; ")), lostThere(v)))
 		}
 		for _, v := range r.Rollouts {
 			for _, w := range v.Warnings {
@@ -236,11 +251,37 @@ func notes(s Summary) []string {
 		if r.Judge(s.Settings) == Blind {
 			out = append(out, fmt.Sprintf("%s: lost %d, and no phase of the checks loses that few: the harness does not see what it should", name, r.Lost()))
 		}
+		if r.Judge(s.Settings) == Excess {
+			out = append(out, fmt.Sprintf("%s: lost %d, and no phase of the checks loses that many: something beside terminating endpoints was lost", name, r.Lost()))
+		}
 	}
 	if p := runProblem(s); p != "" {
 		out = append(out, p)
 	}
 	return out
+}
+
+// lostThere is what a rollout that does not count lost.
+func lostThere(v verdict.Rollout) string {
+	switch {
+	case v.Lost == 0:
+		return ""
+	case v.LostSound == 0:
+		return fmt.Sprintf("; of %d it lost %d", v.Sent, v.Lost)
+	}
+	return fmt.Sprintf("; of %d it lost %d, %d of them at moments at which the harness was sound: these count", v.Sent, v.Lost, v.LostSound)
+}
+
+// causes is a list of causes, each with the hop it lies at.
+func causes(counts []Count) string {
+	parts := make([]string, len(counts))
+	for i, c := range counts {
+		parts[i] = fmt.Sprintf("%s %d", c.Name, c.N)
+		if hop := verdict.Cause(c.Name).Hop(); hop != verdict.HopUnknown {
+			parts[i] += fmt.Sprintf(" (at the %s)", hop)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func modelNotes(r Row, s Settings) []string {
@@ -263,8 +304,8 @@ func modelNotes(r Row, s Settings) []string {
 func legend() []string {
 	return []string{
 		"LOST: no complete answer in time. SLOW: answered, after a resent SYN, a redial or 200 ms and more; not lost.",
-		"WINDOW: the longest stretch of losses on one node. OUTAGE: the longest time without any answer.",
-		"MODEL: expected beforehand from the settings, with its 99.9 % band. RECONSTRUCTED: from the recorded states of balancer and nodes. RESIDUAL: lost minus that; ! = more than max(3, 3 %) in some rollout.",
-		"VERDICT: pass/FAIL own dataplane with fallback, or another that declares it · info informs only · blind fewer losses than possible · invalid the harness could not judge.",
+		"WINDOW: the longest stretch of losses and slow answers on one node. OUTAGE: the longest time without any prompt answer.",
+		"MODEL: expected beforehand from the settings, with its 99.9 % band. RECONSTRUCTED: from the recorded states of balancer and nodes; it vouches for the books, and sees neither losses after the handshake nor those of one source. RESIDUAL: lost minus that; ! = node by node and second by second more than max(3, 3 %) remain, lost and slow, in some rollout.",
+		"VERDICT: pass/FAIL own dataplane with fallback, or another that declares it: any loss, or more than 1 in 1000 slow · info informs only · blind/EXCESS fewer/more losses than possible · invalid the harness could not judge.",
 	}
 }

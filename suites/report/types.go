@@ -94,7 +94,8 @@ type Settings struct {
 	Pods     int           `json:"pods,omitempty"`     // that run beside the workload
 	Services int           `json:"services,omitempty"` // beside the workload's
 	Timeouts string        `json:"timeouts,omitempty"` // name=duration,...: waits for what is no matter of the dataplane
-	Budget   int           `json:"budget"`             // lost requests a judged row may have in all
+	Budget   int           `json:"budget"`             // lost requests a judged row may have in all; slow ones: SlowPart
+	SYN      verdict.SYNs  `json:"syn,omitzero"`       // how this kernel resends a SYN
 	Nominal  bool          `json:"nominal,omitempty"`  // an anecdote (E1-E3): ignore rows are not held against the band
 }
 
@@ -131,7 +132,8 @@ type Word string
 
 const (
 	Pass        Word = "pass"        // a judged row within budget
-	Fail        Word = "FAIL"        // a judged row that lost more
+	Fail        Word = "FAIL"        // a judged row that lost more, or answered more of them late
+	Excess      Word = "EXCESS"      // an own ignore row lost more than the model allows
 	Info        Word = "info"        // informs only
 	Blind       Word = "blind"       // an own ignore row lost less than the model allows: the harness does not see
 	Unsupported Word = "unsupported" // not run: the host or cluster lacks what the dataplane needs

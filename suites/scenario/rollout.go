@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"path/filepath"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/observe"
 	"github.com/plumbline/plumbline/fixtures/probe"
 	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/suites/tape"
 	"github.com/plumbline/plumbline/suites/verdict"
 )
 
@@ -26,84 +25,48 @@ const (
 	postRoll    = 2 * time.Second // after everything has settled
 )
 
-// tape is everything recorded of one rollout, in memory and on disk.
-type tape struct {
-	mu       sync.Mutex // guards the slices
-	main     []record.Attempt
-	control  []record.Attempt
-	events   []record.Event
-	requests *record.Writer[record.Attempt]
-	changes  *record.Writer[record.Event]
-}
-
-func newTape(dir string) (*tape, error) {
-	requests, err := record.Create[record.Attempt](filepath.Join(dir, "requests.jsonl"))
-	if err != nil {
-		return nil, err
-	}
-	changes, err := record.Create[record.Event](filepath.Join(dir, "events.jsonl"))
-	if err != nil {
-		return nil, errors.Join(err, requests.Close())
-	}
-	return &tape{requests: requests, changes: changes}, nil
-}
-
-func (t *tape) attempt(a record.Attempt) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if a.Stream == record.Control {
-		t.control = append(t.control, a)
-	} else {
-		t.main = append(t.main, a)
-	}
-	t.requests.Write(a)
-}
-
-func (t *tape) event(e record.Event) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.events = append(t.events, e)
-	t.changes.Write(e)
-}
-
-func (t *tape) close() error { return errors.Join(t.requests.Close(), t.changes.Close()) }
-
 // rollout records one restart of the workload under load and judges it.
 func (r *runner) rollout(ctx context.Context, n, row int, dir string) (verdict.Rollout, error) {
 	before, err := r.settled(ctx)
 	if err != nil {
 		return verdict.Rollout{}, err
 	}
-	t, err := newTape(dir)
+	t, err := tape.Create(dir, r.settings(n))
 	if err != nil {
 		return verdict.Rollout{}, err
 	}
 	from := record.Now()
 	err = r.recordWhile(ctx, t, n, func(ctx context.Context) error { return r.restart(ctx, t, n, row, before) })
-	if err := errors.Join(err, t.close()); err != nil {
+	if err == nil && r.stage.LB().Front() == OurLB {
+		err = r.recordBalancer(t, from)
+	}
+	if err := errors.Join(err, t.Close()); err != nil {
 		return verdict.Rollout{}, err
 	}
-	var lbEvents []record.Event
-	var conns []record.Conn
-	if r.stage.LB().Front() == OurLB {
-		if lbEvents, err = r.lbEvents(from, record.Now()); err != nil {
-			return verdict.Rollout{}, err
-		}
-		if conns, err = r.lbConns(from); err != nil {
-			return verdict.Rollout{}, err
-		}
-	}
-	if err := keep(dir, lbEvents, conns); err != nil {
+	in, err := tape.Read(dir)
+	if err != nil {
 		return verdict.Rollout{}, err
 	}
-	return verdict.Judge(verdict.Input{
-		Attempts: t.main, Control: t.control, Conns: conns, Events: append(t.events, lbEvents...), Settings: r.settings(n),
-	}), nil
+	return verdict.Judge(in), nil
+}
+
+// recordBalancer keeps what the load balancer wrote down since from.
+func (r *runner) recordBalancer(t *tape.Tape, from int64) error {
+	events, err := r.lbEvents(from, record.Now())
+	if err != nil {
+		return err
+	}
+	conns, err := r.lbConns(from)
+	if err != nil {
+		return err
+	}
+	t.Balancer(events, conns)
+	return nil
 }
 
 // recordWhile runs act between observers and probes that run from before its
 // beginning until after its end.
-func (r *runner) recordWhile(ctx context.Context, t *tape, n int, act func(context.Context) error) error {
+func (r *runner) recordWhile(ctx context.Context, t *tape.Tape, n int, act func(context.Context) error) error {
 	observing, stopObserving := context.WithCancel(ctx)
 	defer stopObserving()
 	probing, stopProbing := context.WithCancel(ctx)
@@ -113,7 +76,7 @@ func (r *runner) recordWhile(ctx context.Context, t *tape, n int, act func(conte
 	g.Go(func() error {
 		defer stopProbing()
 		defer stopObserving()
-		return observe.Run(observing, r.client, r.observed(), started, t.event)
+		return observe.Run(observing, r.client, r.observed(), started, t.Event)
 	})
 	g.Go(func() error {
 		defer stopObserving() // last: the probes' answers still belong to observed states
@@ -124,7 +87,7 @@ func (r *runner) recordWhile(ctx context.Context, t *tape, n int, act func(conte
 		}
 		var probes errgroup.Group
 		for _, cfg := range r.probes(n) {
-			probes.Go(func() error { return probe.Run(probing, cfg, t.attempt) })
+			probes.Go(func() error { return probe.Run(probing, cfg, t.Attempt) })
 		}
 		err := act(probing)
 		stopProbing()
@@ -156,11 +119,11 @@ func (r *runner) observed() observe.Config {
 }
 
 // restart restarts the workload and waits until all has settled again.
-func (r *runner) restart(ctx context.Context, t *tape, n, row int, before pod) error {
+func (r *runner) restart(ctx context.Context, t *tape.Tape, n, row int, before pod) error {
 	if err := kubewait.Pause(ctx, preRoll); err != nil {
 		return err
 	}
-	t.event(record.Event{At: record.Now(), Kind: record.KindAct, State: "restart"})
+	t.Event(record.Event{At: record.Now(), Kind: record.KindAct, State: "restart"})
 	if _, err := (disrupt.Restart{App: r.app}).Do(ctx, r.world()); err != nil {
 		return err
 	}
@@ -174,7 +137,7 @@ func (r *runner) restart(ctx context.Context, t *tape, n, row int, before pod) e
 	if after.node == before.node || after.name == before.name {
 		return fmt.Errorf("the workload did not move: pod %s on %s, then %s on %s", before.name, before.node, after.name, after.node)
 	}
-	t.event(record.Event{At: record.Now(), Kind: record.KindAct, State: "settled"})
+	t.Event(record.Event{At: record.Now(), Kind: record.KindAct, State: "settled"})
 	return kubewait.Pause(ctx, postRoll)
 }
 
@@ -228,22 +191,4 @@ func (r *runner) lbConns(from int64) ([]record.Conn, error) {
 		}
 	}
 	return out, nil
-}
-
-func keep(dir string, events []record.Event, conns []record.Conn) error {
-	e, err := record.Create[record.Event](filepath.Join(dir, "lb-events.jsonl"))
-	if err != nil {
-		return err
-	}
-	for _, x := range events {
-		e.Write(x)
-	}
-	c, err := record.Create[record.Conn](filepath.Join(dir, "conns.jsonl"))
-	if err != nil {
-		return errors.Join(err, e.Close())
-	}
-	for _, x := range conns {
-		c.Write(x)
-	}
-	return errors.Join(e.Close(), c.Close())
 }

@@ -8,7 +8,7 @@ import (
 	"math"
 	"net/netip"
 	"os"
-	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,7 +22,6 @@ import (
 	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/timeouts"
 	"github.com/plumbline/plumbline/suites/verdict"
-	"github.com/plumbline/plumbline/suites/verdict/model"
 )
 
 // hardDeadline ends an attempt; it is classified at Scenario.Timeout later.
@@ -43,6 +42,7 @@ type runner struct {
 	dir     string
 	used    int // most memory in use for the cluster at the end of a row, MiB
 	log     *slog.Logger
+	sum     report.Summary // what is known before the first row
 	service *corev1.Service
 	target  netip.AddrPort
 }
@@ -55,10 +55,10 @@ func Run(ctx context.Context, s Scenario, stage Stage, dir string, log *slog.Log
 		Settings: report.Settings{
 			Rate: s.Rate, Timeout: s.Timeout, Deadline: hardDeadline, Delay: s.Delay, PreStop: s.PreStop, Grace: s.grace(),
 			MinReady: s.MinReady, Unready: s.Unready, Seed: s.Seed, Rollouts: s.Rollouts, Nominal: s.Anecdote,
-			Pods: s.Background.Pods, Services: s.Background.Services, Timeouts: timeouts.Text(s.Timeouts),
+			SYN: kernelSYNs(stage.LB().Front()), Pods: s.Background.Pods, Services: s.Background.Services, Timeouts: timeouts.Text(s.Timeouts),
 		},
 	}
-	r := &runner{Scenario: s, stage: stage, dir: dir, log: log}
+	r := &runner{Scenario: s, stage: stage, dir: dir, log: log, sum: sum}
 	err := r.prepare(ctx)
 	if err == nil {
 		sum.Environment = r.environment()
@@ -159,10 +159,7 @@ func (r *runner) row(ctx context.Context, n int, spec row.Row) (out report.Row, 
 		r.log.Error("row ended early", "dataplane", out.Name, "error", err)
 	}
 	if len(out.Rollouts) > 0 && r.stage.LB().Front() == OurLB { // the model is of its checks
-		p, err := model.SingleReplica(r.inputs(spec), len(out.Rollouts))
-		if err == nil {
-			out.Predicted = &p
-		}
+		out.Predicted = predict(r.sum, out)
 	}
 	if r.Anecdote && len(out.Rollouts) > 0 {
 		out.Sequence = sequence(out.Rollouts[0].Series)
@@ -195,12 +192,8 @@ func (r *runner) whileProvided(ctx context.Context, f func(context.Context) erro
 // harness itself spoiled is kept, shown, and repeated.
 func (r *runner) rollouts(ctx context.Context, row int, out *report.Row) error {
 	for n := 1; len(out.Rollouts) < r.Rollouts; n++ {
-		dir := filepath.Join(r.dir, fmt.Sprintf("%02d-%s", row+1, fileName(out.Name)), fmt.Sprintf("rollout-%02d", n))
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("make the directory of records: %w", err)
-		}
 		r.log.Debug("recording", "dataplane", out.Name, "rollout", n)
-		v, err := r.rollout(ctx, n, row, dir)
+		v, err := r.rollout(ctx, n, row, recordsOf(r.dir, row, *out, n))
 		if err != nil {
 			return fmt.Errorf("rollout %d: %w", n, err)
 		}
@@ -220,37 +213,9 @@ func (r *runner) rollouts(ctx context.Context, row int, out *report.Row) error {
 	return nil
 }
 
-// Latencies that the a-priori model takes for granted on a kind cluster; the
-// verdict shows the measured ones beside it (Rollout.Observed).
-const (
-	propagation = 60 * time.Millisecond // deletion or readiness -> slice -> rules and healthCheckNodePort
-	controller  = 40 * time.Millisecond // new pod ready -> old pod deleted by the Deployment's controllers
-	kubelet     = 50 * time.Millisecond // deletion -> SIGTERM
-	slack       = 100 * time.Millisecond
-	// kube-proxy syncs at most once a second (minSyncPeriod, default 1s): the new
-	// pod's readiness takes one sync, the old pod's deletion waits for the next.
-	kubeProxyMinSync = time.Second
-)
-
-func (r *runner) inputs(spec row.Row) model.Inputs {
-	lb := r.stage.LB().Profile()
-	in := model.Inputs{
-		Rate: r.Rate, Semantics: model.Semantics(mode(spec)), Propagation: propagation, Controller: controller, Kubelet: kubelet,
-		LB:      model.LB{Interval: lb.Interval, Fast: lb.Fast, Down: lb.Down, Fall: lb.Fall, Rise: lb.Rise, Check: time.Millisecond},
-		PreStop: r.PreStop, Delay: r.Delay, Grace: r.grace(), MinReady: r.MinReady, Slack: slack,
-	}
-	if !spec.Own() {
-		in.Propagation += kubeProxyMinSync
-	}
-	if r.Unready {
-		in.UnreadyAfter = time.Second // readinessProbe.periodSeconds of the workload
-	}
-	return in
-}
-
 func (r *runner) settings(n int) verdict.Settings {
 	lb := r.stage.LB().Profile()
-	s := verdict.Settings{Rollout: n, Rate: r.Rate, Timeout: r.Timeout, Deadline: hardDeadline}
+	s := verdict.Settings{Rollout: n, Rate: r.Rate, Timeout: r.Timeout, Deadline: hardDeadline, SYN: r.sum.Settings.SYN}
 	if r.stage.LB().Front() == OurLB {
 		s.LB, s.Local, s.Connect, s.Retries = r.app.Namespace+"/"+r.app.Name, true, lb.Connect, lb.Retries
 	}
@@ -260,11 +225,27 @@ func (r *runner) settings(n int) verdict.Settings {
 	return s
 }
 
-func fileName(s string) string {
-	return strings.Map(func(c rune) rune {
-		if c == ' ' || c == '+' || c == '/' {
-			return '-'
-		}
-		return c
-	}, s)
+// kernelSYNs is how SYNs to the nodes are sent again. A load balancer of ours has a network
+// namespace of its own, which begins with the kernel's own values (tcp_sk_init in
+// net/ipv4/tcp_ipv4.c); others send from this one.
+func kernelSYNs(front Front) verdict.SYNs {
+	linear, known := sysctl("tcp_syn_linear_timeouts")
+	retries, _ := sysctl("tcp_syn_retries")
+	switch {
+	case front != OurLB:
+		return verdict.SYNs{Linear: linear, Retries: retries}
+	case known:
+		return verdict.SYNs{Linear: 4, Retries: 6}
+	}
+	return verdict.SYNs{Retries: 6}
+}
+
+// sysctl is a number below net.ipv4; known says that this kernel has it.
+func sysctl(name string) (n int, known bool) {
+	b, err := os.ReadFile("/proc/sys/net/ipv4/" + name)
+	if err != nil {
+		return 0, false
+	}
+	n, err = strconv.Atoi(strings.TrimSpace(string(b)))
+	return n, err == nil
 }

@@ -1,54 +1,218 @@
 package verdict
 
-// explain names the cause of every loss.
-func explain(out []outcome, tl timeline) {
+import (
+	"time"
+
+	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/suites/timeline"
+)
+
+// evidence is a loss or slow answer with all that is recorded around it.
+type evidence struct {
+	outcome
+	tl      *timeline.Timeline
+	harness moments
+	s       Settings
+	trail   trail // of packets
+}
+
+// explain names the cause of every loss and of every slow answer.
+func explain(out []outcome, tl *timeline.Timeline, harness moments, s Settings, packets *packets) {
 	for i := range out {
-		if out[i].class.Lost() {
-			out[i].cause = causeOf(out[i], tl)
+		if o := out[i]; o.class.Lost() || o.class.Slow() {
+			out[i].cause = causeOf(evidence{o, tl, harness, s, packets.follow(o)})
 		}
 	}
 }
 
-func causeOf(o outcome, tl timeline) Cause {
-	switch {
-	case o.conn != nil && o.conn.Server == noServer:
-		return CauseNoServer
-	case o.conn == nil && len(tl.server) > 0 && len(tl.up(o.Start)) == 0:
-		return CauseNoServer
-	case o.node == "":
-		return CauseUnknown
-	case tl.dead(o.node, o.Start):
-		return causeDead(o, tl)
-	case o.conn == nil:
-		return CauseUnknown
-	case o.conn.DialMS >= 0:
-		return CausePod // the LB's connection was accepted behind the node
-	}
-	// The node forwarded a moment before or after, but not this one.
-	if o.class == RespTimeout || isTimeout(o.Failure) {
-		return CauseNodeDrop
-	}
-	return CauseNodeReject
+// rule is one line of the table.
+type rule struct {
+	cause Cause
+	is    func(evidence) bool
 }
 
-// causeDead: a direct connection to the node failed as well.
-func causeDead(o outcome, tl timeline) Cause {
-	known, lived, served := tl.pods(o.node, o.Start)
-	health := tl.hcnp[o.node].at(o.Start)
-	lag := health != "" && health != stateOK200
-	switch {
-	case !known && lag:
-		return CauseUnknown // blame needs evidence
-	case lag && !lived:
-		return CauseLagPodGone
-	case lag && !served:
-		return CauseLagUnready
-	case lag:
-		return CauseLagPodAlive
-	case known && !lived:
-		return CausePod // gone before the dataplane heard of it
-	case tl.drops(o.node, o.Start):
-		return CauseNodeDrop
+// rules is the table of causes: read from the top, the first that matches is taken. What
+// was seen of packets comes before what states and logs suggest.
+func rules() []rule {
+	return []rule{
+		{CauseHarness, evidence.hostWasSick},
+		{CauseNoServer, evidence.noServer},
+		{CauseLBRefused, func(e evidence) bool { return e.balanced() && refusedDial(e.class) }},
+		{CauseLBSilent, evidence.balancerWasSilent},
+		{CauseLBReset, evidence.resetBeforeBalancer},
+		{CauseMisrouted, func(e evidence) bool { return e.class == WrongBackend || e.class == WrongWorkload }},
+		{CausePod, evidence.appAnswered},
+		{CauseLagPodGone, func(e evidence) bool { return e.lag() && e.pods().gone && e.connectFailed() }},
+		{CausePod, func(e evidence) bool { return e.dead() && e.pods().gone && e.connectFailed() }}, // before the dataplane heard of it
+		{CauseNodeDrop, func(e evidence) bool { return e.trail == trailNodeSilent && !e.lag() }},
+		{CauseNodeReject, func(e evidence) bool { return e.trail == trailNodeRefused && !e.lag() }},
+		{CauseNodeReset, func(e evidence) bool { return e.trail == trailNodeReset }},
+		{CausePodDrop, func(e evidence) bool { return e.trail == trailPodSilent }},
+		{CausePodReject, func(e evidence) bool { return e.trail == trailPodRefused }},
+		{CausePodReset, func(e evidence) bool { return e.trail == trailPodReset }},
+		{CausePod, func(e evidence) bool { return e.trail == trailPodLate }},
+		{CauseLagUnready, func(e evidence) bool { return e.lag() && e.pods().unready && e.connectFailed() }},
+		{CauseLagPodAlive, func(e evidence) bool { return e.lag() && e.pods().serve && e.connectFailed() }},
+		{CauseNodeDrop, func(e evidence) bool { return e.trail == trailNodeSilent }},
+		{CauseNodeReject, func(e evidence) bool { return e.trail == trailNodeRefused }},
+		{CausePod, evidence.hungUp},
+		{CauseSrvRefused, evidence.refusedBehind},
+		{CauseSrvReset, evidence.resetBehind},
+		{CauseSrvSilent, evidence.silentBehind},
 	}
-	return CauseNodeReject
+}
+
+func causeOf(e evidence) Cause {
+	for _, r := range rules() {
+		if r.is(e) {
+			return r.cause
+		}
+	}
+	return CauseUnknown
+}
+
+// hostWasSick: the control stream, which no dataplane forwards, had trouble while this
+// attempt was under way. What the network was seen to resend is no stalled host's doing.
+func (e evidence) hostWasSick() bool {
+	if e.class.Slow() && (e.Retrans > 0 || e.dialled() >= synResend) {
+		return false
+	}
+	return e.harness.sick(e.Start, e.End)
+}
+
+// synResend is a little less than the first wait of a kernel for the answer to a SYN
+// (RFC 6298, 2.1: 1 s).
+const synResend = 950 * time.Millisecond
+
+// balanced: there is a load balancer of ours in front.
+func (e evidence) balanced() bool { return e.s.LB != "" }
+
+func (e evidence) noServer() bool {
+	if e.conn != nil {
+		return e.conn.Server == noServer
+	}
+	return e.class.Lost() && e.Connected != 0 && len(e.tl.Known(record.KindServer)) > 0 && len(e.tl.Up(e.Start)) == 0
+}
+
+func refusedDial(c Class) bool { return c == DialRefused || c == DialReset || c == DialICMP }
+
+// balancerWasSilent: the client's SYN was not answered, or not the first one; or the
+// kernel answered it, and HAProxy took the connection up only later.
+func (e evidence) balancerWasSilent() bool {
+	if !e.balanced() {
+		return false
+	}
+	if e.class == DialTimeout || e.class == OKSlowConnect {
+		return true
+	}
+	return e.conn != nil && e.Connected != 0 && e.conn.Accepted-e.Connected >= SlowAfter.Nanoseconds()
+}
+
+// resetBeforeBalancer: the client met a reset, and so did HAProxy on the client's side
+// (configuration manual, 8.5: C in first place).
+func (e evidence) resetBeforeBalancer() bool {
+	reset := e.class == ResetBeforeResp || e.class == ResetMidBody || e.class == WriteEPIPE
+	return reset && e.conn != nil && len(e.conn.Term) > 0 && (e.conn.Term[0] == 'C' || e.conn.Term[0] == 'c')
+}
+
+// appAnswered: what came is an answer of the workload's, but not the one that was due.
+func (e evidence) appAnswered() bool {
+	switch e.class {
+	case HTTP4xx, HTTP5xxApp, BadBody, ShortBody:
+		return true
+	case ResetMidBody: // half an answer came all the way
+		return e.trail == trailUnknown
+	}
+	return false
+}
+
+// hungUp: the connection behind the LB was open and was closed in order, with no answer.
+func (e evidence) hungUp() bool {
+	return e.class == EOFBeforeResp && e.connected() && e.conn.Term == "--"
+}
+
+// dialled is how long the LB took to connect to the server; 0: not known, or it did not.
+func (e evidence) dialled() time.Duration {
+	if e.conn == nil || e.conn.DialMS < 0 {
+		return 0
+	}
+	return time.Duration(e.conn.DialMS) * time.Millisecond
+}
+
+// connected: the LB's connection to the server was open within the client's patience.
+func (e evidence) connected() bool {
+	return e.conn != nil && e.conn.DialMS >= 0 && e.dialled() < e.s.Timeout
+}
+
+// connectFailed: the connection behind the LB was not opened, or not at the first SYN.
+func (e evidence) connectFailed() bool {
+	if e.balanced() || e.conn != nil {
+		return e.conn == nil || !e.connected() || e.dialled() >= synResend
+	}
+	return e.Connected == 0 || e.Connected-e.Start >= synResend.Nanoseconds()
+}
+
+// refusedBehind: no connection, and an answer that said so.
+func (e evidence) refusedBehind() bool {
+	if e.conn == nil {
+		return !e.balanced() && refusedDial(e.class) || e.balanced() && e.class == EOFBeforeResp && e.dead() && !e.deadSilently()
+	}
+	return !e.connected() && (e.class == EOFBeforeResp || e.class == ResetBeforeResp || e.class == HTTP5xxLB)
+}
+
+// resetBehind: HAProxy saw the server break off an open connection (SD), or who has no LB
+// in front did.
+func (e evidence) resetBehind() bool {
+	broken := e.class == EOFBeforeResp || e.class == ResetBeforeResp || e.class == ResetMidBody || e.class == WriteEPIPE
+	return broken && (e.connected() || e.conn == nil && !e.balanced())
+}
+
+// silentBehind: nothing came until the client, or its patience, was at an end; or it came
+// after something was sent again.
+func (e evidence) silentBehind() bool {
+	switch {
+	case e.class == RespTimeout, e.class == DialTimeout && !e.balanced():
+		return e.conn != nil || !e.balanced() || e.deadSilently()
+	case e.class.Slow():
+		return e.dialled() >= SlowAfter || e.Retrans > 0 || !e.balanced()
+	}
+	return false
+}
+
+// dead: a direct connection to the node failed at that time, or in the same poll.
+func (e evidence) dead() bool { return e.may(func(s string) bool { return s != timeline.Forwards }) }
+
+func (e evidence) deadSilently() bool { return e.may(timeline.Silent) }
+
+func (e evidence) may(is func(string) bool) bool {
+	if e.node == "" {
+		return false
+	}
+	for _, s := range e.tl.Changing(record.KindNodePort, e.node, e.Start) {
+		if s != "" && is(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// lag: the LB still sent to a node that had told it not to, and that did not forward.
+func (e evidence) lag() bool {
+	if !e.dead() {
+		return false
+	}
+	for _, s := range e.tl.Changing(record.KindHCNP, e.node, e.Start) {
+		if s != "" && s != timeline.Healthy {
+			return true
+		}
+	}
+	return false
+}
+
+// fate of the pods on the node of an attempt; none of these: nothing is known of them.
+type fate struct{ gone, unready, serve bool }
+
+func (e evidence) pods() fate {
+	known, lived, served := e.tl.Pods(e.node, e.Start)
+	return fate{gone: known && !lived, unready: known && lived && !served, serve: known && lived && served}
 }

@@ -94,11 +94,13 @@ func classifyAnswer(a record.Attempt) Class {
 		return BadBody
 	case a.Connected-a.Start >= SlowAfter.Nanoseconds():
 		return OKSlowConnect
+	case took < SlowAfter.Nanoseconds(): // a tail-loss probe of a busy host resends sooner (RFC 8985), and nobody waited
 	case a.Retrans > 0:
 		return OKRetrans
-	case took >= SlowAfter.Nanoseconds():
+	default:
 		return OKSlow
-	case a.Terminating:
+	}
+	if a.Terminating {
 		return OKFromTerminating
 	}
 	return OK

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/suites/timeline"
 )
 
 // classifier is Classify, or in tests a broken one.
@@ -18,8 +19,17 @@ type outcome struct {
 	class Class
 	conn  *record.Conn // nil: not in the LB's log
 	node  string       // LB target; empty: none or not known
-	cause Cause        // of a loss
+	cause Cause        // of a loss or a slow answer
 }
+
+// slow is an answer that took long for other reasons than the harness's.
+func (o outcome) slow() bool { return o.class.Slow() && o.cause != CauseHarness }
+
+// touched by a disturbance: lost or slow.
+func (o outcome) touched() bool { return o.class.Lost() || o.slow() }
+
+// prompt is an answer that nothing was wrong with.
+func (o outcome) prompt() bool { return o.class.Success() && !o.class.Slow() }
 
 // noServer is HAProxy's name for "no server was up" (configuration manual, 8.5).
 const noServer = "<NOSRV>"
@@ -38,16 +48,22 @@ func judge(in Input, classify classifier) Rollout {
 		s.Limits = DefaultLimits()
 	}
 	events := ofService(in.Events, s.LB)
-	tl := newTimeline(events)
+	tl := timeline.New(events)
 	out := join(in.Attempts, in.Conns, s)
-	label(out, s, classify)
-	locate(out, tl)
-	explain(out, tl)
+	label(out, s, tl, classify)
+	locate(out, tl, s)
+	host := hostMoments(in.Control, s, classify)
+	explain(out, tl, host, s, nil)
 
 	origin, known := findOrigin(tl, s, out)
 	rel := func(t int64) float64 { return seconds(t - origin) }
-	r := Rollout{Number: s.Rollout, Classes: map[Class]int{}, Causes: map[Cause]int{}}
+	r := Rollout{Number: s.Rollout, Classes: map[Class]int{}, Causes: map[Cause]int{}, SlowCauses: map[Cause]int{}}
 	count(&r, out)
+	for _, o := range out {
+		if o.class.Lost() && o.sound(host, s.Limits) {
+			r.LostSound++
+		}
+	}
 	r.NodeWindows, r.Outages = windows(out, s, tl, rel)
 	for _, w := range r.NodeWindows {
 		r.LongestWindow = max(r.LongestWindow, w.Inner())
@@ -56,8 +72,7 @@ func judge(in Input, classify classifier) Rollout {
 		r.LongestOutage = max(r.LongestOutage, w.Inner())
 	}
 	r.Reconstruction = reconstruct(out, tl, s)
-	r.Reconstruction.compare(r.Lost, s.Limits)
-	r.Sensitivity = sensitivity(out, s, classify)
+	r.Sensitivity = sensitivity(out, s, tl, classify)
 	r.Observed = observe(tl, events, origin, known)
 	r.Series = series(out, events, s.Limits.Samples, rel)
 	selfCheck(&r, in, s, out, classify)
@@ -78,20 +93,23 @@ func ofService(events []record.Event, lb string) []record.Event {
 			out = append(out, e)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b record.Event) int { return cmp.Compare(changedAt(a), changedAt(b)) })
+	slices.SortStableFunc(out, func(a, b record.Event) int { return cmp.Compare(timeline.ChangedAt(a), timeline.ChangedAt(b)) })
 	return out
 }
 
-func label(out []outcome, s Settings, classify classifier) {
+func label(out []outcome, s Settings, tl *timeline.Timeline, classify classifier) {
 	for i := range out {
-		out[i].class = labelOne(out[i], s, s.Timeout, classify)
+		out[i].class = labelOne(out[i], s, tl, s.Timeout, classify)
 	}
 }
 
-// labelOne adds to the classifier what only the LB's log shows: under
-// eTP=Local the node that answers is the node the LB chose.
-func labelOne(o outcome, s Settings, timeout time.Duration, classify classifier) Class {
+// labelOne adds to the classifier what one attempt alone does not show: who answers is a
+// pod of the workload, and under eTP=Local on the node that the LB chose.
+func labelOne(o outcome, s Settings, tl *timeline.Timeline, timeout time.Duration, classify classifier) Class {
 	c := classify(o.Attempt, timeout)
+	if c.Success() && o.Pod != "" && !tl.Workload(o.Pod, o.UID) {
+		return WrongWorkload
+	}
 	if s.Local && c.Success() && o.conn != nil && o.Node != "" && o.conn.Server != o.Node {
 		return WrongBackend
 	}
@@ -99,8 +117,9 @@ func labelOne(o outcome, s Settings, timeout time.Duration, classify classifier)
 }
 
 // locate names each attempt's LB target: from the LB's log, else from the
-// answer, else, for a loss, where only one server can have been it.
-func locate(out []outcome, tl timeline) {
+// answer, else, for a loss, where only one server can have been it. What did not get past
+// the LB has none.
+func locate(out []outcome, tl *timeline.Timeline, s Settings) {
 	for i := range out {
 		o := &out[i]
 		switch {
@@ -109,20 +128,21 @@ func locate(out []outcome, tl timeline) {
 		case o.conn != nil:
 		case o.Node != "":
 			o.node = o.Node
+		case s.LB != "" && o.Connected == 0:
 		case o.class.Lost():
 			o.node = onlyCandidate(tl, o.Start)
 		}
 	}
 }
 
-func onlyCandidate(tl timeline, t int64) string {
-	up := tl.up(t)
+func onlyCandidate(tl *timeline.Timeline, t int64) string {
+	up := tl.Up(t)
 	if len(up) == 1 {
 		return up[0]
 	}
 	var dead []string
 	for _, n := range up {
-		if tl.dead(n, t) {
+		if tl.Dead(n, t) {
 			dead = append(dead, n)
 		}
 	}
@@ -145,6 +165,7 @@ func count(r *Rollout, out []outcome) {
 			r.Causes[o.cause]++
 		case o.class.Slow():
 			r.Slow++
+			r.SlowCauses[o.cause]++
 		}
 		if o.class.Success() && o.Terminating {
 			r.FromTerminating++
@@ -169,12 +190,12 @@ func quantiles(v []float64) Quantiles {
 	return Quantiles{N: len(v), P50: rank(0.50), P90: rank(0.90), P99: rank(0.99), Max: v[len(v)-1]}
 }
 
-func sensitivity(out []outcome, s Settings, classify classifier) []AtTimeout {
+func sensitivity(out []outcome, s Settings, tl *timeline.Timeline, classify classifier) []AtTimeout {
 	var all []AtTimeout
 	for _, t := range timeouts() {
 		at := AtTimeout{Timeout: t.Seconds()}
 		for _, o := range out {
-			c := labelOne(o, s, t, classify)
+			c := labelOne(o, s, tl, t, classify)
 			switch {
 			case c.Lost():
 				at.Lost++
@@ -192,10 +213,11 @@ func sensitivity(out []outcome, s Settings, classify classifier) []AtTimeout {
 
 // findOrigin is the first deletion of a pod; else what the settings say; else
 // the first attempt, and not known.
-func findOrigin(tl timeline, s Settings, out []outcome) (origin int64, known bool) {
+func findOrigin(tl *timeline.Timeline, s Settings, out []outcome) (origin int64, known bool) {
+	deleted, at := tl.Deleted()
 	switch {
-	case tl.deleted != "":
-		return tl.origin, true
+	case deleted != "":
+		return at, true
 	case s.Origin != 0:
 		return s.Origin, true
 	case len(out) > 0:

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/suites/timeline"
 )
 
 func TestScenes(t *testing.T) {
@@ -55,29 +56,51 @@ func TestReconstructionSees(t *testing.T) {
 	}
 }
 
+// The waits are those of ip-sysctl.rst: with an initial wait of 1 s and 4 linear ones, 1, 1, 1, 1, 1, 2, 4.
+func TestResends(t *testing.T) {
+	for _, tc := range []struct {
+		s    SYNs
+		want string
+	}{
+		{SYNs{}, "[1s 2s 3s 4s 5s 7s]"},
+		{SYNs{Retries: 4}, "[1s 3s 7s 15s]"},
+		{SYNs{Linear: 1, Retries: 3}, "[1s 2s 4s]"},
+	} {
+		if got := fmt.Sprint(tc.s.Resends()); got != tc.want {
+			t.Errorf("%+v: SYNs again after %s, want %s", tc.s, got, tc.want)
+		}
+	}
+}
+
 // TestRescue: a node that forwards again within the client's patience makes
 // slow successes of what the resent SYN saves.
 func TestRescue(t *testing.T) {
-	tl := newTimeline([]record.Event{
+	events := []record.Event{
 		{At: 1 * s1, Kind: record.KindServer, State: "UP", Node: "n1"},
 		{At: 1 * s1, Kind: record.KindNodePort, State: "ok", Node: "n1"},
 		{At: 10 * s1, Kind: record.KindNodePort, State: record.FailTimeout, Node: "n1"},
 		{At: 12 * s1, Kind: record.KindNodePort, State: "ok", Node: "n1"},
-	})
+	}
+	tl := timeline.New(events)
 	var out []outcome
 	for i := range 40 { // 10 per second from 9 s
 		out = append(out, outcome{Attempt: good(func(a *record.Attempt) { a.Start = 9*s1 + int64(i)*100*ms }), class: OK})
 	}
 	s := Settings{Timeout: 2500 * time.Millisecond, Connect: 5 * time.Second}
-	r := reconstruct(out, tl, s) // SYN again 1 s later: those of [11 s, 12 s) are saved
-	if r.Lost != 10 || r.Slow != 10 {
-		t.Errorf("silent drop: lost %v slow %v, want 10 and 10", r.Lost, r.Slow)
+	r := reconstruct(out, tl, s) // SYN again 1 and 2 s later: all are saved
+	if r.Lost != 0 || r.Slow != 20 {
+		t.Errorf("silent drop: lost %v slow %v, want 0 and 20", r.Lost, r.Slow)
+	}
+	s.SYN = SYNs{Retries: 6} // SYN again 1 and 3 s later: those of [11 s, 12 s) are saved
+	if r := reconstruct(out, tl, s); r.Lost != 10 || r.Slow != 10 {
+		t.Errorf("silent drop, kernel before 6.5: lost %v slow %v, want 10 and 10", r.Lost, r.Slow)
 	}
 	s.Timeout = 500 * time.Millisecond
 	if r := reconstruct(out, tl, s); r.Lost != 20 || r.Slow != 0 {
 		t.Errorf("hasty client: lost %v slow %v, want 20 and 0", r.Lost, r.Slow)
 	}
-	tl.nodePort["n1"][1].state = "ECONNREFUSED"
+	events[2].State = "ECONNREFUSED"
+	tl = timeline.New(events)
 	s.Timeout = 2500 * time.Millisecond
 	if r := reconstruct(out, tl, s); r.Lost != 20 || r.Slow != 0 {
 		t.Errorf("refusal, no retries: lost %v slow %v, want 20 and 0", r.Lost, r.Slow)
@@ -271,7 +294,7 @@ func TestWindows(t *testing.T) {
 				}
 				out = append(out, o)
 			}
-			nodes, outages := windows(out, Settings{Rate: 100, Nodes: []string{"n1", "n2"}}, timeline{}, seconds)
+			nodes, outages := windows(out, Settings{Rate: 100, Nodes: []string{"n1", "n2"}}, &timeline.Timeline{}, seconds)
 			var got []string
 			for _, w := range append(nodes, outages...) {
 				got = append(got, showOuter(w))
@@ -293,7 +316,7 @@ func TestBridge(t *testing.T) {
 		nodes int
 		want  time.Duration
 	}{{100, 2, 250 * time.Millisecond}, {10, 2, time.Second}, {1, 2, 10 * time.Second}, {0, 2, 250 * time.Millisecond}} {
-		if got := bridge(Settings{Rate: tc.rate, Nodes: make([]string, tc.nodes)}, timeline{}); got != tc.want {
+		if got := bridge(Settings{Rate: tc.rate, Nodes: make([]string, tc.nodes)}, &timeline.Timeline{}); got != tc.want {
 			t.Errorf("rate %g, %d nodes: %s, want %s", tc.rate, tc.nodes, got, tc.want)
 		}
 	}
@@ -352,19 +375,23 @@ func TestCauses(t *testing.T) {
 		{"not logged", RespTimeout, nil, "", []record.Event{up}, CauseUnknown},
 		{"lag, pod lives", RespTimeout, to(-1), "n1", []record.Event{up, lag, alive, dropped}, CauseLagPodAlive},
 		{"lag, pod gone", EOFBeforeResp, to(-1), "n1", []record.Event{up, lag, gone, refused}, CauseLagPodGone},
-		{"lag, pod unknown", EOFBeforeResp, to(-1), "n1", []record.Event{up, lag, refused}, CauseUnknown},
+		{"lag, pod unknown", EOFBeforeResp, to(-1), "n1", []record.Event{up, lag, refused}, CauseSrvRefused},
 		{"lag, pod unready", EOFBeforeResp, to(-1), "n1", []record.Event{up, lag, alive, refused, ev(record.KindEndpoint, "terminating")}, CauseLagUnready},
-		{"healthy, drops", RespTimeout, to(-1), "n1", []record.Event{up, healthy, alive, dropped}, CauseNodeDrop},
-		{"healthy, refuses", EOFBeforeResp, to(-1), "n1", []record.Event{up, healthy, alive, refused}, CauseNodeReject},
+		{"healthy, drops", RespTimeout, to(-1), "n1", []record.Event{up, healthy, alive, dropped}, CauseSrvSilent},
+		{"healthy, refuses", EOFBeforeResp, to(-1), "n1", []record.Event{up, healthy, alive, refused}, CauseSrvRefused},
 		{"healthy, pod gone", EOFBeforeResp, to(-1), "n1", []record.Event{up, healthy, gone, refused}, CausePod},
-		{"forwards, pod failed it", ResetBeforeResp, to(0), "n1", []record.Event{up, healthy, alive, forwards}, CausePod},
-		{"forwards, yet dial timed out", RespTimeout, to(-1), "n1", []record.Event{up, healthy, alive, forwards}, CauseNodeDrop},
-		{"forwards, yet dial refused", EOFBeforeResp, to(-1), "n1", []record.Event{up, healthy, alive, forwards}, CauseNodeReject},
+		{"forwards, then a reset", ResetBeforeResp, to(0), "n1", []record.Event{up, healthy, alive, forwards}, CauseSrvReset},
+		{"forwards, yet dial timed out", RespTimeout, to(-1), "n1", []record.Event{up, healthy, alive, forwards}, CauseSrvSilent},
+		{"forwards, yet dial refused", EOFBeforeResp, to(-1), "n1", []record.Event{up, healthy, alive, forwards}, CauseSrvRefused},
 		{"forwards, not logged", EOFBeforeResp, nil, "n1", []record.Event{up, healthy, alive, forwards}, CauseUnknown},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			o := outcome{class: tc.class, conn: tc.conn, node: tc.node, Attempt: record.Attempt{Start: at}}
-			if got := causeOf(o, newTimeline(tc.events)); got != tc.want {
+			o := outcome{class: tc.class, conn: tc.conn, node: tc.node, Attempt: record.Attempt{Start: at, Connected: at + ms}}
+			if tc.conn != nil {
+				tc.conn.Accepted = o.Connected
+			}
+			e := evidence{outcome: o, tl: timeline.New(tc.events), s: Settings{LB: service, Timeout: 2500 * time.Millisecond}}
+			if got := causeOf(e); got != tc.want {
 				t.Errorf("cause %s, want %s", got, tc.want)
 			}
 		})

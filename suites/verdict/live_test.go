@@ -23,12 +23,12 @@ var wants = map[act]struct {
 	cause Cause
 }{
 	serve: {OK, ""}, drain: {OKFromTerminating, ""}, dawdle: {OKSlow, ""},
-	miss:  {RespTimeout, CausePod},
-	stall: {RespTimeout, CausePod}, resetAtOnce: {ResetBeforeResp, CausePod}, hangUp: {EOFBeforeResp, CausePod},
+	miss:  {RespTimeout, CauseSrvSilent},
+	stall: {RespTimeout, CauseSrvSilent}, resetAtOnce: {ResetBeforeResp, CauseSrvReset}, hangUp: {EOFBeforeResp, CausePod},
 	truncate: {ShortBody, CausePod}, resetInBody: {ResetMidBody, CausePod},
 	app500: {HTTP5xxApp, CausePod}, app404: {HTTP4xx, CausePod}, garble: {BadBody, CausePod},
-	impostor: {WrongBackend, CausePod}, errorPage: {HTTP5xxLB, CauseNodeReject},
-	refuse: {EOFBeforeResp, CauseNodeReject}, swallow: {RespTimeout, CauseNodeDrop}, noNode: {EOFBeforeResp, CauseNoServer},
+	impostor: {WrongBackend, CauseMisrouted}, errorPage: {HTTP5xxLB, CauseSrvRefused},
+	refuse: {EOFBeforeResp, CauseSrvRefused}, swallow: {RespTimeout, CauseSrvSilent}, noNode: {EOFBeforeResp, CauseNoServer},
 }
 
 const liveAttempts = 150
@@ -113,7 +113,7 @@ func checkLive(in Input, classify classifier) error {
 	want := []string{
 		win("", 130, 131, 2, 2), // no server: no node
 		win("n1", 20, 60, 21, 21), win("n1", 100, 120, 6, 11),
-		win("n2", 101, 109, 5, 5),
+		win("n2", 13, 13, 0, 1), win("n2", 101, 109, 5, 5), win("n2", 141, 141, 0, 1), // slow, lost, slow
 		win("", 100, 109, 10, 10), win("", 130, 131, 2, 2),
 	}
 	in.Settings.Origin = 0 // planned times in ns, from the first attempt

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/suites/timeline"
 )
 
 // early is how far before its own report a deletion may have had an effect:
@@ -12,13 +13,13 @@ const early = 100 * time.Millisecond
 
 // observe reads the model's inputs off the recorded states of one rollout of a
 // single replica that moves between nodes.
-func observe(tl timeline, events []record.Event, origin int64, known bool) Observed {
+func observe(tl *timeline.Timeline, events []record.Event, origin int64, known bool) Observed {
 	var o Observed
 	if !known {
 		return o
 	}
-	at := func(tr track, from int64, is func(string) bool) *float64 {
-		t, ok := tr.first(from, is)
+	at := func(k record.Kind, name string, from int64, is func(string) bool) *float64 {
+		t, ok := tl.First(k, name, from, is)
 		if !ok {
 			return nil
 		}
@@ -28,25 +29,26 @@ func observe(tl timeline, events []record.Event, origin int64, known bool) Obser
 	is := func(want string) func(string) bool { return func(s string) bool { return s == want } }
 	isNot := func(want string) func(string) bool { return func(s string) bool { return s != want } }
 
-	old, replacement := tl.deleted, replacementOf(tl.deleted, events)
+	old, _ := tl.Deleted()
+	replacement := replacementOf(old, events)
 	from := origin - early.Nanoseconds()
-	o.OldNode, o.NewNode = tl.podNode[old], tl.podNode[replacement]
+	o.OldNode, o.NewNode = tl.NodeOf(old), tl.NodeOf(replacement)
 	if old != "" {
-		o.Slice = at(tl.endpoint[old], from, func(s string) bool { return !hasFlag(s, stateReady) })
-		o.Gone = at(tl.pod[old], from, is(stateGone))
+		o.Slice = at(record.KindEndpoint, old, from, func(s string) bool { return !timeline.HasFlag(s, timeline.Ready) })
+		o.Gone = at(record.KindPod, old, from, is(timeline.Gone))
 	}
 	if o.OldNode != "" {
-		o.HCNPDown = at(tl.hcnp[o.OldNode], from, isNot(stateOK200))
-		o.OldDead = at(tl.nodePort[o.OldNode], from, isNot(stateOK))
-		o.LBDown = at(tl.server[o.OldNode], from, isNot(stateUp))
+		o.HCNPDown = at(record.KindHCNP, o.OldNode, from, isNot(timeline.Healthy))
+		o.OldDead = at(record.KindNodePort, o.OldNode, from, isNot(timeline.Forwards))
+		o.LBDown = at(record.KindServer, o.OldNode, from, isNot(timeline.Up))
 	}
 	if replacement != "" {
-		o.Ready = at(tl.pod[replacement], 0, is(stateReady))
+		o.Ready = at(record.KindPod, replacement, 0, is(timeline.Ready))
 	}
 	if o.NewNode != "" && o.NewNode != o.OldNode {
-		o.NewForwards = at(tl.nodePort[o.NewNode], 0, is(stateOK))
-		o.HCNPUp = at(tl.hcnp[o.NewNode], 0, is(stateOK200))
-		o.LBUp = at(tl.server[o.NewNode], 0, is(stateUp))
+		o.NewForwards = at(record.KindNodePort, o.NewNode, 0, is(timeline.Forwards))
+		o.HCNPUp = at(record.KindHCNP, o.NewNode, 0, is(timeline.Healthy))
+		o.LBUp = at(record.KindServer, o.NewNode, 0, is(timeline.Up))
 	}
 	o.Removal = minus(o.LBDown, o.HCNPDown)
 	o.Admission = minus(o.LBUp, o.HCNPUp)
@@ -58,7 +60,7 @@ func observe(tl timeline, events []record.Event, origin int64, known bool) Obser
 func replacementOf(old string, events []record.Event) string {
 	name := ""
 	for _, e := range events {
-		if e.Kind == record.KindPod && e.State == stateReady && e.Pod != old {
+		if e.Kind == record.KindPod && e.State == timeline.Ready && e.Pod != old {
 			name = e.Pod
 		}
 	}

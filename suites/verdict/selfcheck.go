@@ -28,7 +28,10 @@ func selfCheck(r *Rollout, in Input, s Settings, out []outcome, classify classif
 	h.Missing, h.Twice = gaps(out)
 	for _, a := range in.Control {
 		h.ControlSent++
-		if !classify(a, s.Timeout).Success() {
+		switch c := classify(a, s.Timeout); {
+		case c.Slow():
+			h.ControlSlow++
+		case !c.Success():
 			h.ControlFailed++
 		}
 	}
@@ -65,6 +68,7 @@ func reasons(h Harness, attempts int, l Limits) []string {
 	list.add(h.Full > 0, "the load balancer was full when %d connections ended (maxconn): clients waited for it, not for a node", h.Full)
 	list.add(h.ControlSent == 0, "no control attempts: nothing vouches for the host")
 	list.add(h.ControlFailed > 0, "%d of %d control attempts failed: the host, not the dataplane", h.ControlFailed, h.ControlSent)
+	list.add(h.ControlSlow*100 > h.ControlSent, "%d of %d control attempts were slow: the host, not the dataplane", h.ControlSlow, h.ControlSent)
 	return list
 }
 
@@ -77,6 +81,7 @@ func warnings(r Rollout, l Limits) []string {
 	var list sayings
 	h := r.Harness
 	list.add(h.Late.Max > l.LateMax.Seconds(), "one probe was %.0f ms late", h.Late.Max*1e3)
+	list.add(h.ControlSlow > 0, "%d of %d control attempts were slow: the host stalled", h.ControlSlow, h.ControlSent)
 	list.add(r.Observed.HCNPDown != nil && r.Observed.LBDown == nil, "the recording ends before the load balancer gave up the old node")
 	return list
 }

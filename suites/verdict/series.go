@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/suites/timeline"
 )
 
 // series keeps what a drawing needs: every attempt that was not plainly good,
@@ -49,7 +50,7 @@ func changes(events []record.Event, to int64, rel func(int64) float64) []Change 
 	last := map[key]string{}
 	var all []Change
 	for _, e := range events {
-		at := changedAt(e)
+		at := timeline.ChangedAt(e)
 		if at > to {
 			continue
 		}

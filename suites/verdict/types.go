@@ -25,7 +25,7 @@ const (
 	OK                Class = "ok"
 	OKFromTerminating Class = "ok_from_terminating" // answered by a pod that had received SIGTERM
 	OKSlowConnect     Class = "ok_slow_connect"     // handshake took SlowAfter or longer: a resent SYN
-	OKRetrans         Class = "ok_retrans"          // the client's socket resent something
+	OKRetrans         Class = "ok_retrans"          // complete answer after SlowAfter or longer, and the client's socket had resent something
 	OKSlow            Class = "ok_slow"             // complete answer after SlowAfter or longer: the LB's own dial was slow
 )
 
@@ -43,10 +43,11 @@ const (
 	WriteEPIPE      Class = "write_epipe"
 	HTTP4xx         Class = "http_4xx"
 	HTTP5xxApp      Class = "http_5xx_app"
-	HTTP5xxLB       Class = "http_5xx_lb"   // a proxy's own error page: 502, 503 or 504 that no pod signed
-	WrongBackend    Class = "wrong_backend" // a complete answer from another node than the LB's target, under eTP=Local
-	BadBody         Class = "bad_body"      // not HTTP, not 200, or not the workload's answer to this request
-	Unclassified    Class = "unclassified"  // a failure this table does not know; a loss until it is explained
+	HTTP5xxLB       Class = "http_5xx_lb"    // a proxy's own error page: 502, 503 or 504 that no pod signed
+	WrongBackend    Class = "wrong_backend"  // a complete answer from another node than the LB's target, under eTP=Local
+	WrongWorkload   Class = "wrong_workload" // a complete answer from a pod that is none of the workload's: another Service's
+	BadBody         Class = "bad_body"       // not HTTP, not 200, or not the workload's answer to this request
+	Unclassified    Class = "unclassified"   // a failure this table does not know; a loss until it is explained
 )
 
 // Failures of the harness: neither success nor loss.
@@ -71,33 +72,83 @@ func (c Class) Harness() bool { return c == NotSent || c == DialLocal }
 // Lost is the headline: neither a success nor the harness's own failure.
 func (c Class) Lost() bool { return !c.Success() && !c.Harness() }
 
-// Cause is where a loss arose. The first that matches is taken, in this order.
+// Cause is who has to look after a loss or a slow answer. The first that matches is taken,
+// in this order (cause.go).
 type Cause string
 
 const (
+	CauseHarness     Cause = "harness"           // the harness's host: the control stream failed or was slow at that moment too
 	CauseNoServer    Cause = "lb-no-server"      // the LB had no server UP
+	CauseLBRefused   Cause = "lb-refused"        // the LB's own stack refused, reset or rejected the client's connection
+	CauseLBSilent    Cause = "lb-silent"         // the LB did not answer the client's SYN, or took the connection up late
+	CauseLBReset     Cause = "lb-reset"          // a connection was reset between the client and the LB
+	CauseMisrouted   Cause = "node-misrouted"    // the node gave the connection to a pod that is not a local one of the Service
 	CauseLagPodAlive Cause = "check-lag-alive"   // LB still sent to a node that answered its health check with 503 and did not forward, though its pod lived: a dataplane without fallback
 	CauseLagPodGone  Cause = "check-lag-gone"    // the same, the pod was gone: the shutdown delay is shorter than the LB's detection
 	CauseLagUnready  Cause = "check-lag-unready" // the same, the pod lived but had turned unready: fallback may not use it
-	CauseNodeDrop    Cause = "node-drop"         // node announced itself healthy and swallowed the connection
-	CauseNodeReject  Cause = "node-reject"       // node announced itself healthy and refused the connection
-	CausePod         Cause = "pod"               // the connection was forwarded; the workload failed it
+	CauseNodeDrop    Cause = "node-drop"         // packets reached the node and went no further
+	CauseNodeReject  Cause = "node-reject"       // the node refused the connection: RST or ICMP of its own
+	CauseNodeReset   Cause = "node-reset"        // the node reset a connection that was open
+	CausePodDrop     Cause = "pod-drop"          // packets reached the pod, which answered none of them
+	CausePodReject   Cause = "pod-reject"        // the pod refused the connection
+	CausePodReset    Cause = "pod-reset"         // the pod reset a connection that was open
+	CausePod         Cause = "pod"               // the workload answered, and not what was asked for; or it hung up, or took its time
+	CauseSrvSilent   Cause = "server-silent"     // nothing came from behind the LB: whether the node or the pod kept still is not known
+	CauseSrvRefused  Cause = "server-refused"    // refused behind the LB: whether by the node or the pod is not known
+	CauseSrvReset    Cause = "server-reset"      // reset behind the LB after it was open: whether by the node or the pod is not known
 	CauseUnknown     Cause = "unknown"           // no record explains it
 )
 
+// Hop is where on its way a request met its end.
+type Hop string
+
+const (
+	HopHarness  Hop = "harness"
+	HopBalancer Hop = "balancer"
+	HopNode     Hop = "node"
+	HopPod      Hop = "pod"
+	HopServer   Hop = "node or pod"
+	HopUnknown  Hop = ""
+)
+
+// Hop is the cause's.
+func (c Cause) Hop() Hop {
+	switch c {
+	case CauseHarness:
+		return HopHarness
+	case CauseNoServer, CauseLBRefused, CauseLBSilent, CauseLBReset:
+		return HopBalancer
+	case CauseMisrouted, CauseLagPodAlive, CauseLagPodGone, CauseLagUnready, CauseNodeDrop, CauseNodeReject, CauseNodeReset:
+		return HopNode
+	case CausePodDrop, CausePodReject, CausePodReset, CausePod:
+		return HopPod
+	case CauseSrvSilent, CauseSrvRefused, CauseSrvReset:
+		return HopServer
+	}
+	return HopUnknown
+}
+
 // Settings are the circumstances of a rollout that records do not carry.
 type Settings struct {
-	Rollout  int           // number of the rollout, from 1
-	Rate     float64       // planned attempts per second
-	Timeout  time.Duration // the client's patience T_o: an attempt that took longer is lost
-	Deadline time.Duration // hard deadline of the probe; what exceeds it is censored
-	Nodes    []string      // nodes the LB may send to
-	LB       string        // namespace/name of the Service: records of others are ignored, and without its own the rollout is not valid; empty: no record is ignored, none is demanded
-	Local    bool          // eTP=Local: an answer from a node other than the LB's target is wrong_backend
-	Connect  time.Duration // LB: timeout of one dial to a server
-	Retries  int           // LB: redials of the same server, 1 s apart
-	Origin   int64         // t=0, when events hold no deletion of a pod; 0: the first attempt
-	Limits   Limits        // zero: DefaultLimits
+	Rollout  int           `json:"rollout"`           // number of the rollout, from 1
+	Rate     float64       `json:"rate"`              // planned attempts per second
+	Timeout  time.Duration `json:"timeout"`           // the client's patience T_o: an attempt that took longer is lost
+	Deadline time.Duration `json:"deadline"`          // hard deadline of the probe; what exceeds it is censored
+	Nodes    []string      `json:"nodes"`             // nodes the LB may send to
+	LB       string        `json:"lb,omitempty"`      // namespace/name of the Service: records of others are ignored, and without its own the rollout is not valid; empty: no record is ignored, none is demanded
+	Local    bool          `json:"local,omitempty"`   // eTP=Local: an answer from a node other than the LB's target is wrong_backend
+	Connect  time.Duration `json:"connect,omitempty"` // LB: timeout of one dial to a server
+	Retries  int           `json:"retries,omitempty"` // LB: redials of the same server, 1 s apart
+	SYN      SYNs          `json:"syn,omitzero"`      // how the LB's kernel resends a SYN
+	Origin   int64         `json:"origin,omitempty"`  // t=0, when events hold no deletion of a pod; 0: the first attempt
+	Limits   Limits        `json:"limits,omitzero"`   // zero: DefaultLimits
+}
+
+// SYNs is how a kernel resends the SYN of a connection that nobody answers
+// (ip-sysctl.rst). The zero value is Linux from 6.5 on as it comes: 4 and 6.
+type SYNs struct {
+	Linear  int `json:"linear"`  // tcp_syn_linear_timeouts: so many waits of 1 s, before each is twice the last; none before 6.5
+	Retries int `json:"retries"` // tcp_syn_retries: SYNs after the first
 }
 
 // Limits are what the harness demands of itself and of the reconstruction.
@@ -109,8 +160,8 @@ type Settings struct {
 type Limits struct {
 	LateP99      time.Duration `json:"lateP99"`      // 99th percentile of an attempt's start after its planned time: above it not valid
 	LateMax      time.Duration `json:"lateMax"`      // the latest single attempt: above it a warning, no more
-	ResidualAbs  float64       `json:"residualAbs"`  // |measured - reconstructed| at most the larger of this
-	ResidualPart float64       `json:"residualPart"` // and this part of the measured loss
+	ResidualAbs  float64       `json:"residualAbs"`  // Reconstruction.Unexplained at most the larger of this
+	ResidualPart float64       `json:"residualPart"` // and this part of what was measured as lost or slow
 	Samples      int           `json:"samples"`      // successes kept in Series
 }
 
@@ -141,15 +192,18 @@ type Rollout struct {
 	Sent            int `json:"sent"` // attempts that say something about the dataplane
 	Lost            int `json:"lost"`
 	Slow            int `json:"slow"`
+	LostSound       int `json:"lostSound"`       // of Lost: those at whose moment the harness was sound, which count though the rollout be invalid
 	FromTerminating int `json:"fromTerminating"` // successes answered by a pod after its SIGTERM, slow or not
 
 	Classes map[Class]int `json:"classes"`          // every attempt, by class
 	Causes  map[Cause]int `json:"causes,omitempty"` // every loss, by cause
 
+	SlowCauses map[Cause]int `json:"slowCauses,omitempty"` // every slow answer, by cause
+
 	NodeWindows   []Window `json:"nodeWindows,omitempty"` // per LB target node, bridged
-	Outages       []Window `json:"outages,omitempty"`     // runs of two losses and more without a success between them
+	Outages       []Window `json:"outages,omitempty"`     // runs of two and more without a prompt answer between them
 	LongestWindow float64  `json:"longestWindow"`         // inner, over NodeWindows
-	LongestOutage float64  `json:"longestOutage"`         // inner, over all runs of losses
+	LongestOutage float64  `json:"longestOutage"`         // inner, over all runs
 
 	Latency        Quantiles      `json:"latency"` // of successes, start to end
 	Harness        Harness        `json:"harness"`
@@ -159,9 +213,10 @@ type Rollout struct {
 	Series         Series         `json:"series"`
 }
 
-// Window is a stretch of losses on planned times. Inner is [first loss, last
-// loss]; outer is (last success before, first success after), open where the
-// recording ends (then equal to inner at that side).
+// Window is a stretch of losses and slow answers on planned times. Inner is from the first
+// to the last of these; outer is (last prompt answer before, first prompt answer after),
+// open where the recording ends (then equal to inner at that side). Slow answers that the
+// harness's own host explains are none.
 type Window struct {
 	Node       string        `json:"node,omitempty"` // LB target; empty: overall, or not known
 	Start      float64       `json:"start"`
@@ -169,8 +224,10 @@ type Window struct {
 	OuterStart float64       `json:"outerStart"`
 	OuterEnd   float64       `json:"outerEnd"`
 	Lost       int           `json:"lost"`
+	Slow       int           `json:"slow,omitempty"`
 	Of         int           `json:"of"` // attempts of this node in the inner window
 	Classes    map[Class]int `json:"classes"`
+	Causes     map[Cause]int `json:"causes,omitempty"` // of Lost and Slow
 }
 
 // Inner is the length of the inner window in seconds.
@@ -198,20 +255,30 @@ type Harness struct {
 	Full          int       `json:"full,omitempty"` // connections at whose end the load balancer took no more
 	ControlSent   int       `json:"controlSent"`
 	ControlFailed int       `json:"controlFailed"`
-	Connected     int       `json:"connected"` // attempts that connected: the LB must have logged them
-	Joined        int       `json:"joined"`    // attempts found in the LB's log
+	ControlSlow   int       `json:"controlSlow"` // answered after SlowAfter or longer
+	Connected     int       `json:"connected"`   // attempts that connected: the LB must have logged them
+	Joined        int       `json:"joined"`      // attempts found in the LB's log
 }
 
 // Reconstruction is the loss that the observed states explain: the sum over
 // the attempts of phi(start) = |UP and dead| / |UP|, 1 if no server is UP.
+//
+// It is held against the measurement node by node and second by second, lost and slow each,
+// so that what is missing here does not make up for what is too much there. A state that
+// was polled is known to the distance of two polls: within that, either is right.
+//
+// What it cannot see: losses after the handshake and losses of one source (a state is a
+// poll's handshake), what is shorter than two polls, an application that does not answer
+// though its kernel does, and the way from the client to the balancer.
 type Reconstruction struct {
-	Possible bool    `json:"possible"` // the events hold LB and node states
-	Lost     float64 `json:"lost"`
-	NoServer float64 `json:"noServer"` // part of Lost: no server was UP
-	DeadNode float64 `json:"deadNode"` // part of Lost: an UP server did not forward
-	Slow     float64 `json:"slow"`     // attempts a redial or resent SYN rescued
-	Residual float64 `json:"residual"` // measured minus reconstructed
-	Within   bool    `json:"within"`   // |Residual| is within Limits
+	Possible    bool    `json:"possible"` // the events hold LB and node states
+	Lost        float64 `json:"lost"`
+	NoServer    float64 `json:"noServer"`    // part of Lost: no server was UP
+	DeadNode    float64 `json:"deadNode"`    // part of Lost: an UP server did not forward
+	Slow        float64 `json:"slow"`        // attempts a redial or resent SYN rescued
+	Residual    float64 `json:"residual"`    // measured loss minus reconstructed, in all
+	Unexplained float64 `json:"unexplained"` // sum of the absolute differences, lost and slow, beyond what polls leave open
+	Within      bool    `json:"within"`      // Unexplained is within Limits
 }
 
 // AtTimeout is the outcome had the client waited for Timeout seconds. Censored
@@ -263,7 +330,7 @@ type Point struct {
 	Node  string  `json:"node,omitempty"` // LB target, or the answering node
 	Took  float64 `json:"took"`
 	Pod   string  `json:"pod,omitempty"`
-	Cause Cause   `json:"cause,omitempty"`
+	Cause Cause   `json:"cause,omitempty"` // of a loss or a slow answer
 }
 
 // Change is one observed change of state.

@@ -3,15 +3,18 @@ package verdict
 import (
 	"slices"
 	"time"
+
+	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/suites/timeline"
 )
 
 // minBridge is the shortest gap between two losses that separates windows.
 const minBridge = 250 * time.Millisecond
 
-// windows are the losses per LB target node, bridged, and the runs of losses
-// without a success between them over all nodes. Times are the planned ones: a
+// windows are the losses and slow answers per LB target node, bridged, and the runs of
+// them without a prompt answer between over all nodes. Times are the planned ones: a
 // late probe does not move a window.
-func windows(out []outcome, s Settings, tl timeline, rel func(int64) float64) (nodes, outages []Window) {
+func windows(out []outcome, s Settings, tl *timeline.Timeline, rel func(int64) float64) (nodes, outages []Window) {
 	byNode := map[string][]outcome{}
 	var names []string
 	var told []outcome // what says something about the dataplane
@@ -33,7 +36,7 @@ func windows(out []outcome, s Settings, tl timeline, rel func(int64) float64) (n
 		})...)
 	}
 	for _, w := range split(told, "", rel, func(_, _ outcome, between bool) bool { return !between }) {
-		if w.Lost > 1 {
+		if w.Lost+w.Slow > 1 {
 			outages = append(outages, w)
 		}
 	}
@@ -43,10 +46,10 @@ func windows(out []outcome, s Settings, tl timeline, rel func(int64) float64) (n
 // bridge is five times the mean distance of two attempts that meet the same
 // node: below it, a success between two losses does not show that the node
 // had recovered.
-func bridge(s Settings, tl timeline) time.Duration {
+func bridge(s Settings, tl *timeline.Timeline) time.Duration {
 	n := len(s.Nodes)
 	if n == 0 {
-		n = max(1, len(tl.server))
+		n = max(1, len(tl.Known(record.KindServer)))
 	}
 	if s.Rate <= 0 {
 		return minBridge
@@ -54,9 +57,9 @@ func bridge(s Settings, tl timeline) time.Duration {
 	return max(minBridge, time.Duration(5*float64(n)/s.Rate*float64(time.Second)))
 }
 
-// split cuts a series of outcomes into windows of losses. same says whether
-// the next loss belongs to the window of the previous one; between tells it
-// whether a success lies between them.
+// split cuts a series of outcomes into windows. same says whether the next loss or slow
+// answer belongs to the window of the previous one; between tells it whether a prompt
+// answer lies between them.
 func split(v []outcome, node string, rel func(int64) float64, same func(prev, next outcome, between bool) bool) []Window {
 	var ws []Window
 	first, last := -1, -1
@@ -66,7 +69,7 @@ func split(v []outcome, node string, rel func(int64) float64, same func(prev, ne
 		}
 	}
 	for i, o := range v {
-		if !o.class.Lost() {
+		if !o.touched() {
 			continue
 		}
 		if first < 0 || !same(v[last], o, last < i-1) {
@@ -81,27 +84,33 @@ func split(v []outcome, node string, rel func(int64) float64, same func(prev, ne
 
 func window(v []outcome, first, last int, node string, rel func(int64) float64) Window {
 	w := Window{
-		Node: node, Classes: map[Class]int{}, Of: last - first + 1,
+		Node: node, Classes: map[Class]int{}, Causes: map[Cause]int{}, Of: last - first + 1,
 		Start: rel(v[first].Intended), End: rel(v[last].Intended),
 	}
 	w.OuterStart, w.OuterEnd = w.Start, w.End
-	// The neighbour may be the loss of another window: only a success is an edge.
+	// The neighbour may be of another window: only a prompt answer is an edge.
 	for i := first - 1; i >= 0; i-- {
-		if v[i].class.Success() {
+		if v[i].prompt() {
 			w.OuterStart = rel(v[i].Intended)
 			break
 		}
 	}
 	for i := last + 1; i < len(v); i++ {
-		if v[i].class.Success() {
+		if v[i].prompt() {
 			w.OuterEnd = rel(v[i].Intended)
 			break
 		}
 	}
 	for _, o := range v[first : last+1] {
+		if !o.touched() {
+			continue
+		}
+		w.Classes[o.class]++
+		w.Causes[o.cause]++
 		if o.class.Lost() {
 			w.Lost++
-			w.Classes[o.class]++
+		} else {
+			w.Slow++
 		}
 	}
 	return w

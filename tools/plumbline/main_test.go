@@ -19,8 +19,15 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"plumbline": 
 // TestScripts runs the CLI as a user does. `exits N plumbline ...` demands that
 // exit status and, other than for 0, exactly one line on standard error.
 func TestScripts(t *testing.T) {
+	kept, err := filepath.Abs("../../suites/scenario/testdata/kept")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			return os.CopyFS(filepath.Join(env.WorkDir, "kept"), os.DirFS(kept))
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": func(ts *testscript.TestScript, neg bool, args []string) {
 				if neg || len(args) < 2 {

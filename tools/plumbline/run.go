@@ -113,11 +113,8 @@ func measure(ctx context.Context, s scenario.Scenario, o runOptions) error {
 	tableErr := report.Table(os.Stdout, sum)
 	fmt.Printf("\nreport: %s\n", filepath.Join(dir, "report.html"))
 	err = errors.Join(err, tableErr)
-	switch {
-	case sum.ExitCode == report.ExitLost: // a loss that was seen outweighs what went wrong later
-		return errors.Join(verdictError("scenario "+s.Name+" lost requests beyond its budget"), err)
-	case sum.ExitCode == report.ExitPass || err != nil:
-		return err
+	if sum.ExitCode == report.ExitLost || err == nil { // a loss that was seen outweighs what went wrong later
+		return errors.Join(resultOf(sum, dir), err)
 	}
-	return fmt.Errorf("scenario %s could not be judged; see %s", s.Name, filepath.Join(dir, "report.md"))
+	return err
 }

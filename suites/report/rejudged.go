@@ -1,0 +1,53 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/plumbline/plumbline/suites/report/render"
+	"github.com/plumbline/plumbline/suites/verdict"
+)
+
+// Rejudged names the rollouts on which two verdicts on the same records differ, a line
+// each, and ends with how many there are.
+func Rejudged(was, now Summary) []string {
+	type key struct {
+		row    string
+		number int
+	}
+	before := map[key]verdict.Rollout{}
+	for _, r := range was.Rows {
+		for _, v := range slices.Concat(r.Invalid, r.Rollouts) {
+			before[key{r.Name, v.Number}] = v
+		}
+	}
+	var lines []string
+	all := 0
+	for _, r := range now.Rows {
+		for _, v := range slices.Concat(r.Invalid, r.Rollouts) {
+			all++
+			if what := changed(before[key{r.Name, v.Number}], v); what != "" {
+				lines = append(lines, fmt.Sprintf("%s, rollout %d: %s", render.Text(r.Name), v.Number, what))
+			}
+		}
+	}
+	return append(lines, fmt.Sprintf("%d of %d rollouts are judged otherwise than when they were run", len(lines), all))
+}
+
+// changed says in what two verdicts on one rollout differ; empty: in nothing that counts.
+func changed(a, b verdict.Rollout) string {
+	switch {
+	case a.Valid != b.Valid:
+		return fmt.Sprintf("valid %v, now %v", a.Valid, b.Valid)
+	case a.Lost != b.Lost || a.Slow != b.Slow:
+		return fmt.Sprintf("lost %d and slow %d, now %d and %d", a.Lost, a.Slow, b.Lost, b.Slow)
+	case !maps.Equal(a.Classes, b.Classes):
+		return fmt.Sprintf("classes %v, now %v", a.Classes, b.Classes)
+	case !maps.Equal(a.Causes, b.Causes):
+		return fmt.Sprintf("causes %v, now %v", a.Causes, b.Causes)
+	case len(a.NodeWindows) != len(b.NodeWindows):
+		return fmt.Sprintf("%d windows, now %d", len(a.NodeWindows), len(b.NodeWindows))
+	}
+	return ""
+}

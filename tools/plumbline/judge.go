@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/scenario"
+)
+
+// judgedDir is where, in a run's folder, the reports of a later verdict go.
+const judgedDir = "judged"
+
+func judgeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "judge DIR",
+		Short: "Give the verdict on a run that was kept anew, from its records",
+		Long: "DIR is a run's folder below results/, with its " + report.SummaryFile + " and the records of its rollouts. What was\n" +
+			"written then stays; the reports of the verdict of now go to DIR/" + judgedDir + ", and rollouts on which the two\n" +
+			"differ are named. The status is that of a run with this verdict.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			was, err := report.Read(filepath.Join(args[0], report.SummaryFile))
+			if err != nil {
+				return err
+			}
+			now, err := scenario.Judge(args[0])
+			if err != nil {
+				return err
+			}
+			dir := filepath.Join(args[0], judgedDir)
+			if err := report.Write(dir, now); err != nil {
+				return err
+			}
+			if err := report.Table(os.Stdout, now); err != nil {
+				return err
+			}
+			if err := writeLines(os.Stdout, report.Rejudged(was, now)); err != nil {
+				return err
+			}
+			fmt.Printf("\nreport: %s\n", filepath.Join(dir, report.HTMLFile))
+			return resultOf(now, dir)
+		},
+	}
+}
+
+func writeLines(w io.Writer, lines []string) error {
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return fmt.Errorf("print the verdict: %w", err)
+		}
+	}
+	return nil
+}
+
+// resultOf is a report's exit code as an error.
+func resultOf(sum report.Summary, dir string) error {
+	switch sum.ExitCode {
+	case report.ExitLost:
+		return verdictError("scenario " + sum.Scenario + " lost requests beyond its budget")
+	case report.ExitUnknown:
+		return errors.New("scenario " + sum.Scenario + " could not be judged; see " + filepath.Join(dir, report.MarkdownFile))
+	}
+	return nil
+}
