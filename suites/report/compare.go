@@ -14,20 +14,28 @@ import (
 type Pair struct {
 	Name string
 	A, B *Row // nil: the report has no such row
-	// Differs is empty if both measured the same, as far as the model tells what
-	// chance allows.
+	// Differs is empty if both measured the same, as far as chance allows.
 	Differs []string
+	// Seen are the smallest differences that would have been called ones.
+	Seen []string
 }
 
 // windowSlack is by how much windows may differ beyond the load balancer's
 // check interval, in seconds: arrivals are 10 ms apart, and states are polled.
 const windowSlack = 0.3
 
-// Compare holds two runs of one scenario against each other, row by row. Their
-// settings must be the same, or no row agrees. What each lost must lie in the
-// model's 99.9 % band for its rollouts, and the longest windows may differ by one
-// check interval, which is the range of the phase.
+// Compare holds two runs of one scenario against each other, row by row. Their settings and
+// verdicts must be the same, or no row agrees. Then the difference of the two is judged
+// itself: losses and slow answers in all, by class and by cause, latencies, and how many
+// rollouts did not count, at an error of FamilyError for all that is compared (difference.go).
+// The longest windows may differ by one check interval, which is the range of the phase.
 func Compare(a, b Summary) []Pair {
+	pairs := pairsOf(a, b)
+	judgePairs(pairs, a, b, newChance(pairs))
+	return pairs
+}
+
+func pairsOf(a, b Summary) []Pair {
 	var out []Pair
 	for i := range a.Rows {
 		out = append(out, Pair{Name: a.Rows[i].Name, A: &a.Rows[i]})
@@ -42,15 +50,34 @@ rows:
 		}
 		out = append(out, Pair{Name: b.Rows[i].Name, B: &b.Rows[i]})
 	}
-	for i := range out {
-		out[i].Differs = out[i].differences(a, b)
-	}
 	return out
 }
 
-func (p Pair) differences(a, b Summary) (out []string) {
+// tests is how many the pairs take.
+func tests(pairs []Pair) int {
+	n := 0
+	for _, p := range pairs {
+		if p.comparable() {
+			n += len(figures(*p.A, *p.B)) + 1 // and the rollouts that did not count
+		}
+	}
+	return n
+}
+
+// comparable: there are rollouts on both sides.
+func (p Pair) comparable() bool {
+	return p.A != nil && p.B != nil && len(p.A.Rollouts) > 0 && len(p.B.Rollouts) > 0
+}
+
+func judgePairs(pairs []Pair, a, b Summary, c chance) {
+	for i := range pairs {
+		pairs[i].Differs, pairs[i].Seen = pairs[i].differences(a, b, c)
+	}
+}
+
+func (p Pair) differences(a, b Summary, c chance) (out, seen []string) {
 	if p.A == nil || p.B == nil {
-		return []string{"only one report has it"}
+		return []string{"only one report has it"}, nil
 	}
 	x, y := a.Settings, b.Settings
 	x.Rollouts, y.Rollouts, x.Seed, y.Seed, x.Timeouts, y.Timeouts = 0, 0, 0, 0, "", ""
@@ -58,19 +85,56 @@ func (p Pair) differences(a, b Summary) (out []string) {
 		out = append(out, "the runs had other settings")
 	}
 	for _, r := range []*Row{p.A, p.B} {
-		switch pr := r.Predicted; {
-		case r.Unsupported != "":
+		if r.Unsupported != "" {
 			out = append(out, "unsupported: "+r.Unsupported)
-		case pr == nil || len(r.Rollouts) == 0 || pr.Rollouts != len(r.Rollouts):
+		} else if len(r.Rollouts) == 0 {
 			out = append(out, "a run could not be judged")
-		case float64(r.Lost()) < pr.Band999.Low || float64(r.Lost()) > pr.Band999.High:
-			out = append(out, fmt.Sprintf("lost %d, outside %s-%s", r.Lost(), num(pr.Band999.Low), num(pr.Band999.High)))
 		}
+	}
+	if !p.comparable() {
+		return out, nil
+	}
+	// Info, blind and EXCESS are of one measurement, which is compared below.
+	if one, other := p.A.Judge(a.Settings), p.B.Judge(b.Settings); one != other && (isVerdict(one) || isVerdict(other)) {
+		out = append(out, fmt.Sprintf("verdict %s, then %s", one, other))
+	}
+	for _, f := range figures(*p.A, *p.B) {
+		t := c.compareFigure(f, *p.A, *p.B)
+		if t.differs() {
+			out = append(out, t.String())
+		}
+		if f.name == "lost" || f.name == "slow" || f.spread == measured {
+			seen = append(seen, t.seen())
+		}
+	}
+	if fewerCount(*p.A, *p.B) < c.alpha {
+		out = append(out, "other parts of the rollouts did not count")
 	}
 	if d := math.Abs(p.A.LongestWindow() - p.B.LongestWindow()); d > a.LB.Interval.Seconds()+windowSlack {
 		out = append(out, fmt.Sprintf("windows differ by %s", secs(d)))
 	}
-	return out
+	return out, seen
+}
+
+func isVerdict(w Word) bool { return w == Pass || w == Fail || w == Invalid }
+
+// String says how two runs differ.
+func (t test) String() string {
+	if t.unit == timesUnit {
+		return fmt.Sprintf("%s %s ms, then %s ms", t.name, num(1e3*math.Exp(t.a)), num(1e3*math.Exp(t.b)))
+	}
+	return fmt.Sprintf("%s %s, then %s per rollout", t.name, num(t.a), num(t.b))
+}
+
+// seen is the smallest difference of a figure that would have been called one.
+func (t test) seen() string {
+	switch {
+	case math.IsInf(t.least, 1):
+		return t.name + ": none, of one rollout"
+	case t.unit == timesUnit:
+		return fmt.Sprintf("%s: %s times", t.name, num(math.Exp(t.least)))
+	}
+	return fmt.Sprintf("%s: %s per rollout", t.name, num(t.least))
 }
 
 // CompareTable prints two runs side by side and says whether all rows agree.
@@ -87,7 +151,8 @@ func CompareTable(w io.Writer, a, b Summary) (agree bool, err error) {
 	}
 	rows[0] = append(rows[0], "VERDICT")
 	agree = true
-	for _, p := range Compare(a, b) {
+	pairs := Compare(a, b)
+	for _, p := range pairs {
 		line := []string{render.Text(p.Name)}
 		for _, r := range []*Row{p.A, p.B} {
 			if r == nil {
@@ -103,8 +168,58 @@ func CompareTable(w io.Writer, a, b Summary) (agree bool, err error) {
 		rows = append(rows, append(line, word))
 	}
 	render.Table(&out, rows, isNumber)
+	fmt.Fprintf(&out, "\nAn error of %g %% for all that is compared, %s in %s. The smallest differences that would have been called ones:\n",
+		FamilyError*100, render.Plural(tests(pairs), "test"), render.Plural(len(pairs), "row"))
+	for _, p := range pairs {
+		if len(p.Seen) > 0 {
+			fmt.Fprintf(&out, "- %s: %s\n", render.Text(p.Name), strings.Join(p.Seen, "; "))
+		}
+	}
 	if _, err := w.Write(out.Bytes()); err != nil {
 		return agree, fmt.Errorf("print the comparison: %w", err)
 	}
 	return agree, nil
+}
+
+// CompareAll holds every two of many runs against each other, at one error for all of them,
+// and names those that differ.
+func CompareAll(w io.Writer, all []Summary) (agree bool, err error) {
+	type two struct {
+		a, b  int
+		pairs []Pair
+	}
+	var list []two
+	var every []Pair
+	for i := range all {
+		for j := i + 1; j < len(all); j++ {
+			p := pairsOf(all[i], all[j])
+			list, every = append(list, two{i, j, p}), append(every, p...)
+		}
+	}
+	c := newChance(every)
+	var out bytes.Buffer
+	differ := 0
+	for _, t := range list {
+		judgePairs(t.pairs, all[t.a], all[t.b], c)
+		var said []string
+		for _, p := range t.pairs {
+			if len(p.Differs) > 0 {
+				said = append(said, render.Text(p.Name)+": "+render.Text(strings.Join(p.Differs, "; ")))
+			}
+		}
+		if len(said) > 0 {
+			differ++
+			fmt.Fprintf(&out, "reports %d and %d DIFFER: %s\n", t.a+1, t.b+1, strings.Join(said, " | "))
+		}
+	}
+	fmt.Fprintf(&out, "%d of %s of reports differ, at an error of %g %% for all of them (%s)\n", differ, render.Plural(len(list), "pair"), FamilyError*100, render.Plural(tests(every), "test"))
+	for _, p := range list[len(list)-1].pairs {
+		if len(p.Seen) > 0 {
+			fmt.Fprintf(&out, "- %s: smallest differences that would have been called ones, of the last two: %s\n", render.Text(p.Name), strings.Join(p.Seen, "; "))
+		}
+	}
+	if _, err := w.Write(out.Bytes()); err != nil {
+		return false, fmt.Errorf("print the comparison: %w", err)
+	}
+	return differ == 0, nil
 }

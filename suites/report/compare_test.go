@@ -2,8 +2,15 @@ package report
 
 import (
 	"bytes"
+	"maps"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/suites/verdict"
+	"github.com/plumbline/plumbline/suites/verdict/model"
 )
 
 // Two runs agree if chance explains their difference, and only then.
@@ -17,16 +24,33 @@ func TestCompare(t *testing.T) {
 	}{
 		{"the same", func(*Summary) {}, ""},
 		{"another seed", func(s *Summary) { s.Settings.Seed = 7 }, ""},
-		{"outside the band", func(s *Summary) { s.Rows[0].Rollouts[0].Lost += 300 }, "lost 890, outside 412.3-790"},
+		{"beyond the model", func(s *Summary) { s.Rows[0].Rollouts[0].Lost += 300 }, "lost 295, then 445 per rollout"},
+		{"more than chance", func(s *Summary) {
+			for i := range s.Rows[0].Rollouts {
+				s.Rows[0].Rollouts[i].Lost += 90
+			}
+		}, "lost 295, then 385 per rollout"},
+		{"one class for another", func(s *Summary) { move(s, verdict.RespTimeout, verdict.EOFBeforeResp) }, "lost as resp_timeout 294, then 0 per rollout; lost as eof_before_resp 1, then 295 per rollout"},
+		{"slow", func(s *Summary) { s.Rows[0].Rollouts[0].Slow = 200 }, "slow 1, then 100.5 per rollout"},
+		{"slower", func(s *Summary) {
+			for i := range s.Rows[0].Rollouts {
+				s.Rows[0].Rollouts[i].Latency.P99 = 3
+			}
+		}, "latency p99 10 ms, then 3000 ms"},
+		{"many that do not count", func(s *Summary) { s.Rows[0].Invalid = make([]verdict.Rollout, 400) }, "other parts of the rollouts did not count"},
 		{"longer windows", func(s *Summary) { s.Rows[0].Rollouts[0].LongestWindow += 9 }, "windows differ by 9.00 s"},
 		{"other settings", func(s *Summary) { s.Settings.Rate++ }, "other settings"},
 		{"another profile", func(s *Summary) { s.LB.Fall++ }, "other settings"},
-		{"no model", func(s *Summary) { s.Rows[0].Predicted = nil }, "could not be judged"},
+		{"no model", func(s *Summary) { s.Rows[0].Predicted = nil }, "verdict info, then invalid"},
+		{"nothing ran", func(s *Summary) { s.Rows[0].Rollouts = nil }, "a run could not be judged"},
 		{"unsupported", func(s *Summary) { s.Rows[0].Unsupported = "no netem" }, "unsupported: no netem"},
 		{"another row", func(s *Summary) { s.Rows[0].Name = "x" }, "only one report has it"},
 	} {
 		other := sample()
 		other.Rows = other.Rows[1:2]
+		for _, s := range []*Summary{&base, &other} { // as the model has it, that it is chance
+			s.Rows[0].Predicted.Var = 2 * 29 * 29
+		}
 		tc.mutate(&other)
 		got := Compare(base, other)[0].Differs
 		if tc.want == "" && len(got) > 0 || tc.want != "" && !strings.Contains(strings.Join(got, "; "), tc.want) {
@@ -37,5 +61,83 @@ func TestCompare(t *testing.T) {
 		if err != nil || agree != (tc.want == "") || !strings.Contains(out.String(), tc.want) {
 			t.Errorf("%s: agree %v, %v:\n%s", tc.name, agree, err, out.String())
 		}
+	}
+}
+
+// move has losses seen as another class.
+func move(s *Summary, from, to verdict.Class) {
+	for i := range s.Rows[0].Rollouts {
+		v := &s.Rows[0].Rollouts[i]
+		v.Classes = maps.Clone(v.Classes)
+		v.Classes[to] += v.Classes[from]
+		delete(v.Classes, from)
+	}
+}
+
+// drawn is a run of three rollouts as chance has them: an ignore row whose losses depend on
+// the phases of the checks, and a fallback row that loses a part of its requests.
+func drawn(rng *rand.Rand, part float64) Summary {
+	s := sample()
+	in := model.Inputs{Rate: 100, Semantics: model.Ignore, Propagation: 60 * time.Millisecond, Delay: 6 * time.Second, Grace: 16 * time.Second,
+		LB: model.LB{Interval: time.Second, Fall: 3, Rise: 1}}
+	p, err := model.SingleReplica(in, 3)
+	if err != nil {
+		panic(err)
+	}
+	ignore := Row{Name: "ignore", Own: true, Mode: Ignore, Wanted: 3, Predicted: &p}
+	fallback := Row{Name: "fallback", Own: true, Mode: Fallback, Judged: true, Wanted: 3}
+	for n := range 3 {
+		u, w := rng.Float64(), rng.Float64()
+		lost := int(100*w + 50*(2+u-w))
+		noisy := func(v verdict.Rollout) verdict.Rollout {
+			v.Latency.P50, v.Latency.P99 = v.Latency.P50*math.Exp(rng.NormFloat64()/5), v.Latency.P99*math.Exp(rng.NormFloat64()/2)
+			return v
+		}
+		v := noisy(rollout(n+1, lost))
+		v.LongestWindow = 2 + u
+		ignore.Rollouts = append(ignore.Rollouts, v)
+		lost = 0
+		for range 2000 {
+			if rng.Float64() < part {
+				lost++
+			}
+		}
+		fallback.Rollouts = append(fallback.Rollouts, noisy(rollout(n+1, lost)))
+	}
+	s.Rows = []Row{ignore, fallback}
+	return s
+}
+
+// Twenty runs of one thing, all 190 pairs at an error of 5 % for all of them: of 40 such
+// families at most a few may hold a difference. One of them that loses 2 % is named.
+func TestCompareAll(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	wrong := 0
+	for range 40 {
+		var all []Summary
+		for range 20 {
+			all = append(all, drawn(rng, 0))
+		}
+		var out bytes.Buffer
+		agree, err := CompareAll(&out, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !agree {
+			wrong++
+			t.Log(out.String())
+		}
+		if !strings.Contains(out.String(), "of 190 pairs of reports differ, at an error of 5 %") || !strings.Contains(out.String(), "ignore: smallest differences") {
+			t.Fatal(out.String())
+		}
+	}
+	if wrong > 6 { // of 40 at 5 %: more than 6 once in a hundred times
+		t.Errorf("%d of 40 families of runs of one thing are called different", wrong)
+	}
+	all := []Summary{drawn(rng, 0), drawn(rng, 0), drawn(rng, 0.02)}
+	var out bytes.Buffer
+	if agree, err := CompareAll(&out, all); err != nil || agree || !strings.Contains(out.String(), "reports 1 and 3 DIFFER: fallback: verdict pass, then FAIL") ||
+		!strings.Contains(out.String(), "2 of 3 pairs") {
+		t.Errorf("2 %% lost: %v\n%s", err, out.String())
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -14,9 +13,10 @@ import (
 func compareCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "compare REPORT REPORT...",
-		Short: "Print two reports side by side; fails where they differ (those of a scenario: by more than chance)",
+		Short: "Print two reports side by side, or compare many; fails where they differ (those of a scenario: by more than chance)",
 		Long: "A REPORT is a summary.json (scenario) or report.json (conformance), or the directory that holds it.\n" +
-			"More than two, of conformance, are compared as a whole: one line says whether their results are identical.",
+			"More than two are compared as a whole: those of conformance must be identical, of a scenario every two are\n" +
+			"held against each other, at an error of 5 % for all of them.",
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			_, kind, err := conformance.ReadKind(args[0])
@@ -51,17 +51,17 @@ func compareConformance(paths []string) (agree bool, err error) {
 }
 
 func compareDisruption(paths []string) (agree bool, err error) {
-	if len(paths) > 2 {
-		return false, fmt.Errorf("compare %d reports: of a scenario it takes two", len(paths))
-	}
-	var both [2]report.Summary
+	all := make([]report.Summary, len(paths))
 	for i, path := range paths {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			path = filepath.Join(path, report.SummaryFile)
 		}
-		if both[i], err = report.Read(path); err != nil {
+		if all[i], err = report.Read(path); err != nil {
 			return false, err
 		}
 	}
-	return report.CompareTable(os.Stdout, both[0], both[1])
+	if len(all) > 2 {
+		return report.CompareAll(os.Stdout, all)
+	}
+	return report.CompareTable(os.Stdout, all[0], all[1])
 }
