@@ -17,8 +17,8 @@ import (
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
-// knock is one flow of the client: its source port says which it is.
-type knock struct {
+// attempt is one flow of the client: its source port says which it is.
+type attempt struct {
 	from   uint16
 	to     netip.AddrPort
 	before string // who answers before the change
@@ -38,37 +38,37 @@ func TestStaleFlows(t *testing.T) {
 		balancer := func(to ...netip.AddrPort) plan.Frontend { return front(plan.LoadBalancer, objects.UDP, lb, to...) }
 		port := func(to ...netip.AddrPort) plan.Frontend { return front(plan.NodePort, objects.UDP, np, to...) }
 		// The client reaches the pod itself, at the node port's number.
-		transit := knock{4009, ap(x.b, 30053), "", "", true}
+		transit := attempt{4009, ap(x.b, 30053), "", "", true}
 		for _, tc := range []struct {
 			name     string
 			old, new *plan.Plan
-			knocks   []knock
+			attempts []attempt
 		}{
 			{"endpoint removed, every kind of address",
 				planOf(cluster(a), balancer(a), front(plan.ExternalIP, objects.UDP, ap(x.lb, 54), a), port(a)),
 				planOf(cluster(b), balancer(b), front(plan.ExternalIP, objects.UDP, ap(x.lb, 54), b), port(b)),
-				[]knock{{4001, vip, "a:53", "b:53", false}, {4002, lb, "a:53", "b:53", false}, {4003, ap(x.lb, 54), "a:53", "b:53", false}, {4004, np, "a:53", "b:53", false}, transit}},
+				[]attempt{{4001, vip, "a:53", "b:53", false}, {4002, lb, "a:53", "b:53", false}, {4003, ap(x.lb, 54), "a:53", "b:53", false}, {4004, np, "a:53", "b:53", false}, transit}},
 			{"endpoint drains: its flows are kept", planOf(cluster(a)), planOf(with(cluster(b), drains(a))),
-				[]knock{{4001, vip, "a:53", "a:53", true}}},
+				[]attempt{{4001, vip, "a:53", "a:53", true}}},
 			{"endpoint of the inside only: kept", planOf(port(a)), planOf(with(port(b), func(f *plan.Frontend) { r := route(a, b); f.Inside = &r })),
-				[]knock{{4001, np, "a:53", "a:53", true}}},
-			{"endpoint added: nothing is asked", planOf(cluster(a)), planOf(cluster(a, b)), []knock{{4001, vip, "a:53", "a:53", true}}},
-			{"target port", planOf(cluster(b)), planOf(cluster(b2)), []knock{{4001, vip, "b:53", "b:5353", false}}},
-			{"Service deleted", planOf(cluster(a), port(a)), planOf(), []knock{{4001, vip, "a:53", "", false}, {4002, np, "a:53", "", false}, transit}},
+				[]attempt{{4001, np, "a:53", "a:53", true}}},
+			{"endpoint added: nothing is asked", planOf(cluster(a)), planOf(cluster(a, b)), []attempt{{4001, vip, "a:53", "a:53", true}}},
+			{"target port", planOf(cluster(b)), planOf(cluster(b2)), []attempt{{4001, vip, "b:53", "b:5353", false}}},
+			{"Service deleted", planOf(cluster(a), port(a)), planOf(), []attempt{{4001, vip, "a:53", "", false}, {4002, np, "a:53", "", false}, transit}},
 			{"port removed", planOf(cluster(a), front(plan.ClusterIP, objects.UDP, ap(x.vip, 54), a)), planOf(cluster(a)),
-				[]knock{{4001, vip, "a:53", "a:53", true}, {4002, ap(x.vip, 54), "a:53", "", false}}},
-			{"type back to ClusterIP", planOf(cluster(a), port(a)), planOf(cluster(a)), []knock{{4001, vip, "a:53", "a:53", true}, {4002, np, "a:53", "", false}, transit}},
-			{"ipMode Proxy, or the VIP is gone", planOf(cluster(a), balancer(a)), planOf(cluster(a)), []knock{{4001, vip, "a:53", "a:53", true}, {4002, lb, "a:53", "", false}}},
+				[]attempt{{4001, vip, "a:53", "a:53", true}, {4002, ap(x.vip, 54), "a:53", "", false}}},
+			{"type back to ClusterIP", planOf(cluster(a), port(a)), planOf(cluster(a)), []attempt{{4001, vip, "a:53", "a:53", true}, {4002, np, "a:53", "", false}, transit}},
+			{"ipMode Proxy, or the VIP is gone", planOf(cluster(a), balancer(a)), planOf(cluster(a)), []attempt{{4001, vip, "a:53", "a:53", true}, {4002, lb, "a:53", "", false}}},
 			{"node address gone", at(planOf(port(a)), x.node, x.node2), at(planOf(port(a)), x.node),
-				[]knock{{4001, np, "a:53", "a:53", true}, {4002, np2, "a:53", "", false}}},
-			{"zero endpoints", planOf(cluster(a)), planOf(cluster()), []knock{{4001, vip, "a:53", "", false}}},
-			{"zero endpoints, one drains", planOf(cluster(a)), planOf(with(cluster(), drains(a))), []knock{{4001, vip, "a:53", "a:53", true}}},
-			{"zero to one, packets passed untranslated", planOf(), planOf(cluster(a)), []knock{{4001, vip, "", "a:53", false}}},
-			{"node port is new, packets reached the node", planOf(), planOf(port(a)), []knock{{4001, np, "", "a:53", false}, transit}},
+				[]attempt{{4001, np, "a:53", "a:53", true}, {4002, np2, "a:53", "", false}}},
+			{"zero endpoints", planOf(cluster(a)), planOf(cluster()), []attempt{{4001, vip, "a:53", "", false}}},
+			{"zero endpoints, one drains", planOf(cluster(a)), planOf(with(cluster(), drains(a))), []attempt{{4001, vip, "a:53", "a:53", true}}},
+			{"zero to one, packets passed untranslated", planOf(), planOf(cluster(a)), []attempt{{4001, vip, "", "a:53", false}}},
+			{"node port is new, packets reached the node", planOf(), planOf(port(a)), []attempt{{4001, np, "", "a:53", false}, transit}},
 			{"source ranges narrowed", planOf(balancer(a)), planOf(with(balancer(a), onlyFromElsewhere)),
-				[]knock{{4001, lb, "a:53", "", false}}},
-			{"another Service takes the address", planOf(front(plan.ExternalIP, objects.UDP, np, a), port(b)), planOf(port(b)), []knock{{4001, np, "a:53", "b:53", false}}},
-			{"nothing changed", planOf(cluster(a), port(a)), planOf(cluster(a), port(a)), []knock{{4001, vip, "a:53", "a:53", true}, {4002, np, "a:53", "a:53", true}}},
+				[]attempt{{4001, lb, "a:53", "", false}}},
+			{"another Service takes the address", planOf(front(plan.ExternalIP, objects.UDP, np, a), port(b)), planOf(port(b)), []attempt{{4001, np, "a:53", "b:53", false}}},
+			{"nothing changed", planOf(cluster(a), port(a)), planOf(cluster(a), port(a)), []attempt{{4001, vip, "a:53", "a:53", true}, {4002, np, "a:53", "a:53", true}}},
 		} {
 			t.Run(fmt.Sprintf("ip6=%v/%s", v6, tc.name), func(t *testing.T) {
 				w.t = t
@@ -76,7 +76,7 @@ func TestStaleFlows(t *testing.T) {
 				f := w.newFlows(false)
 				w.change(f, nil, tc.old)
 				var kept []uint16
-				for _, k := range tc.knocks {
+				for _, k := range tc.attempts {
 					if got := w.ask(w.client, k.from, k.to, k.before); got != k.before {
 						t.Errorf("before, %d to %s: answer %q, want %q", k.from, k.to, got, k.before)
 					}
@@ -84,21 +84,21 @@ func TestStaleFlows(t *testing.T) {
 						kept = append(kept, k.from)
 					}
 				}
-				if got := w.flows(objects.UDP); len(got) != len(tc.knocks) {
-					t.Fatalf("flows of %d, want of all %d", got, len(tc.knocks))
+				if got := w.flows(objects.UDP); len(got) != len(tc.attempts) {
+					t.Fatalf("flows of %d, want of all %d", got, len(tc.attempts))
 				}
 				w.change(f, tc.old, tc.new)
 				slices.Sort(kept)
 				if diff := cmp.Diff(kept, w.flows(objects.UDP)); diff != "" {
 					t.Errorf("client ports of the flows kept (-want +got):\n%s", diff)
 				}
-				if got, want := f.Stats().Deleted, uint64(len(tc.knocks)-len(kept)); got != want {
+				if got, want := f.Stats().Deleted, uint64(len(tc.attempts)-len(kept)); got != want {
 					t.Errorf("%d deleted, want %d", got, want)
 				}
 				if f.plain {
 					t.Error("the kernel's filter was given up")
 				}
-				for _, k := range tc.knocks {
+				for _, k := range tc.attempts {
 					if got := w.ask(w.client, k.from, k.to, k.after); got != k.after {
 						t.Errorf("after, %d to %s: answer %q, want %q", k.from, k.to, got, k.after)
 					}

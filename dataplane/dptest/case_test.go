@@ -19,7 +19,7 @@ import (
 func TestParseRow(t *testing.T) {
 	for _, tc := range []struct{ line, outcome, err string }{
 		{"pod-a tcp 10.96.0.1:80 10.244.2.2:80 10.244.1.2:80@node", "10.244.1.2:80@node 10.244.2.2:80", ""},
-		{"stranger udp [fd00::1]:53 sticky [fd00::2]:53 # KEP-1", "sticky [fd00::2]:53", ""},
+		{"foreign udp [fd00::1]:53 sticky [fd00::2]:53 # KEP-1", "sticky [fd00::2]:53", ""},
 		{"node sctp 10.96.0.1:80 same 10.244.1.2:80", "same 10.244.1.2:80", ""},
 		{"remote tcp 10.96.0.1:80 pass", "pass", ""},
 		{"outside tcp 10.96.0.1:80 reject", "reject", ""},

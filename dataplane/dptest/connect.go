@@ -57,19 +57,19 @@ type answer struct {
 	kernel string     // what it says of a packet that counts as dropped
 }
 
-// knocks calls f with a knock for each connection it wants from a place.
-func (n *Net) knocks(ctx context.Context, r Row, f func(knock func() (answer, error)) error) error {
+// attempts calls f with a function that makes one, for each connection it wants from a place.
+func (n *Net) attempts(ctx context.Context, r Row, f func(attempt func() (answer, error)) error) error {
 	cpu, err := anyCPU()
 	if err != nil {
 		return err
 	}
 	return n.on(r.From, cpu, func() error {
-		return f(func() (answer, error) { return n.knock(ctx, cpu, r.From, r.Proto, r.To) })
+		return f(func() (answer, error) { return n.attempt(ctx, cpu, r.From, r.Proto, r.To) })
 	})
 }
 
-// knock makes one connection. It runs inside the namespace of from.
-func (n *Net) knock(ctx context.Context, cpu int, from Source, p objects.Protocol, to netip.AddrPort) (answer, error) {
+// attempt makes one connection. It runs inside the namespace of from.
+func (n *Net) attempt(ctx context.Context, cpu int, from Source, p objects.Protocol, to netip.AddrPort) (answer, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	f := &flight{proto: p, starve: n.starve}

@@ -61,7 +61,7 @@ metadata: {name: kubernetes}
 spec: {cidrs: [10.96.0.0/16]}
 -- packets --
 outside  tcp 203.0.113.10:80 10.244.1.2:8080
-stranger tcp 203.0.113.10:80 drop
+foreign tcp 203.0.113.10:80 drop
 node     tcp 203.0.113.10:80 sticky 10.244.1.2:8080@node 10.244.2.2:8080@node
 pod-b    tcp 203.0.113.10:80 sticky 10.244.1.2:8080 10.244.2.2:8080
 pod-b    tcp 10.96.0.10:80   same 10.244.1.2:8080 10.244.2.2:8080
@@ -216,7 +216,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"Packets", "loses an endpoint", "the kernel did 10.244.2.2:8080@node"},
 		{"Packets", "never masquerades", "the kernel did 10.244.2.2:8080 10.244.2.3:8080"},
 		{"Packets", "rejects drops", "the kernel did reject"},
-		{"Packets", "lets everybody in", "stranger tcp 203.0.113.10:80 drop: the kernel did"},
+		{"Packets", "lets everybody in", "foreign tcp 203.0.113.10:80 drop: the kernel did"},
 		{"Packets", "no short circuit", "node tcp 203.0.113.10:80 sticky"},
 		{"Packets", "no affinity", "pod-b tcp 203.0.113.10:80 sticky"},
 		{"Packets", "no ServiceCIDRs", "pod-b tcp 10.96.0.99:80 drop: the kernel did pass"},

@@ -45,8 +45,8 @@ func TestStarvedIsNotSilent(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer servers.Close()
-			err = n.knocks(t.Context(), row, func(knock func() (answer, error)) error {
-				a, err := knock()
+			err = n.attempts(t.Context(), row, func(attempt func() (answer, error)) error {
+				a, err := attempt()
 				if want := row.Action; err == nil && a.action != want && !(want == "" && a.server == row.To) {
 					t.Errorf("%+v", a)
 				}
@@ -159,8 +159,8 @@ func TestSlowIsNotSilent(t *testing.T) {
 	defer servers.Close()
 	begin := time.Now()
 	var got answer
-	err = n.knocks(t.Context(), Row{From: Outside, Proto: objects.UDP, To: to}, func(knock func() (answer, error)) (err error) {
-		got, err = knock()
+	err = n.attempts(t.Context(), Row{From: Outside, Proto: objects.UDP, To: to}, func(attempt func() (answer, error)) (err error) {
+		got, err = attempt()
 		return err
 	})
 	if err != nil || got.server != to {

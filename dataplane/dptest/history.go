@@ -283,7 +283,7 @@ func (h *History) Packets(p *plan.Plan, n int) []Row {
 	var out []Row
 	for range n {
 		r := Row{
-			From:  pick(h.dice, Outside, Stranger, PodA, PodB, Remote, Self),
+			From:  pick(h.dice, Outside, Foreign, PodA, PodB, Remote, Self),
 			Proto: pick(h.dice, objects.TCP, objects.TCP, objects.UDP),
 		}
 		if h.oneIn(16) {

@@ -19,7 +19,7 @@ import (
 // Net is the network the cases' packets travel in.
 //
 //	outside 192.0.2.100 --- 192.0.2.1 +------+ 10.244.1.1 --- pod-a 10.244.1.2
-//	stranger 198.51.100.7   192.0.2.2 | node | 10.244.1.5 --- pod-b 10.244.1.6
+//	foreign 198.51.100.7    192.0.2.2 | node | 10.244.1.5 --- pod-b 10.244.1.6
 //	world   192.0.4.2 ----- 192.0.4.1 +------+ 192.0.3.1 ---- 192.0.3.2 remote, 10.244.2.0/24
 //
 // IPv6 is alike. The node's default route leads to world, which answers for any
@@ -52,7 +52,7 @@ func NewNet(t netns.TB) *Net {
 			t.Fatalf("%v", err)
 		}
 	}
-	n.world, n.places[Stranger] = n.places[outerWorld], n.places[Outside]
+	n.world, n.places[Foreign] = n.places[outerWorld], n.places[Outside]
 	if err := n.finish(); err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -113,7 +113,7 @@ func (n *Net) finish() error {
 	}
 	for place, nets := range map[*netns.NS][]netip.Prefix{
 		n.places[Remote]:  remotePods(),
-		n.places[Outside]: strangers(),
+		n.places[Outside]: foreignNets(),
 		n.world:           serviceNets(),
 	} {
 		if err := place.Do(func() error { return answerFor(nets) }); err != nil {
@@ -188,7 +188,7 @@ func (n *Net) Home(a netip.Addr) *netns.NS {
 			return n.places[Remote]
 		}
 	}
-	for _, p := range strangers() {
+	for _, p := range foreignNets() {
 		if p.Contains(a) {
 			return n.places[Outside]
 		}

@@ -72,7 +72,7 @@ func TestObserve(t *testing.T) {
 	n := netByHand(t)
 	for _, tc := range []struct{ row, found string }{
 		{"outside  tcp 10.96.0.1:80 10.244.1.2:8080", ""},
-		{"stranger tcp 10.96.0.1:80 10.244.1.2:8080", ""},
+		{"foreign tcp 10.96.0.1:80 10.244.1.2:8080", ""},
 		{"node     tcp 10.96.0.1:80 10.244.1.2:8080@node", ""},
 		{"remote   tcp 10.96.0.1:80 10.244.1.2:8080", ""},
 		{"pod-a    tcp 10.96.0.1:80 10.244.1.2:8080@node", ""},
@@ -82,7 +82,7 @@ func TestObserve(t *testing.T) {
 		{"outside  tcp 203.0.113.1:81 pass", ""},
 		{"outside  udp 10.97.0.1:53 pass", ""},
 		{"pod-a    tcp [fd00:10:96::1]:80 [fd00:10:244:2::2]:8080", ""},
-		{"stranger udp [fd00:10:96::1]:53 [fd00:10:244:1::2]:1053", ""},
+		{"foreign udp [fd00:10:96::1]:53 [fd00:10:244:1::2]:1053", ""},
 		{"pod-a    udp 10.96.0.1:53 10.244.2.2:1053", ""},
 		{"pod-a    tcp 10.96.0.2:80 10.244.1.2:80 10.244.2.2:80", "10.244.1.2:80"}, // its own client, not masqueraded
 		{"outside  tcp 10.96.0.2:80 10.244.1.2:80 10.244.2.2:80", ""},
@@ -105,7 +105,7 @@ func TestObserve(t *testing.T) {
 		{"pod-b    sctp 10.96.0.1:7 10.244.2.2:7000@node", ""},
 		{"node     sctp 10.96.0.1:7 10.244.2.2:7000@node", ""},
 		{"outside  sctp 10.96.0.1:7 10.244.2.2:7000@node", "the kernel did 10.244.2.2:7000"},
-		{"stranger sctp [fd00:10:96::1]:7 [fd00:10:244:1::2]:7000", ""},
+		{"foreign sctp [fd00:10:96::1]:7 [fd00:10:244:1::2]:7000", ""},
 		{"pod-a    sctp 10.96.0.8:7 drop", ""},
 		{"pod-a    sctp 10.96.0.9:7 reject", ""},
 		{"node     sctp 10.96.0.9:7 reject", ""},

@@ -25,14 +25,14 @@ func most(n int) int  { return max(least(n), 25*n) }
 // few is how often the same answer must come where nothing is left to chance.
 const few = 3
 
-// Observe knocks until every destination of the row has been seen and one more
+// Observe makes attempts until every destination of the row has been seen and one more
 // would have been, and returns what was seen in the row's form. A destination
 // that is seen both with and without the node's address appears twice.
 func (n *Net) Observe(ctx context.Context, r Row) (Row, error) {
 	got := Row{Line: r.Line, From: r.From, Proto: r.Proto, To: r.To, Sticky: r.Sticky, Same: r.Same}
-	err := n.knocks(ctx, r, func(knock func() (answer, error)) error {
+	err := n.attempts(ctx, r, func(attempt func() (answer, error)) error {
 		for i := 0; !r.seen(got, i); i++ {
-			a, err := knock()
+			a, err := attempt()
 			if err != nil {
 				return err
 			}
@@ -229,9 +229,9 @@ func (n *Net) Spread(ctx context.Context, r Row, count int) (map[netip.AddrPort]
 	}
 	defer servers.Close()
 	out := map[netip.AddrPort]int{}
-	err = n.knocks(ctx, r, func(knock func() (answer, error)) error {
+	err = n.attempts(ctx, r, func(attempt func() (answer, error)) error {
 		for range count {
-			a, err := knock()
+			a, err := attempt()
 			if err != nil {
 				return fmt.Errorf("%s: %w", r.Line, err)
 			}
@@ -252,8 +252,8 @@ func (n *Net) Visits(ctx context.Context, rows []Row, f func(visit func(Row) (ne
 	defer servers.Close()
 	return f(func(r Row) (netip.AddrPort, error) {
 		var a answer
-		err := n.knocks(ctx, r, func(knock func() (answer, error)) (err error) {
-			a, err = knock()
+		err := n.attempts(ctx, r, func(attempt func() (answer, error)) (err error) {
+			a, err = attempt()
 			return err
 		})
 		if err == nil && a.action != plan.Forward {

@@ -15,12 +15,12 @@ type Source string
 
 // The sources.
 const (
-	Outside  Source = "outside"  // a client beyond the cluster
-	Stranger Source = "stranger" // another one, of another network
-	PodA     Source = "pod-a"    // a pod on the node
-	PodB     Source = "pod-b"    // another
-	Remote   Source = "remote"   // a pod on the other node
-	Self     Source = "node"     // the node itself
+	Outside Source = "outside" // a client beyond the cluster
+	Foreign Source = "foreign" // another one, of another network
+	PodA    Source = "pod-a"   // a pod on the node
+	PodB    Source = "pod-b"   // another
+	Remote  Source = "remote"  // a pod on the other node
+	Self    Source = "node"    // the node itself
 )
 
 // Addrs are each source's addresses, IPv4 and IPv6.
@@ -31,7 +31,7 @@ func (s Source) Addrs() [2]netip.Addr {
 	switch s {
 	case Outside:
 		return pair("192.0.2.100", "2001:db8:2::100")
-	case Stranger:
+	case Foreign:
 		return pair("198.51.100.7", "2001:db8:7::7")
 	case PodA:
 		return pair("10.244.1.2", "fd00:10:244:1::2")
@@ -57,7 +57,7 @@ func family(a netip.Addr) int {
 }
 
 func (s Source) known() bool {
-	return slices.Contains([]Source{Outside, Stranger, PodA, PodB, Remote, Self}, s)
+	return slices.Contains([]Source{Outside, Foreign, PodA, PodB, Remote, Self}, s)
 }
 
 // Node is the node under test, as the API shows it.
@@ -80,7 +80,7 @@ func serviceNets() []netip.Prefix {
 func remotePods() []netip.Prefix { return prefixes("10.244.2.0/24", "fd00:10:244:2::/64") }
 
 // The networks of clients of another network, all of them in the place of Outside.
-func strangers() []netip.Prefix { return prefixes("198.51.100.0/24", "2001:db8:7::/64") }
+func foreignNets() []netip.Prefix { return prefixes("198.51.100.0/24", "2001:db8:7::/64") }
 
 // loopback is where only the node reaches itself.
 func loopback() []netip.Addr {
@@ -136,7 +136,7 @@ func Local() objects.LocalAddrs {
 
 // bypassed tells whether some answer to a row would not come back through the
 // node, because it begins where the packet did and the source is kept: there the
-// client gets an answer from a stranger. So it is in a real cluster.
+// client gets an answer from a foreign address. So it is in a real cluster.
 func bypassed(r Row) bool {
 	home := func(a netip.Addr) Source {
 		for _, s := range []Source{PodA, PodB} {

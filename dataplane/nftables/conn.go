@@ -175,9 +175,9 @@ func answers(b string, seq uint32, interrupted *bool, each func(typ uint16, attr
 		}
 		typ, flags := u16(b[4:]), u16(b[6:])
 		body := b[messageHeader:n]
-		mine := native32(b[8:]) == seq
+		ours := native32(b[8:]) == seq
 		b = b[min((n+3)&^3, len(b)):]
-		if !mine {
+		if !ours {
 			continue // of a request that was given up
 		}
 		*interrupted = *interrupted || flags&unix.NLM_F_DUMP_INTR != 0

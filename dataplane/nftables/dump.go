@@ -250,7 +250,7 @@ func (s *state) frontend(f plan.Frontend) plan.Frontend {
 	if f.Key.IsWildcard() {
 		return out
 	}
-	at := placed{Frontend: f}
+	at := kernelFrontend{Frontend: f}
 	out.Outside.Endpoints = s.slots(f.Key, at.view(false), len(f.Outside.Endpoints))
 	if f.Inside != nil {
 		out.Inside = &plan.Route{Endpoints: s.slots(f.Key, at.view(true), len(f.Inside.Endpoints))}

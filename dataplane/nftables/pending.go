@@ -16,7 +16,7 @@ type step struct {
 	key  plan.Key
 	want *plan.Frontend // nil: gone
 
-	was placed // set by place
+	was kernelFrontend // set by place
 	had bool
 }
 
@@ -180,17 +180,17 @@ func (t *Target) place(p *pending, s step) {
 }
 
 // put brings the mirror of a frontend up to date.
-func (t *Target) put(p *pending, s step) placed {
+func (t *Target) put(p *pending, s step) kernelFrontend {
 	if s.want == nil {
 		delete(t.fronts, s.key)
 		t.unjoin(s.was)
-		return placed{}
+		return kernelFrontend{}
 	}
 	before := s.was.Frontend
 	if t.present != nil {
 		before = t.present.frontend(*s.want)
 	}
-	now := placed{Frontend: settleFrontend(before, *s.want)}
+	now := kernelFrontend{Frontend: settleFrontend(before, *s.want)}
 	if remembers(now.Frontend) {
 		now.group = t.groups.join(now.Group)
 	}
@@ -200,7 +200,7 @@ func (t *Target) put(p *pending, s step) placed {
 	return now
 }
 
-func (t *Target) unjoin(f placed) {
+func (t *Target) unjoin(f kernelFrontend) {
 	if remembers(f.Frontend) {
 		t.groups.leave(f.Group)
 	}
@@ -254,7 +254,7 @@ func (t *Target) countHairpins(o *ops, old, new []netip.Addr) {
 // the way to remember for a protocol that had none.
 // They are never removed while the tables stand: there is one for each number of
 // endpoints and each timeout ever seen, whatever the number of Services.
-func (t *Target) needChains(p *pending, f placed) {
+func (t *Target) needChains(p *pending, f kernelFrontend) {
 	fam := t.fam.of(f.Key.IPv6)
 	for _, e := range f.classes() {
 		if w := (chainRef{v6: fam.v6, class: e}); !t.chains[w] {

@@ -75,16 +75,16 @@ func lastAddr(p netip.Prefix) netip.Addr {
 	return last
 }
 
-// placed is a frontend as the kernel has it: its routes' endpoints are in the
+// kernelFrontend is a frontend as the kernel has it: its routes' endpoints are in the
 // order of their slots, and its group has a number if it remembers clients.
-type placed struct {
+type kernelFrontend struct {
 	plan.Frontend
 	group uint32
 }
 
 // elements renders one frontend, except for its hairpins, which are shared with
 // other frontends.
-func (f placed) elements() []Element {
+func (f kernelFrontend) elements() []Element {
 	v6 := f.Key.IPv6
 	if f.Key.IsWildcard() {
 		return []Element{{id: elementID{v6: v6, set: setClusterIPs, key: string(f.Key.Addr.AsSlice())}}}
@@ -115,7 +115,7 @@ func (f placed) elements() []Element {
 }
 
 // view is the map of frontends that one of the routes is in.
-func (f placed) view(inside bool) view {
+func (f kernelFrontend) view(inside bool) view {
 	v := viewServices
 	if f.Key.IsNodePort() {
 		v = viewNodePorts
@@ -150,7 +150,7 @@ func masqueradeSet(f plan.Frontend) (setID, bool) {
 	return 0, false
 }
 
-func (f placed) routeElements(out []Element, v view, key string, r plan.Route) []Element {
+func (f kernelFrontend) routeElements(out []Element, v view, key string, r plan.Route) []Element {
 	v6, c := f.Key.IPv6, f.classOf(v, r)
 	out = append(out, Element{id: elementID{v6: v6, set: v.fronts(), key: key}, val: c.bytes()})
 	eps := r.Endpoints[:slotCount(r)]
@@ -179,7 +179,7 @@ func slotElement(v6 bool, v view, key string, n uint32, e plan.Endpoint) Element
 
 func slotCount(r plan.Route) int { return min(len(r.Endpoints), maxSlots) }
 
-func (f placed) classOf(v view, r plan.Route) class {
+func (f kernelFrontend) classOf(v view, r plan.Route) class {
 	c := classReject
 	switch r.Action {
 	case plan.Forward:
@@ -198,7 +198,7 @@ type entry struct {
 }
 
 // classes are those of the routes, each after the one that it leads to.
-func (f placed) classes() []entry {
+func (f kernelFrontend) classes() []entry {
 	if f.Key.IsWildcard() {
 		return nil
 	}
@@ -285,7 +285,7 @@ func Render(p *plan.Plan) string {
 	locals := map[netip.Addr]bool{}
 	numbers, index := newGroups(), plan.Index(p)
 	for _, k := range slices.SortedFunc(maps.Keys(index), plan.Key.Compare) {
-		f := placed{Frontend: index[k]}
+		f := kernelFrontend{Frontend: index[k]}
 		if remembers(f.Frontend) {
 			f.group = numbers.join(f.Group)
 		}

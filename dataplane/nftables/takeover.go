@@ -115,7 +115,7 @@ func (t *Target) dropUnlessSynced() {
 func (t *Target) reconcile(p *plan.Plan, present *state, replace map[bool]bool) error {
 	t.synced = false
 	t.present, t.replacing = present, replace != nil
-	t.fronts = map[plan.Key]placed{}
+	t.fronts = map[plan.Key]kernelFrontend{}
 	t.groups = newGroups()
 	t.hairpins = map[netip.Addr]int{}
 	t.chains = map[chainRef]bool{}
