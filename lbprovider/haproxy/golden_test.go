@@ -252,14 +252,14 @@ func TestStateFileKeepsOnlyWhatWasFoundUp(t *testing.T) {
 
 func TestParseLog(t *testing.T) {
 	const stamp = "<5>2026-11-21T07:08:06.539265+00:00 "
-	conn := ConnLine{Client: netip.MustParseAddrPort("10.0.0.7:55332"), Proxy: "tcp-80-v4", Node: "worker-1.x", WaitMS: 0, DialMS: 1, AllMS: 12, Bytes: 345, Term: "--"}
+	conn := ConnLine{Client: netip.MustParseAddrPort("10.0.0.7:55332"), Proxy: "tcp-80-v4", Node: "worker-1.x", WaitMS: 0, DialMS: 1, AllMS: 12, Bytes: 345, Term: "--", Source: netip.MustParseAddrPort("10.0.0.9:41000")}
 	for _, c := range []struct {
 		name, text string
 		conn       *ConnLine
 		server     *ServerLine
 	}{
-		{"served", "conn 10.0.0.7 55332 tcp-80-v4 worker-1.x 1795244886 539 0 1 12 345 -- 0 3999\n", &conn, nil},
-		{"no server", "conn fd00::7 1 tcp-80-v6 <NOSRV> 1795244886 539 -1 -1 0 0 SC +3 4000\n",
+		{"served", "conn 10.0.0.7 55332 tcp-80-v4 worker-1.x 1795244886 539 0 1 12 345 -- 0 3999 10.0.0.9 41000\n", &conn, nil},
+		{"no server", "conn fd00::7 1 tcp-80-v6 <NOSRV> 1795244886 539 -1 -1 0 0 SC +3 4000 - -\n",
 			&ConnLine{Client: netip.MustParseAddrPort("[fd00::7]:1"), Proxy: "tcp-80-v6", Node: NoServer, WaitMS: -1, DialMS: -1, Term: "SC", Retries: 3, Full: true}, nil},
 		{"up after a check", "Server tcp-80-v4/n_20x is UP. 3 active and 0 backup servers online. 0 sessions requeued, 0 total in queue.", nil, &ServerLine{"tcp-80-v4", "n x", true}},
 		{"down with a reason", `Server tcp-80-v4/n1 is DOWN, reason: Layer7 wrong status, code: 503, check duration: 0ms.`, nil, &ServerLine{"tcp-80-v4", "n1", false}},
@@ -291,7 +291,7 @@ func TestParseLog(t *testing.T) {
 			}
 		})
 	}
-	for _, bad := range []string{"", "conn", stamp + "conn 1 2 3", stamp + "conn 10.0.0.7 70000 p s 1 1 0 1 12 345 -- 0 1", "<5>yesterday conn"} {
+	for _, bad := range []string{"", "conn", stamp + "conn 1 2 3", stamp + "conn 10.0.0.7 70000 p s 1 1 0 1 12 345 -- 0 1 - -", stamp + "conn 10.0.0.7 1 p s 1 1 0 1 12 345 -- 0 1 10.0.0.9 70000", stamp + "conn 10.0.0.7 1 p s 1 1 0 1 12 345 -- 0 1 x 7", "<5>yesterday conn"} {
 		if _, err := ParseLog(bad); err == nil {
 			t.Errorf("row %q is understood", bad)
 		}

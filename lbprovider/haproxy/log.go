@@ -10,7 +10,7 @@ import (
 
 // logFormat is one row per finished connection (configuration.txt 8.2.4).
 // Nothing in it comes from a client but its address.
-const logFormat = "conn %ci %cp %f %s %Ts %ms %Tw %Tc %Tt %B %ts %rc %ac"
+const logFormat = "conn %ci %cp %f %s %Ts %ms %Tw %Tc %Tt %B %ts %rc %ac %bi %bp"
 
 // NoServer is %s of a connection that no server was up for.
 const NoServer = "<NOSRV>"
@@ -34,7 +34,8 @@ type ConnLine struct {
 	Bytes                 int64
 	Term                  string
 	Retries               int
-	Full                  bool // when it ended there were MaxConns: who came meanwhile waited
+	Full                  bool           // when it ended there were MaxConns: who came meanwhile waited
+	Source                netip.AddrPort // of the connection to the server; invalid: it was not begun
 }
 
 // ServerLine is a server that changed its state.
@@ -69,8 +70,8 @@ func ParseLog(row string) (Line, error) {
 }
 
 func parseConn(f []string) (*ConnLine, error) {
-	if len(f) != 14 {
-		return nil, fmt.Errorf("%d fields, want 14", len(f))
+	if len(f) != 16 {
+		return nil, fmt.Errorf("%d fields, want 16", len(f))
 	}
 	ip, err := netip.ParseAddr(f[1])
 	if err != nil {
@@ -86,13 +87,33 @@ func parseConn(f []string) (*ConnLine, error) {
 	if n[2] < 0 || n[2] > 65535 {
 		return nil, fmt.Errorf("client port %d", n[2])
 	}
+	source, err := parseSource(f[14], f[15])
+	if err != nil {
+		return nil, err
+	}
 	return &ConnLine{
 		Accepted: time.Unix(n[5], n[6]*int64(time.Millisecond)),
 		Client:   netip.AddrPortFrom(ip.Unmap(), uint16(n[2])),
 		Proxy:    f[3], Node: nodeName(f[4]),
 		WaitMS: int(n[7]), DialMS: int(n[8]), AllMS: int(n[9]), Bytes: n[10],
-		Term: f[11], Retries: int(n[12]), Full: n[13] >= MaxConns,
+		Term: f[11], Retries: int(n[12]), Full: n[13] >= MaxConns, Source: source,
 	}, nil
+}
+
+// parseSource reads %bi and %bp, which are dashes where no server was dialled.
+func parseSource(ip, port string) (netip.AddrPort, error) {
+	if ip == "-" {
+		return netip.AddrPort{}, nil
+	}
+	addr, err := netip.ParseAddr(ip)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return netip.AddrPortFrom(addr.Unmap(), uint16(n)), nil
 }
 
 // parseServerLine knows the forms of src/server.c: "Server p/s is UP[, reason…].",

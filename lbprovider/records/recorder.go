@@ -11,12 +11,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/lbprovider/instance"
+	"github.com/plumbline/plumbline/lbprovider/lbplan"
 )
 
 // Files of records, in the directory given to New.
@@ -246,7 +248,7 @@ func (r *Recorder) news(service, text string) bool {
 func connRecord(service string, c haproxy.ConnLine) record.Conn {
 	return record.Conn{
 		At: record.Now(), Accepted: monotonic(c.Accepted), LB: service, Client: c.Client, Frontend: c.Proxy, Server: c.Node,
-		WaitMS: c.WaitMS, DialMS: c.DialMS, TotalMS: c.AllMS, Bytes: c.Bytes, Term: c.Term, Retries: c.Retries, Full: c.Full,
+		WaitMS: c.WaitMS, DialMS: c.DialMS, TotalMS: c.AllMS, Bytes: c.Bytes, Term: c.Term, Retries: c.Retries, Full: c.Full, Source: c.Source,
 	}
 }
 
@@ -279,7 +281,18 @@ func (r *Recorder) change(s server, up bool, at time.Time, detail string) {
 		state = "UP"
 	}
 	r.log.Info("server is "+state, "lb", s.service, "proxy", s.proxy, "node", s.node)
-	r.event(record.Event{At: monotonic(at), Kind: record.KindServer, State: state, Node: s.node, LB: s.service, Detail: s.proxy + ": " + detail})
+	r.event(record.Event{At: monotonic(at), Kind: record.KindServer, State: state, Node: s.node, LB: s.service, Family: familyOf(s.proxy), Detail: s.proxy + ": " + detail})
+}
+
+// familyOf a proxy, which is called after that of its clients and servers.
+func familyOf(proxy string) record.Family {
+	switch {
+	case strings.HasSuffix(proxy, "-"+string(lbplan.V4)):
+		return record.IPv4
+	case strings.HasSuffix(proxy, "-"+string(lbplan.V6)):
+		return record.IPv6
+	}
+	return ""
 }
 
 // Seed notes the states of servers of an instance that no log row told of yet.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/suites/report/render"
+	"github.com/plumbline/plumbline/suites/verdict"
 )
 
 // Pair is one row of two reports.
@@ -24,11 +25,12 @@ type Pair struct {
 // check interval, in seconds: arrivals are 10 ms apart, and states are polled.
 const windowSlack = 0.3
 
-// Compare holds two runs of one scenario against each other, row by row. Their settings and
-// verdicts must be the same, or no row agrees. Then the difference of the two is judged
-// itself: losses and slow answers in all, by class and by cause, latencies, and how many
+// Compare holds two runs of one scenario against each other, row by row. Their settings must
+// be the same, and a row that loses nothing must do so in both. Then the difference of the two
+// is judged itself: losses and slow answers in all, by class and by cause, latencies, and how many
 // rollouts did not count, at an error of FamilyError for all that is compared (difference.go).
-// The longest windows may differ by one check interval, which is the range of the phase.
+// Where there is a model the longest windows may differ by one check interval, which is the
+// range of the phase.
 func Compare(a, b Summary) []Pair {
 	pairs := pairsOf(a, b)
 	judgePairs(pairs, a, b, newChance(pairs))
@@ -94,9 +96,8 @@ func (p Pair) differences(a, b Summary, c chance) (out, seen []string) {
 	if !p.comparable() {
 		return out, nil
 	}
-	// Info, blind and EXCESS are of one measurement, which is compared below.
-	if one, other := p.A.Judge(a.Settings), p.B.Judge(b.Settings); one != other && (isVerdict(one) || isVerdict(other)) {
-		out = append(out, fmt.Sprintf("verdict %s, then %s", one, other))
+	if p.A.Judged && p.B.Judged && p.A.lostBeyond(a.Settings) != p.B.lostBeyond(b.Settings) {
+		out = append(out, fmt.Sprintf("one lost more than its budget: %d, then %d", p.A.Lost()+p.A.lostInvalid(), p.B.Lost()+p.B.lostInvalid()))
 	}
 	for _, f := range figures(*p.A, *p.B) {
 		t := c.compareFigure(f, *p.A, *p.B)
@@ -110,13 +111,24 @@ func (p Pair) differences(a, b Summary, c chance) (out, seen []string) {
 	if fewerCount(*p.A, *p.B) < c.alpha {
 		out = append(out, "other parts of the rollouts did not count")
 	}
-	if d := math.Abs(p.A.LongestWindow() - p.B.LongestWindow()); d > a.LB.Interval.Seconds()+windowSlack {
+	if d := math.Abs(longestLoss(*p.A) - longestLoss(*p.B)); p.A.Predicted != nil && p.B.Predicted != nil && d > a.LB.Interval.Seconds()+windowSlack {
 		out = append(out, fmt.Sprintf("windows differ by %s", secs(d)))
 	}
 	return out, seen
 }
 
-func isVerdict(w Word) bool { return w == Pass || w == Fail || w == Invalid }
+// longestLoss is the longest window of a row in which anything was lost.
+func longestLoss(r Row) float64 {
+	return r.longest(func(v verdict.Rollout) float64 {
+		most := 0.0
+		for _, w := range v.NodeWindows {
+			if w.Lost > 0 {
+				most = max(most, w.Inner())
+			}
+		}
+		return most
+	})
+}
 
 // String says how two runs differ.
 func (t test) String() string {

@@ -17,6 +17,7 @@ const FamilyError = 0.05
 type figure struct {
 	name, unit string
 	of         func(verdict.Rollout) float64
+	in         func(verdict.Window) int // of what is counted: how much of it a window holds
 	// spread is how a rollout's figure varies without any cause.
 	spread spread
 	floor  float64 // what is less than this is never called a difference: it changes between runs with what else a host does
@@ -94,12 +95,14 @@ func (c chance) compareFigure(f figure, a, b Row) test {
 }
 
 // modelVar is the model's variance of one rollout's loss, for the part of it that f counts.
+// What is cut off at a fixed time, as by a pod that is gone, may carry all of the variance
+// though it is a small part of the loss; so a fifth of it is given all.
 func modelVar(f figure, r Row, mean float64) float64 {
 	if r.Predicted == nil || r.Predicted.Rollouts == 0 || r.Lost() == 0 || f.unit != lostUnit {
 		return 0
 	}
-	part := min(1, mean*float64(len(r.Rollouts))/float64(r.Lost()))
-	return r.Predicted.Var / float64(r.Predicted.Rollouts) * part * part
+	part := mean * float64(len(r.Rollouts)) / float64(r.Lost())
+	return r.Predicted.Var / float64(r.Predicted.Rollouts) * min(1, 5*part)
 }
 
 // windowed is the variance of counts that come in windows, each of which may be or not be
@@ -113,12 +116,7 @@ func windowed(f figure, a, b Row) float64 {
 		for _, v := range r.Rollouts {
 			n++
 			for _, w := range v.NodeWindows {
-				size := float64(w.Lost)
-				if f.unit == slowUnit {
-					size = float64(w.Slow)
-				}
-				size = min(size, f.of(v))
-				sum += size * size
+				sum += float64(f.in(w)) * float64(f.in(w))
 			}
 		}
 	}
@@ -160,17 +158,23 @@ const (
 // answers likewise, and how long answers took.
 func figures(a, b Row) []figure {
 	all := []figure{
-		{name: "lost", unit: lostUnit, of: func(v verdict.Rollout) float64 { return float64(v.Lost) }, spread: counted},
-		{name: "slow", unit: slowUnit, of: func(v verdict.Rollout) float64 { return float64(v.Slow) }, spread: counted},
+		{name: "lost", unit: lostUnit, of: func(v verdict.Rollout) float64 { return float64(v.Lost) }, in: func(w verdict.Window) int { return w.Lost }},
+		{name: "slow", unit: slowUnit, of: func(v verdict.Rollout) float64 { return float64(v.Slow - v.SlowCauses[verdict.CauseHarness]) }, in: func(w verdict.Window) int { return w.Slow }},
 	}
-	for _, c := range union(a.LostClasses(), b.LostClasses()) {
-		all = append(all, figure{name: "lost as " + c, unit: lostUnit, of: func(v verdict.Rollout) float64 { return float64(v.Classes[verdict.Class(c)]) }, spread: counted})
+	for _, name := range union(a.LostClasses(), b.LostClasses()) {
+		c := verdict.Class(name)
+		all = append(all, figure{name: "lost as " + name, unit: lostUnit, of: func(v verdict.Rollout) float64 { return float64(v.Classes[c]) }, in: func(w verdict.Window) int { return w.Classes[c] }})
 	}
-	for _, c := range union(a.Causes(), b.Causes()) {
-		all = append(all, figure{name: "lost for " + c, unit: lostUnit, of: func(v verdict.Rollout) float64 { return float64(v.Causes[verdict.Cause(c)]) }, spread: counted})
+	for _, name := range union(a.Causes(), b.Causes()) {
+		c := verdict.Cause(name)
+		all = append(all, figure{name: "lost for " + name, unit: lostUnit, of: func(v verdict.Rollout) float64 { return float64(v.Causes[c]) }, in: func(w verdict.Window) int { return w.Causes[c] }})
 	}
-	for _, c := range union(a.SlowCauses(), b.SlowCauses()) {
-		all = append(all, figure{name: "slow for " + c, unit: slowUnit, of: func(v verdict.Rollout) float64 { return float64(v.SlowCauses[verdict.Cause(c)]) }, spread: counted})
+	for _, name := range union(a.SlowCauses(), b.SlowCauses()) {
+		c := verdict.Cause(name)
+		if c == verdict.CauseHarness { // what else a host does comes and goes
+			continue
+		}
+		all = append(all, figure{name: "slow for " + name, unit: slowUnit, of: func(v verdict.Rollout) float64 { return float64(v.SlowCauses[c]) }, in: func(w verdict.Window) int { return w.Causes[c] }})
 	}
 	return append(all, latencies()...)
 }

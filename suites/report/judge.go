@@ -15,8 +15,8 @@ const (
 	ExitUnknown = 2 // the harness could not judge, or does not see
 )
 
-// SlowPart is how much of what a judged row answered may have come late, for other reasons
-// than the harness's own host: a packet that is sent again is a loss to who waits for it.
+// SlowPart is how much of what a rollout of a judged row answered may have come late where the
+// dataplane may have done it: a packet that is sent again is a loss to who waits for it.
 const SlowPart = 0.001
 
 // ExitCode is the run's result. A loss that was seen outweighs everything: it counts if the
@@ -48,7 +48,7 @@ func (r Row) Judge(s Settings) Word {
 	switch {
 	case r.Unsupported != "":
 		return Unsupported
-	case r.Judged && (r.Lost()+r.lostInvalid() > s.Budget || r.slowBeyond()):
+	case r.Judged && (r.lostBeyond(s) || r.isSlow()):
 		return Fail
 	case r.Error != "", len(r.Rollouts) == 0, len(r.Rollouts) < r.Wanted:
 		return Invalid
@@ -62,7 +62,7 @@ func (r Row) Judge(s Settings) Word {
 		return Invalid
 	case r.blind():
 		return Blind
-	case float64(r.Lost()) > r.Predicted.Band999.High:
+	case r.excess():
 		return Excess
 	}
 	return Info
@@ -108,10 +108,29 @@ func (r Row) lostInvalid() int {
 	return n
 }
 
-// slowBeyond: more answers were late than SlowPart allows.
-func (r Row) slowBeyond() bool {
-	slow := r.Slow() - r.sum(func(v verdict.Rollout) int { return v.SlowCauses[verdict.CauseHarness] })
-	return float64(slow) > math.Ceil(SlowPart*float64(r.Sent()))
+// slowBeyond is the slow answers of the first rollout that has more than SlowPart allows,
+// whether it counts or not: only those at sound moments are looked at.
+func (r Row) slowBeyond() (slow, sent int, is bool) {
+	for _, v := range slices.Concat(r.Rollouts, r.Invalid) {
+		if float64(v.SlowSound) > math.Ceil(SlowPart*float64(v.Sent)) {
+			return v.SlowSound, v.Sent, true
+		}
+	}
+	return 0, 0, false
+}
+
+func (r Row) isSlow() bool { _, _, is := r.slowBeyond(); return is }
+
+// lostBeyond: more were lost than the budget allows.
+func (r Row) lostBeyond(s Settings) bool { return r.Lost()+r.lostInvalid() > s.Budget }
+
+// excess: more losses than any phase of the checks explains. One balancer's phases are tied; at
+// worst they are in step, which doubles the variance (package model).
+func (r Row) excess() bool {
+	p := r.Predicted
+	slack := p.Slack * float64(p.Rollouts)
+	worst := p.Mean + 3.29*math.Sqrt(2*p.Var) + slack
+	return float64(r.Lost()) > max(p.Band999.High, math.Ceil(min(worst, p.Max+slack)))
 }
 
 // Sent is the number of attempts in the counted rollouts.

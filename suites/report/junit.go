@@ -57,8 +57,9 @@ func runProblem(s Summary) string {
 func problem(r Row, s Settings) string {
 	switch r.Judge(s) {
 	case Fail:
-		if r.Lost()+r.lostInvalid() <= s.Budget {
-			return fmt.Sprintf("%d of %d requests were answered late, more than 1 in %.0f", r.Slow(), r.Sent(), 1/SlowPart)
+		if !r.lostBeyond(s) {
+			slow, sent, _ := r.slowBeyond()
+			return fmt.Sprintf("%d of %d requests of a rollout were answered late for what may be the dataplane's doing, more than 1 in %.0f", slow, sent, 1/SlowPart)
 		}
 		text := fmt.Sprintf("lost %d of %d requests, budget %d", r.Lost(), r.Sent(), s.Budget)
 		if n := r.lostInvalid(); n > 0 {
@@ -66,7 +67,7 @@ func problem(r Row, s Settings) string {
 		}
 		return text
 	case Excess:
-		return fmt.Sprintf("lost %d requests: more than the model's 99.9 %% band allows", r.Lost())
+		return fmt.Sprintf("lost %d requests: more than any phase of the checks explains", r.Lost())
 	case Blind:
 		return fmt.Sprintf("lost only %d requests: less than the model's 99.9 %% band allows", r.Lost())
 	}

@@ -46,6 +46,12 @@ func changed(a, b verdict.Rollout) string {
 		return fmt.Sprintf("classes %v, now %v", a.Classes, b.Classes)
 	case !maps.Equal(a.Causes, b.Causes):
 		return fmt.Sprintf("causes %v, now %v", a.Causes, b.Causes)
+	case !maps.Equal(a.SlowCauses, b.SlowCauses):
+		return fmt.Sprintf("causes of slow answers %v, now %v", a.SlowCauses, b.SlowCauses)
+	case a.LostSound != b.LostSound || a.SlowSound != b.SlowSound:
+		return fmt.Sprintf("at sound moments lost %d and slow %d, now %d and %d", a.LostSound, a.SlowSound, b.LostSound, b.SlowSound)
+	case a.Reconstruction.Within != b.Reconstruction.Within:
+		return fmt.Sprintf("explained %v, now %v", a.Reconstruction.Within, b.Reconstruction.Within)
 	case len(a.NodeWindows) != len(b.NodeWindows):
 		return fmt.Sprintf("%d windows, now %d", len(a.NodeWindows), len(b.NodeWindows))
 	}

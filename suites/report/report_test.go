@@ -275,9 +275,9 @@ func TestExitCode(t *testing.T) {
 		return func(r *Row) { r.Predicted = predicted(k, 300, low, 400) }
 	}
 	base := func(r *Row) { r.Own, r.Judged = false, false }
-	declared := func(r *Row) { r.Own = false }                     // by whoever answers for it
-	slow := func(n int, causes map[verdict.Cause]int) func(*Row) { // of 2000
-		return func(r *Row) { r.Rollouts[0].Slow, r.Rollouts[0].SlowCauses = n, causes }
+	declared := func(r *Row) { r.Own = false } // by whoever answers for it
+	slow := func(n int) func(*Row) {           // of 2000
+		return func(r *Row) { r.Rollouts[0].Slow, r.Rollouts[0].SlowSound = n, n }
 	}
 	beside := func(r *Row) { r.Beside = []string{"node n1: kube-proxy: table ip kube-proxy"} }
 	for _, tc := range []struct {
@@ -295,7 +295,9 @@ func TestExitCode(t *testing.T) {
 		{"ignore row at the edge", []Row{with(own(Ignore, 195), band(1, 195))}, nil, 0, Info},
 		{"ignore row loses too little", []Row{own(Fallback, 0), with(own(Ignore, 194), band(1, 195))}, nil, 2, Blind},
 		{"ignore row at the upper edge", []Row{with(own(Ignore, 400), band(1, 195))}, nil, 0, Info},
+		{"ignore row above the band, phases in step", []Row{with(own(Ignore, 401), func(r *Row) { band(1, 195)(r); r.Predicted.Var, r.Predicted.Max = 29*29, 440 })}, nil, 0, Info},
 		{"ignore row loses too much", []Row{own(Fallback, 0), with(own(Ignore, 401), band(1, 195))}, nil, 1, Excess},
+		{"ignore row loses more than phases in step", []Row{with(own(Ignore, 450), func(r *Row) { band(1, 195)(r); r.Predicted.Var, r.Predicted.Max = 29*29, 440 })}, nil, 1, Excess},
 		{"anecdote loses too much", []Row{with(own(Ignore, 999), band(1, 195))}, func(s *Summary) { s.Settings.Nominal = true }, 0, Info},
 		{"ignore row, band of other rollouts", []Row{with(own(Ignore, 300), band(3, 195))}, nil, 2, Blind},
 		{"ignore row without a model", []Row{own(Fallback, 0), own(Ignore, 0)}, nil, 2, Invalid},
@@ -319,10 +321,15 @@ func TestExitCode(t *testing.T) {
 			r.Invalid = []verdict.Rollout{rollout(9, 40)}
 			r.Invalid[0].LostSound = 1
 		})}, nil, 1, Fail},
-		{"one in a thousand late", []Row{with(own(Fallback, 0), slow(2, nil))}, nil, 0, Pass},
-		{"more are late", []Row{with(own(Fallback, 0), slow(3, nil))}, nil, 1, Fail},
-		{"more are late, of a sick host", []Row{with(own(Fallback, 0), slow(3, map[verdict.Cause]int{verdict.CauseHarness: 1}))}, nil, 0, Pass},
-		{"baseline is late", []Row{with(with(own(Fallback, 0), slow(900, nil)), base)}, nil, 0, Info},
+		{"one in a thousand late", []Row{with(own(Fallback, 0), slow(2))}, nil, 0, Pass},
+		{"more are late", []Row{with(own(Fallback, 0), slow(3))}, nil, 1, Fail},
+		{"more are late in one of many rollouts", []Row{with(own(Fallback, 0, 0, 0, 0, 0), slow(3))}, nil, 1, Fail},
+		{"more are late in a rollout that does not count", []Row{with(own(Fallback, 0), func(r *Row) {
+			r.Invalid = []verdict.Rollout{rollout(9, 0)}
+			r.Invalid[0].SlowSound = 3
+		})}, nil, 1, Fail},
+		{"more are late, for other reasons", []Row{with(own(Fallback, 0), func(r *Row) { r.Rollouts[0].Slow = 900 })}, nil, 0, Pass},
+		{"baseline is late", []Row{with(with(own(Fallback, 0), slow(900)), base)}, nil, 0, Info},
 		{"nothing lost beside another proxy", []Row{with(own(Fallback, 0), beside)}, nil, 0, Info},
 		{"lost beside another proxy", []Row{with(own(Fallback, 1), beside)}, nil, 1, Fail},
 		{"ignore row beside another proxy loses nothing", []Row{with(with(own(Ignore, 0), band(1, 195)), beside)}, nil, 0, Info},

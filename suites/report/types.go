@@ -6,6 +6,7 @@ package report
 import (
 	"time"
 
+	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/suites/verdict"
 	"github.com/plumbline/plumbline/suites/verdict/model"
 )
@@ -110,6 +111,9 @@ type Row struct {
 	// Judged says that it claims to have KEP-1669 and is held to that: ours in mode fallback,
 	// and those of others for which the feature terminating-fallback is declared.
 	Judged bool `json:"judged"`
+
+	Stream  record.Stream `json:"stream,omitempty"`  // that the row is of; empty: main
+	Records string        `json:"records,omitempty"` // folder of its rollouts' records, in the run's
 
 	Wanted   int               `json:"wanted"`            // rollouts that were to be counted
 	Rollouts []verdict.Rollout `json:"rollouts"`          // counted

@@ -29,6 +29,8 @@ type Row struct {
 	// Declared says that it is declared to have KEP-1669, by whoever answers for it: the row
 	// is held to that.
 	Declared bool
+	// FailOn says that who runs it wants a loss to fail the run, whatever it claims.
+	FailOn bool
 }
 
 // Own says whether the dataplane is the project's.
@@ -40,9 +42,9 @@ func (r Row) Foreign() bool { return r.Dataplane == Existing || r.Dataplane == M
 // Ignores says that it takes no notice of terminating endpoints, as before KEP-1669.
 func (r Row) Ignores() bool { return r.Terminating == "ignore" }
 
-// Judged says whether a loss is its fault: ours with the fallback, and others that are
-// declared to have it. Upstream is what they are compared with.
-func (r Row) Judged() bool { return r.Own() && !r.Ignores() || r.Declared }
+// Judged says whether a loss is its fault: ours with the fallback, others that are declared
+// to have it, and whichever it is asked of. Upstream is what they are compared with.
+func (r Row) Judged() bool { return r.Own() && !r.Ignores() || r.Declared || r.FailOn }
 
 func (r Row) String() string {
 	switch {
@@ -141,4 +143,20 @@ func Find(name string) (Row, error) {
 		return Row{}, fmt.Errorf("unknown dataplane row %q; known: %s, %s:FILE", name, strings.Join(slices.Sorted(maps.Keys(all)), ", "), Manifest)
 	}
 	return r, nil
+}
+
+// FailOn has the rows of these names judged.
+func FailOn(rows []Row, names []string) error {
+	for _, name := range names {
+		want, err := Find(name)
+		if err != nil {
+			return fmt.Errorf("--fail-on: %w", err)
+		}
+		i := slices.IndexFunc(rows, func(r Row) bool { return r.Name() == want.Name() })
+		if i < 0 {
+			return fmt.Errorf("--fail-on %s: it is not among the rows to run: %s", name, Names(rows))
+		}
+		rows[i].FailOn = true
+	}
+	return nil
 }

@@ -53,3 +53,24 @@ func TestJudged(t *testing.T) {
 		}
 	}
 }
+
+// A loss of a row fails the run where that is asked for, and of no other.
+func TestFailOn(t *testing.T) {
+	rows, err := Parse("plumb-nftables,plumb-nftables:ignore+drop,kube-proxy:nftables,existing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := FailOn(rows, []string{"kube-proxy:nftables", "plumb-nftables"}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{true, false, true, false} {
+		if rows[i].Judged() != want {
+			t.Errorf("%s: judged %v, want %v", rows[i], rows[i].Judged(), want)
+		}
+	}
+	for name, want := range map[string]string{"kube-proxy:iptables": "not among the rows to run", "magic": "unknown dataplane row"} {
+		if err := FailOn(rows, []string{name}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}

@@ -65,5 +65,6 @@ func (s *Scenario) Flags(fs *flag.FlagSet) {
 	fs.IntVar(&s.Background.Pods, "background-pods", s.Background.Pods, "pods that run beside the workload")
 	fs.IntVar(&s.Background.Services, "background-services", s.Background.Services, "Services beside the workload's, of ten endpoints each")
 	timeouts.Var(fs, &s.Timeouts)
+	fs.IntVar(&s.MaxLost, "max-lost", s.MaxLost, "requests that a row which is judged may lose in all")
 	fs.Uint64Var(&s.Seed, "seed", s.Seed, "of arrivals and phases")
 }

@@ -9,15 +9,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/tape"
 	"github.com/plumbline/plumbline/suites/verdict"
 )
 
-// recordsOf is where the n-th rollout of a row is recorded, below the run's folder.
-func recordsOf(dir string, row int, r report.Row, n int) string {
-	return filepath.Join(dir, fmt.Sprintf("%02d-%s", row+1, fileName(r.Name)), fmt.Sprintf("rollout-%02d", n))
-}
+// recordsOf is where the rollouts of a row are recorded, below the run's folder, and
+// rolloutDir where the n-th of them is, below that.
+func recordsOf(row int, name string) string { return fmt.Sprintf("%02d-%s", row+1, fileName(name)) }
+
+func rolloutDir(n int) string { return fmt.Sprintf("rollout-%02d", n) }
 
 func fileName(s string) string {
 	return strings.Map(func(c rune) rune {
@@ -51,18 +53,29 @@ func judgeRow(dir string, sum report.Summary, n int) error {
 	row.Rollouts, row.Invalid = nil, nil
 	ours := false
 	for _, was := range all {
-		in, err := tape.Read(recordsOf(dir, n, *row, was.Number))
+		streams, err := tape.Read(filepath.Join(dir, cmp.Or(row.Records, recordsOf(n, row.Name)), rolloutDir(was.Number)))
 		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("judge rollout %d of %s anew: its records were not kept: %w", was.Number, row.Name, err)
 		}
 		if err != nil {
 			return fmt.Errorf("judge rollout %d of %s anew: %w", was.Number, row.Name, err)
 		}
-		ours = ours || in.Settings.LB != ""
-		if v := verdict.Judge(in); v.Valid {
-			row.Rollouts = append(row.Rollouts, v)
+		verdicts := make([]verdict.Rollout, len(streams))
+		mine := -1
+		for i, in := range streams {
+			verdicts[i] = verdict.Judge(in)
+			if in.Stream == cmp.Or(row.Stream, record.Main) {
+				mine = i
+			}
+			ours = ours || in.Settings.LB != ""
+		}
+		if mine < 0 {
+			return fmt.Errorf("judge rollout %d of %s anew: it has no stream %s", was.Number, row.Name, row.Stream)
+		}
+		if spoiled(verdicts) == "" {
+			row.Rollouts = append(row.Rollouts, verdicts[mine])
 		} else {
-			row.Invalid = append(row.Invalid, v)
+			row.Invalid = append(row.Invalid, verdicts[mine])
 		}
 	}
 	row.Predicted = nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,33 +26,51 @@ const (
 	postRoll    = 2 * time.Second // after everything has settled
 )
 
-// rollout records one restart of the workload under load and judges it.
-func (r *runner) rollout(ctx context.Context, n, row int, dir string) (verdict.Rollout, error) {
+// rollout records one restart of the workload under load and judges each of its streams.
+func (r *runner) rollout(ctx context.Context, n, row int, dir string) ([]verdict.Rollout, error) {
 	before, err := r.settled(ctx)
 	if err != nil {
-		return verdict.Rollout{}, err
+		return nil, err
 	}
-	t, err := tape.Create(dir, r.settings(n))
+	var streams []tape.Stream
+	for _, t := range r.targets {
+		streams = append(streams, t.Stream)
+	}
+	t, err := tape.Create(dir, r.settings(n), streams...)
 	if err != nil {
-		return verdict.Rollout{}, err
+		return nil, err
 	}
-	from := record.Now()
-	err = r.recordWhile(ctx, t, n, func(ctx context.Context) error { return r.restart(ctx, t, n, row, before) })
-	if err == nil && r.stage.LB().Front() == OurLB {
-		err = r.recordBalancer(t, from)
-	}
+	err = r.record(ctx, t, n, func(ctx context.Context) error { return r.restart(ctx, t, n, row, before) })
 	if err := errors.Join(err, t.Close()); err != nil {
-		return verdict.Rollout{}, err
+		return nil, err
 	}
 	in, err := tape.Read(dir)
 	if err != nil {
-		return verdict.Rollout{}, err
+		return nil, err
 	}
-	return verdict.Judge(in), nil
+	var all []verdict.Rollout
+	for _, stream := range in {
+		all = append(all, verdict.Judge(stream))
+	}
+	return all, nil
 }
 
-// recordBalancer keeps what the load balancer wrote down since from.
-func (r *runner) recordBalancer(t *tape.Tape, from int64) error {
+// record keeps on the tape what is seen of act by probes, observers, the load balancer and,
+// where nodes are within reach, taps.
+func (r *runner) record(ctx context.Context, t *tape.Tape, n int, act func(context.Context) error) error {
+	from := record.Now()
+	ours := r.stage.LB().Front() == OurLB
+	var seen *taps
+	var late troubled
+	sides := map[netip.AddrPort]bool{}
+	if ours {
+		seen = newTaps(r.nodes, r.ports())
+		defer func() { seen.stop(t, sides) }()
+	}
+	err := r.recordWhile(ctx, t, func(a record.Attempt) { t.Attempt(a); late.add(a) }, n, act)
+	if err != nil || !ours {
+		return err
+	}
 	events, err := r.lbEvents(from, record.Now())
 	if err != nil {
 		return err
@@ -61,12 +80,42 @@ func (r *runner) recordBalancer(t *tape.Tape, from int64) error {
 		return err
 	}
 	t.Balancer(events, conns)
+	sides = late.sides(conns)
 	return nil
+}
+
+// troubled are the clients of attempts that were not answered at once.
+type troubled struct {
+	mu      sync.Mutex // guards clients
+	clients map[netip.AddrPort]bool
+}
+
+func (l *troubled) add(a record.Attempt) {
+	if a.BodyOK && a.Failure == "" && a.End-a.Start < verdict.SlowAfter.Nanoseconds() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.clients == nil {
+		l.clients = map[netip.AddrPort]bool{}
+	}
+	l.clients[a.Src] = true
+}
+
+// sides are the balancer's ends of their connections to the nodes.
+func (l *troubled) sides(conns []record.Conn) map[netip.AddrPort]bool {
+	out := map[netip.AddrPort]bool{}
+	for _, c := range conns {
+		if l.clients[c.Client] && c.Source.IsValid() {
+			out[c.Source] = true
+		}
+	}
+	return out
 }
 
 // recordWhile runs act between observers and probes that run from before its
 // beginning until after its end.
-func (r *runner) recordWhile(ctx context.Context, t *tape.Tape, n int, act func(context.Context) error) error {
+func (r *runner) recordWhile(ctx context.Context, t *tape.Tape, attempt func(record.Attempt), n int, act func(context.Context) error) error {
 	observing, stopObserving := context.WithCancel(ctx)
 	defer stopObserving()
 	probing, stopProbing := context.WithCancel(ctx)
@@ -87,7 +136,7 @@ func (r *runner) recordWhile(ctx context.Context, t *tape.Tape, n int, act func(
 		}
 		var probes errgroup.Group
 		for _, cfg := range r.probes(n) {
-			probes.Go(func() error { return probe.Run(probing, cfg, t.Attempt) })
+			probes.Go(func() error { return probe.Run(probing, cfg, attempt) })
 		}
 		err := act(probing)
 		stopProbing()
@@ -100,20 +149,24 @@ func (r *runner) recordWhile(ctx context.Context, t *tape.Tape, n int, act func(
 // dataplanes see the same arrivals.
 func (r *runner) probes(n int) []probe.Config {
 	seed := r.Seed*1000 + uint64(n)
-	return []probe.Config{
-		{Stream: record.Main, Target: r.target, Rate: r.Rate, Seed: seed, Deadline: hardDeadline},
-		{Stream: record.Control, Target: r.stage.Control(), Rate: controlRate, Seed: seed, Deadline: hardDeadline},
+	all := []probe.Config{{Stream: record.Control, Target: r.stage.Control(), Rate: controlRate, Seed: seed, Deadline: hardDeadline}}
+	for _, t := range r.targets {
+		all = append(all, probe.Config{Stream: t.Name, Target: t.addr, Rate: r.Rate, Seed: seed, Deadline: hardDeadline})
 	}
+	return all
 }
 
 func (r *runner) observed() observe.Config {
 	cfg := observe.Config{
-		Namespace: r.app.Namespace, Service: r.app.Name, Selector: r.app.Selector(), Nodes: map[string]netip.Addr{},
+		Namespace: r.app.Namespace, Service: r.app.Name, Selector: r.app.Selector(), Nodes: map[string][]netip.Addr{},
 		NodePort: uint16(r.service.Spec.Ports[0].NodePort), HCNP: uint16(r.service.Spec.HealthCheckNodePort),
 		SharesAddress: r.stage.SharesAddress(),
 	}
 	for _, node := range r.nodes {
-		cfg.Nodes[node.Name] = node.Addr4()
+		cfg.Nodes[node.Name] = node.Addrs
+		if len(r.targets) < 2 {
+			cfg.Nodes[node.Name] = []netip.Addr{node.Addr4()}
+		}
 	}
 	return cfg
 }
@@ -156,8 +209,12 @@ func (r *runner) lbEvents(from, to int64) ([]record.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	lb := r.settings(0).LB
-	initial := map[string]record.Event{}
+	lb := r.lbName()
+	type server struct {
+		node   string
+		family record.Family
+	}
+	initial := map[server]record.Event{}
 	var out []record.Event
 	for _, e := range all {
 		switch {
@@ -166,13 +223,15 @@ func (r *runner) lbEvents(from, to int64) ([]record.Event, error) {
 			out = append(out, e)
 		case e.Kind == record.KindServer:
 			e.At, e.After = from, 0
-			initial[e.Node] = e
+			initial[server{e.Node, e.Family}] = e
 		}
 	}
 	var first []record.Event
 	for _, node := range r.nodes {
-		if e, ok := initial[node.Name]; ok {
-			first = append(first, e)
+		for _, family := range []record.Family{"", record.IPv4, record.IPv6} {
+			if e, ok := initial[server{node.Name, family}]; ok {
+				first = append(first, e)
+			}
 		}
 	}
 	return append(first, out...), nil
@@ -186,7 +245,7 @@ func (r *runner) lbConns(from int64) ([]record.Conn, error) {
 	}
 	var out []record.Conn
 	for _, c := range all {
-		if c.Accepted >= from-int64(time.Second) && c.LB == r.settings(0).LB {
+		if c.Accepted >= from-int64(time.Second) && c.LB == r.lbName() {
 			out = append(out, c)
 		}
 	}

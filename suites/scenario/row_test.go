@@ -47,7 +47,8 @@ func TestRowSaysBesideWhom(t *testing.T) {
 	client := fake.NewClientset()
 	client.PrependReactor("*", "*", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no API") })
 	r := &runner{stage: beset{}, client: client, log: slog.New(slog.DiscardHandler)}
-	out, clean := r.row(t.Context(), 0, row.Row{Dataplane: "plumb-nftables"})
+	rows, clean := r.row(t.Context(), 0, row.Row{Dataplane: "plumb-nftables"})
+	out := rows[0]
 	if !clean || out.Error == "" || !slices.Equal(out.Beside, beset{}.Beside()) {
 		t.Errorf("clean %v, error %q, beside %q", clean, out.Error, out.Beside)
 	}
@@ -76,7 +77,8 @@ func TestRowIsHeldToItsClaim(t *testing.T) {
 	r := &runner{stage: refusing{err: errors.New("no")}, log: slog.New(slog.DiscardHandler)}
 	declared := row.Row{Dataplane: row.Existing, Declared: true}
 	for _, spec := range append(row.Default(), row.Row{Dataplane: row.Existing}, declared) {
-		out, _ := r.row(t.Context(), 0, spec)
+		rows, _ := r.row(t.Context(), 0, spec)
+		out := rows[0]
 		want := spec == declared || spec.Own() && spec.Terminating == "fallback"
 		if out.Judged != want || out.Own != spec.Own() || out.Name != spec.String() {
 			t.Errorf("%s: judged %t, want %t: %+v", spec, out.Judged, want, out)

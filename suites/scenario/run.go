@@ -8,6 +8,8 @@ import (
 	"math"
 	"net/netip"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/workload"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/row"
+	"github.com/plumbline/plumbline/suites/tape"
 	"github.com/plumbline/plumbline/suites/timeouts"
 	"github.com/plumbline/plumbline/suites/verdict"
 )
@@ -44,7 +47,13 @@ type runner struct {
 	log     *slog.Logger
 	sum     report.Summary // what is known before the first row
 	service *corev1.Service
-	target  netip.AddrPort
+	targets []target
+}
+
+// target is where a stream goes.
+type target struct {
+	tape.Stream
+	addr netip.AddrPort
 }
 
 // Run runs every row and returns what was measured. Files of records go below
@@ -54,8 +63,8 @@ func Run(ctx context.Context, s Scenario, stage Stage, dir string, log *slog.Log
 		Scenario: s.Name, Title: s.Title, Started: time.Now().UTC(), LB: stage.LB().Profile(),
 		Settings: report.Settings{
 			Rate: s.Rate, Timeout: s.Timeout, Deadline: hardDeadline, Delay: s.Delay, PreStop: s.PreStop, Grace: s.grace(),
-			MinReady: s.MinReady, Unready: s.Unready, Seed: s.Seed, Rollouts: s.Rollouts, Nominal: s.Anecdote,
-			SYN: kernelSYNs(stage.LB().Front()), Pods: s.Background.Pods, Services: s.Background.Services, Timeouts: timeouts.Text(s.Timeouts),
+			MinReady: s.MinReady, Unready: s.Unready, Seed: s.Seed, Rollouts: s.Rollouts, Nominal: s.Anecdote, Budget: s.MaxLost,
+			SYN: kernelSYNs(stage.LB().Front() == OurLB && !stage.SharesAddress()), Pods: s.Background.Pods, Services: s.Background.Services, Timeouts: timeouts.Text(s.Timeouts),
 		},
 	}
 	r := &runner{Scenario: s, stage: stage, dir: dir, log: log, sum: sum}
@@ -67,9 +76,9 @@ func Run(ctx context.Context, s Scenario, stage Stage, dir string, log *slog.Log
 				break
 			}
 			done, clean := r.row(ctx, n, row)
-			sum.Rows, sum.Environment.UsedMiB = append(sum.Rows, done), r.used
+			sum.Rows, sum.Environment.UsedMiB = append(sum.Rows, done...), r.used
 			if !clean {
-				err = fmt.Errorf("dataplane %s could not be removed; the rows after it are not run", done.Name)
+				err = fmt.Errorf("dataplane %s could not be removed; the rows after it are not run", done[0].Name)
 				break
 			}
 		}
@@ -116,11 +125,13 @@ type neighboured interface{ Beside() []string }
 
 // row installs a dataplane, deploys the workload if it is the first, runs the
 // rollouts and removes the dataplane. Its failure is the row's, not the run's,
-// unless something of it is left: clean says that nothing is.
-func (r *runner) row(ctx context.Context, n int, spec row.Row) (out report.Row, clean bool) {
-	out = report.Row{
+// unless something of it is left: clean says that nothing is. In a cluster of two IP families
+// there is a row for each.
+func (r *runner) row(ctx context.Context, n int, spec row.Row) (rows []report.Row, clean bool) {
+	out := report.Row{
 		Name: spec.String(), Dataplane: spec.Dataplane, Own: spec.Own(), Judged: spec.Judged(), Mode: mode(spec), NoLocal: spec.NoLocal, Wanted: r.Rollouts,
 	}
+	out.Records = recordsOf(n, out.Name)
 	if spec.Dataplane == row.Upstream {
 		out.NoLocal = "drop" // and cannot be told otherwise
 	}
@@ -129,22 +140,24 @@ func (r *runner) row(ctx context.Context, n int, spec row.Row) (out report.Row, 
 	if lacks, ok := errors.AsType[cluster.Unsupported](err); ok {
 		out.Unsupported = lacks.Why
 		r.log.Warn("dataplane is not supported here", "dataplane", out.Name, "why", lacks.Why)
-		return out, true
+		return []report.Row{out}, true
 	}
 	if err != nil {
 		out.Error = err.Error()
 		r.log.Error("dataplane was not installed", "dataplane", out.Name, "error", err)
-		return out, !errors.Is(err, cluster.ErrNotRemoved)
+		return []report.Row{out}, !errors.Is(err, cluster.ErrNotRemoved)
 	}
 	out.Version = version
 	if s, ok := r.stage.(neighboured); ok {
 		out.Beside = s.Beside()
 	}
+	rows = []report.Row{out}
 	err = r.whileProvided(ctx, func(ctx context.Context) error {
 		if err := r.deploy(ctx); err != nil {
 			return err
 		}
-		err := r.rollouts(ctx, n, &out)
+		rows = r.perStream(out)
+		err := r.rollouts(ctx, n, rows)
 		r.used = max(r.used, r.stage.UsedMiB())
 		return err
 	})
@@ -155,16 +168,38 @@ func (r *runner) row(ctx context.Context, n int, spec row.Row) (out report.Row, 
 		clean, err = removeErr == nil, errors.Join(err, removeErr)
 	}
 	if err != nil {
-		out.Error = err.Error()
 		r.log.Error("row ended early", "dataplane", out.Name, "error", err)
 	}
+	for i := range rows {
+		r.finish(&rows[i], err)
+	}
+	return rows, clean
+}
+
+// perStream is the row for each stream that is judged.
+func (r *runner) perStream(out report.Row) []report.Row {
+	var rows []report.Row
+	for i, t := range r.targets {
+		row := out
+		if row.Stream = t.Name; i > 0 {
+			row.Name += ", " + string(t.Family)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// finish fills in what follows from all rollouts of a row.
+func (r *runner) finish(out *report.Row, err error) {
+	if err != nil {
+		out.Error = err.Error()
+	}
 	if len(out.Rollouts) > 0 && r.stage.LB().Front() == OurLB { // the model is of its checks
-		out.Predicted = predict(r.sum, out)
+		out.Predicted = predict(r.sum, *out)
 	}
 	if r.Anecdote && len(out.Rollouts) > 0 {
 		out.Sequence = sequence(out.Rollouts[0].Series)
 	}
-	return out, clean
 }
 
 // whileProvided runs f, and ends it if the load balancer's provider dies: what
@@ -188,36 +223,62 @@ func (r *runner) whileProvided(ctx context.Context, f func(context.Context) erro
 	return err
 }
 
-// rollouts runs rollouts until as many as wanted may be counted. One that the
-// harness itself spoiled is kept, shown, and repeated.
-func (r *runner) rollouts(ctx context.Context, row int, out *report.Row) error {
-	for n := 1; len(out.Rollouts) < r.Rollouts; n++ {
-		r.log.Debug("recording", "dataplane", out.Name, "rollout", n)
-		v, err := r.rollout(ctx, n, row, recordsOf(r.dir, row, *out, n))
+// rollouts runs rollouts until as many as wanted may be counted, of every stream. One that the
+// harness itself spoiled for any of them is kept, shown, and repeated.
+func (r *runner) rollouts(ctx context.Context, row int, rows []report.Row) error {
+	for n := 1; len(rows[0].Rollouts) < r.Rollouts; n++ {
+		r.log.Debug("recording", "dataplane", rows[0].Name, "rollout", n)
+		all, err := r.rollout(ctx, n, row, filepath.Join(r.dir, rows[0].Records, rolloutDir(n)))
 		if err != nil {
 			return fmt.Errorf("rollout %d: %w", n, err)
 		}
-		attrs := []any{"dataplane", out.Name, "rollout", n, "sent", v.Sent, "lost", v.Lost,
-			"reconstructed", math.Round(v.Reconstruction.Lost*10) / 10, "slow", v.Slow, "lateP99", v.Harness.Late.P99}
-		if !v.Valid {
-			out.Invalid = append(out.Invalid, v)
-			r.log.Warn("rollout is invalid and will be repeated", append(attrs, "reasons", strings.Join(v.Reasons, "; "))...)
-			if len(out.Invalid) > r.Rollouts+maxInvalid {
-				return fmt.Errorf("%d rollouts in all were invalid, the last: %s", len(out.Invalid), strings.Join(v.Reasons, "; "))
+		reasons := spoiled(all)
+		for i, v := range all {
+			attrs := []any{"dataplane", rows[i].Name, "rollout", n, "sent", v.Sent, "lost", v.Lost,
+				"reconstructed", math.Round(v.Reconstruction.Lost*10) / 10, "slow", v.Slow, "lateP99", v.Harness.Late.P99}
+			if reasons != "" {
+				rows[i].Invalid = append(rows[i].Invalid, v)
+				r.log.Warn("rollout is invalid and will be repeated", append(attrs, "reasons", reasons)...)
+				continue
 			}
-			continue
+			rows[i].Rollouts = append(rows[i].Rollouts, v)
+			r.log.Info("rollout", attrs...)
 		}
-		out.Rollouts = append(out.Rollouts, v)
-		r.log.Info("rollout", attrs...)
+		if n := len(rows[0].Invalid); n > r.Rollouts+maxInvalid {
+			return fmt.Errorf("%d rollouts in all were invalid, the last: %s", n, reasons)
+		}
 	}
 	return nil
 }
 
+// spoiled is why a rollout does not count, for any of its streams; those that it would count
+// for are told the reason too.
+func spoiled(all []verdict.Rollout) string {
+	var reasons []string
+	for _, v := range all {
+		for _, why := range v.Reasons {
+			if !slices.Contains(reasons, why) {
+				reasons = append(reasons, why)
+			}
+		}
+	}
+	for i := range all {
+		if all[i].Valid && len(reasons) > 0 {
+			all[i].Valid, all[i].Reasons = false, []string{"it does not count for the other IP family: " + strings.Join(reasons, "; ")}
+		}
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// lbName is the load balancer's in records: its Service's.
+func (r *runner) lbName() string { return r.app.Namespace + "/" + r.app.Name }
+
 func (r *runner) settings(n int) verdict.Settings {
 	lb := r.stage.LB().Profile()
-	s := verdict.Settings{Rollout: n, Rate: r.Rate, Timeout: r.Timeout, Deadline: hardDeadline, SYN: r.sum.Settings.SYN}
+	s := verdict.Settings{Rollout: n, Rate: r.Rate, Timeout: r.Timeout, Deadline: hardDeadline, SYN: r.sum.Settings.SYN, Unseen: r.stage.LB().Front() == ClusterLB}
 	if r.stage.LB().Front() == OurLB {
-		s.LB, s.Local, s.Connect, s.Retries = r.app.Namespace+"/"+r.app.Name, true, lb.Connect, lb.Retries
+		s.LB, s.Local, s.Connect, s.Retries = r.lbName(), true, lb.Connect, lb.Retries
+		s.Ports = r.ports()
 	}
 	for _, node := range r.nodes {
 		s.Nodes = append(s.Nodes, node.Name)
@@ -225,14 +286,14 @@ func (r *runner) settings(n int) verdict.Settings {
 	return s
 }
 
-// kernelSYNs is how SYNs to the nodes are sent again. A load balancer of ours has a network
-// namespace of its own, which begins with the kernel's own values (tcp_sk_init in
-// net/ipv4/tcp_ipv4.c); others send from this one.
-func kernelSYNs(front Front) verdict.SYNs {
+// kernelSYNs is how SYNs to the nodes are sent again. A network namespace of the load
+// balancer's own begins with the kernel's own values (tcp_sk_init in net/ipv4/tcp_ipv4.c);
+// without one it sends from this one.
+func kernelSYNs(ownNamespace bool) verdict.SYNs {
 	linear, known := sysctl("tcp_syn_linear_timeouts")
 	retries, _ := sysctl("tcp_syn_retries")
 	switch {
-	case front != OurLB:
+	case !ownNamespace:
 		return verdict.SYNs{Linear: linear, Retries: retries}
 	case known:
 		return verdict.SYNs{Linear: 4, Retries: 6}

@@ -37,6 +37,7 @@ type Scenario struct {
 	Unready     bool // the app fails its readiness on SIGTERM
 	Profile     string
 	Seed        uint64
+	MaxLost     int // requests that a row which is judged may lose in all
 	Background  Background
 	Timeouts    Timeouts
 	Anecdote    bool // E1-E3: print what the client saw; the band does not judge
@@ -77,6 +78,7 @@ func (s Scenario) Validate() error {
 	}{
 		{len(s.Rows) == 0, "no rows: name at least one dataplane"},
 		{s.Rollouts < 1 || s.Rollouts > 1000, fmt.Sprintf("%d rollouts: must be 1 to 1000", s.Rollouts)},
+		{s.MaxLost < 0, fmt.Sprintf("%d lost requests: must not be negative", s.MaxLost)},
 		{s.Timeout <= 0 || s.Timeout > hardDeadline, fmt.Sprintf("timeout %s: must be above 0 and at most %s", s.Timeout, hardDeadline)},
 		{s.Background.Pods < 0 || s.Background.Services < 0, "background pods and services must not be negative"},
 		{s.Background.Services > 0 && s.Background.Pods == 0, "background services need background pods to select"},

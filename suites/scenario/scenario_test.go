@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/fixtures/workload"
 	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/tape"
 	"github.com/plumbline/plumbline/suites/verdict"
 )
 
@@ -41,6 +43,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"no rows", func(s *Scenario) { s.Rows = nil }, "no rows"},
 		{"no rollouts", func(s *Scenario) { s.Rollouts = 0 }, "0 rollouts"},
 		{"patience beyond the probe's", func(s *Scenario) { s.Timeout = time.Minute }, "timeout 1m0s"},
+		{"negative budget", func(s *Scenario) { s.MaxLost = -1 }, "-1 lost requests"},
 		{"negative delay", func(s *Scenario) { s.Delay = -1 }, "not be negative"},
 		{"odd preStop", func(s *Scenario) { s.PreStop = 1500 * time.Millisecond }, "whole seconds"},
 		{"killed before told", func(s *Scenario) { s.Grace, s.PreStop = 5*time.Second, 6*time.Second }, "grace 5s is shorter than preStop 6s"},
@@ -119,5 +122,40 @@ func TestSequence(t *testing.T) {
 	want := "   -1.0 s  old\n   +0.5 s  -- resp_timeout (load balancer sent it to w1)\n   +1.5 s  new (slow: 0.40 s)\n   +2.5 s  -- dial_refused\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("sequence (-want +got):\n%s", diff)
+	}
+}
+
+// In a cluster of two families each has its stream, and a rollout that does not count for one
+// of them counts for neither.
+func TestStreamsOfTwoFamilies(t *testing.T) {
+	ingress := func(ips ...string) (out []corev1.LoadBalancerIngress) {
+		for _, ip := range ips {
+			out = append(out, corev1.LoadBalancerIngress{IP: ip})
+		}
+		return out
+	}
+	one, err := targets(ingress("10.0.0.1"))
+	if err != nil || len(one) != 1 || one[0].Stream != (tape.Stream{Name: record.Main}) {
+		t.Errorf("one family: %+v, %v", one, err)
+	}
+	two, err := targets(ingress("fd00::1", "10.0.0.1"))
+	want := []tape.Stream{{Name: record.Main, Family: record.IPv6}, {Name: record.Second, Family: record.IPv4}}
+	if err != nil || len(two) != 2 || two[0].Stream != want[0] || two[1].Stream != want[1] {
+		t.Errorf("two families: %+v, %v", two, err)
+	}
+	if _, err := targets(ingress("10.0.0.1", "10.0.0.2")); err == nil {
+		t.Error("two addresses of one family")
+	}
+	r := &runner{targets: two}
+	rows := r.perStream(report.Row{Name: "x", Records: "01-x"})
+	if len(rows) != 2 || rows[0].Name != "x" || rows[1].Name != "x, IPv4" || rows[1].Stream != record.Second || rows[1].Records != "01-x" {
+		t.Errorf("rows %+v", rows)
+	}
+	all := []verdict.Rollout{{Valid: true, Lost: 7}, {Reasons: []string{"late"}}}
+	if why := spoiled(all); why != "late" || all[0].Valid || len(all[0].Reasons) != 1 || all[0].Lost != 7 {
+		t.Errorf("spoiled for %q: %+v", why, all)
+	}
+	if all := []verdict.Rollout{{Valid: true}, {Valid: true}}; spoiled(all) != "" || !all[0].Valid {
+		t.Error("two that count")
 	}
 }

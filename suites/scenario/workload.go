@@ -16,8 +16,10 @@ import (
 	"github.com/plumbline/plumbline/fixtures/disrupt"
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/kubewait"
+	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/fixtures/workload"
 	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/tape"
 )
 
 // pod is the one pod of a settled workload.
@@ -40,6 +42,11 @@ func (r *runner) deploy(ctx context.Context) error {
 	if r.stage.LB().Front() == NoLB {
 		svc.Spec.Type, svc.Spec.ExternalTrafficPolicy = corev1.ServiceTypeNodePort, corev1.ServiceExternalTrafficPolicyCluster
 	}
+	families := 1
+	if r.stage.LB().Front() == OurLB && len(r.nodes[0].Addrs) > 1 {
+		both := corev1.IPFamilyPolicyRequireDualStack
+		families, svc.Spec.IPFamilyPolicy = 2, &both
+	}
 	if r.stage.LB().Front() == OurLB && r.stage.LB().Class() != "" {
 		class := r.stage.LB().Class()
 		svc.Spec.LoadBalancerClass = &class
@@ -49,25 +56,49 @@ func (r *runner) deploy(ctx context.Context) error {
 		return fmt.Errorf("make the workload's Service: %w", err)
 	}
 	if r.stage.LB().Front() == NoLB {
-		r.service, r.target = svc, netip.AddrPortFrom(r.nodes[0].Addr4(), uint16(svc.Spec.Ports[0].NodePort))
+		r.service = svc
+		r.targets = []target{{tape.Stream{Name: record.Main}, netip.AddrPortFrom(r.nodes[0].Addr4(), uint16(svc.Spec.Ports[0].NodePort))}}
 		return nil
 	}
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, r.Timeouts.Settle, true, func(ctx context.Context) (bool, error) {
 		svc, err := r.client.CoreV1().Services(r.app.Namespace).Get(ctx, r.app.Name, metav1.GetOptions{})
-		if err != nil || len(svc.Status.LoadBalancer.Ingress) == 0 {
+		if err != nil || len(svc.Status.LoadBalancer.Ingress) < families {
 			return false, nil // asked again until the wait ends
 		}
-		ip, err := netip.ParseAddr(svc.Status.LoadBalancer.Ingress[0].IP)
+		r.service = svc
+		r.targets, err = targets(svc.Status.LoadBalancer.Ingress[:families])
 		if err != nil {
 			return false, fmt.Errorf("read the load balancer's address: %w", err)
 		}
-		r.service, r.target = svc, netip.AddrPortFrom(ip, workload.ServicePort)
 		return true, nil
 	})
 	if err != nil {
 		return fmt.Errorf("wait for the load balancer's address: %w%s", err, r.serviceEvents(ctx))
 	}
 	return nil
+}
+
+// targets are a stream for each address; the second is of the other family.
+func targets(ingress []corev1.LoadBalancerIngress) ([]target, error) {
+	var out []target
+	for i, in := range ingress {
+		ip, err := netip.ParseAddr(in.IP)
+		if err != nil {
+			return nil, err
+		}
+		t := target{addr: netip.AddrPortFrom(ip, workload.ServicePort)}
+		if t.Name = record.Main; i > 0 {
+			t.Name = record.Second
+		}
+		if len(ingress) > 1 {
+			t.Family = record.FamilyOf(ip)
+		}
+		out = append(out, t)
+	}
+	if len(out) > 1 && out[0].Family == out[1].Family {
+		return nil, fmt.Errorf("%s and %s are of one family", out[0].addr.Addr(), out[1].addr.Addr())
+	}
+	return out, nil
 }
 
 // serviceEvents is what the provider said of the Service, for an error.
@@ -123,7 +154,7 @@ func (r *runner) answered(ctx context.Context) error {
 	since := time.Now()
 	last := errors.New("not asked")
 	for time.Since(since) < calm {
-		resp, err := client.Get("http://" + r.target.String() + "/")
+		resp, err := client.Get("http://" + r.targets[0].addr.String() + "/")
 		if err == nil {
 			err = resp.Body.Close()
 		}
@@ -131,7 +162,7 @@ func (r *runner) answered(ctx context.Context) error {
 			since, last = time.Now(), err
 		}
 		if err := kubewait.Pause(ctx, 50*time.Millisecond); err != nil {
-			return fmt.Errorf("wait until %s answers all along (last: %w): %w", r.target, last, err)
+			return fmt.Errorf("wait until %s answers all along (last: %w): %w", r.targets[0].addr, last, err)
 		}
 	}
 	return nil

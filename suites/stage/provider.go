@@ -159,17 +159,31 @@ func (p *Provider) AwaitServers(ctx context.Context, lb string, nodes ...string)
 	}
 }
 
-// upServers is the state at the end of the events.
+// upServers is the state at the end of the events: nodes that are UP. One that is so in some
+// IP families of the load balancer only is called so.
 func upServers(events []record.Event, lb string) map[string]bool {
-	up := map[string]bool{}
+	state := map[string]map[record.Family]bool{} // by node
+	families := map[record.Family]bool{}
 	for _, e := range events {
 		if e.Kind != record.KindServer || e.LB != lb {
 			continue
 		}
-		if e.State == "UP" {
-			up[e.Node] = true
-		} else {
-			delete(up, e.Node)
+		if state[e.Node] == nil {
+			state[e.Node] = map[record.Family]bool{}
+		}
+		families[e.Family] = true
+		if state[e.Node][e.Family] = e.State == "UP"; e.State != "UP" {
+			delete(state[e.Node], e.Family)
+		}
+	}
+	up := map[string]bool{}
+	for node, in := range state {
+		switch len(in) {
+		case 0:
+		case len(families):
+			up[node] = true
+		default:
+			up[node+" (in part)"] = true
 		}
 	}
 	return up

@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,6 +81,20 @@ func TestAwaitServers(t *testing.T) {
 	server("a/b", "w1", "DOWN")
 	if err := p.AwaitServers(t.Context(), "a/b", "w2"); err != nil {
 		t.Errorf("with exactly the wanted: %v", err)
+	}
+}
+
+// With two families a node is UP in both, or in part.
+func TestUpServersOfTwoFamilies(t *testing.T) {
+	event := func(node, state string, f record.Family) record.Event {
+		return record.Event{Kind: record.KindServer, LB: "a/b", Node: node, State: state, Family: f}
+	}
+	got := upServers([]record.Event{
+		event("w1", "UP", record.IPv4), event("w1", "UP", record.IPv6), event("w2", "UP", record.IPv4), event("w2", "DOWN", record.IPv6),
+		event("w3", "UP", record.IPv6), event("w3", "DOWN", record.IPv6),
+	}, "a/b")
+	if want := map[string]bool{"w1": true, "w2 (in part)": true}; !maps.Equal(got, want) {
+		t.Errorf("UP %v, want %v", got, want)
 	}
 }
 

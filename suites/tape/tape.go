@@ -6,6 +6,7 @@
 //	events.jsonl      observed states and acts
 //	lb-events.jsonl   what the load balancer said of its servers
 //	conns.jsonl       connections it served
+//	packets.jsonl     packets of requests that were not answered at once, where nodes are within reach
 //
 // Files that are kept for long may be compressed: NAME.gz is read where there is no NAME.
 package tape
@@ -34,12 +35,20 @@ const (
 	eventsFile   = "events.jsonl"
 	lbEventsFile = "lb-events.jsonl"
 	connsFile    = "conns.jsonl"
+	packetsFile  = "packets.jsonl"
 )
 
 // rollout is what rollout.json holds.
 type rollout struct {
 	Schema   string           `json:"schema"`
 	Settings verdict.Settings `json:"settings"`
+	Streams  []Stream         `json:"streams,omitempty"` // which are judged, each by itself; none: Main
+}
+
+// Stream is one stream of attempts, and the IP family that it tells of.
+type Stream struct {
+	Name   record.Stream `json:"name"`
+	Family record.Family `json:"family,omitempty"` // empty: there is one
 }
 
 // Tape records. Safe for concurrent use.
@@ -48,14 +57,15 @@ type Tape struct {
 	events   *record.Writer[record.Event]
 	lbEvents *record.Writer[record.Event]
 	conns    *record.Writer[record.Conn]
+	packets  *record.Writer[record.Packet]
 }
 
 // Create begins the recording of a rollout in dir, which it makes.
-func Create(dir string, s verdict.Settings) (_ *Tape, err error) {
+func Create(dir string, s verdict.Settings, streams ...Stream) (_ *Tape, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make the folder of records: %w", err)
 	}
-	b, err := json.MarshalIndent(rollout{Schema, s}, "", " ")
+	b, err := json.MarshalIndent(rollout{Schema, s, streams}, "", " ")
 	if err != nil {
 		return nil, fmt.Errorf("write the circumstances of a rollout: %w", err)
 	}
@@ -77,7 +87,10 @@ func Create(dir string, s verdict.Settings) (_ *Tape, err error) {
 	if t.lbEvents, err = record.Create[record.Event](filepath.Join(dir, lbEventsFile)); err != nil {
 		return nil, err
 	}
-	t.conns, err = record.Create[record.Conn](filepath.Join(dir, connsFile))
+	if t.conns, err = record.Create[record.Conn](filepath.Join(dir, connsFile)); err != nil {
+		return nil, err
+	}
+	t.packets, err = record.Create[record.Packet](filepath.Join(dir, packetsFile))
 	return t, err
 }
 
@@ -97,6 +110,9 @@ func (t *Tape) Balancer(events []record.Event, conns []record.Conn) {
 	}
 }
 
+// Packet keeps a packet.
+func (t *Tape) Packet(p record.Packet) { t.packets.Write(p) }
+
 // Close ends the recording, and says what of it could not be kept.
 func (t *Tape) Close() error {
 	var err error
@@ -112,42 +128,62 @@ func (t *Tape) Close() error {
 	if t.conns != nil {
 		err = errors.Join(err, t.conns.Close())
 	}
+	if t.packets != nil {
+		err = errors.Join(err, t.packets.Close())
+	}
 	return err
 }
 
-// Read reads a recording that was closed.
-func Read(dir string) (verdict.Input, error) {
+// Read reads a recording that was closed: what is known of each of its streams.
+func Read(dir string) ([]verdict.Input, error) {
 	var in verdict.Input
 	b, err := contents(dir, rolloutFile)
 	if err != nil {
-		return in, err
+		return nil, err
 	}
 	var r rollout
 	if err := json.Unmarshal(b, &r); err != nil || r.Schema != Schema {
-		return in, fmt.Errorf("read %s: it is no %s file", filepath.Join(dir, rolloutFile), Schema)
+		return nil, fmt.Errorf("read %s: it is no %s file", filepath.Join(dir, rolloutFile), Schema)
 	}
-	in.Settings = r.Settings
-	all, err := records[record.Attempt](dir, requestsFile)
+	attempts, err := records[record.Attempt](dir, requestsFile)
 	if err != nil {
-		return in, err
-	}
-	for _, a := range all {
-		if a.Stream == record.Control {
-			in.Control = append(in.Control, a)
-		} else {
-			in.Attempts = append(in.Attempts, a)
-		}
+		return nil, err
 	}
 	if in.Events, err = records[record.Event](dir, eventsFile); err != nil {
-		return in, err
+		return nil, err
 	}
 	said, err := records[record.Event](dir, lbEventsFile)
 	if err != nil {
-		return in, err
+		return nil, err
 	}
 	in.Events = append(in.Events, said...)
-	in.Conns, err = records[record.Conn](dir, connsFile)
-	return in, err
+	if in.Conns, err = records[record.Conn](dir, connsFile); err != nil {
+		return nil, err
+	}
+	in.Packets, err = records[record.Packet](dir, packetsFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // in runs before there were such, nobody looked
+		return nil, err
+	}
+	return r.inputs(in, attempts), nil
+}
+
+// inputs are one for each stream; what is not attempts they share.
+func (r rollout) inputs(shared verdict.Input, attempts []record.Attempt) []verdict.Input {
+	if len(r.Streams) == 0 {
+		r.Streams = []Stream{{Name: record.Main}}
+	}
+	of := map[record.Stream][]record.Attempt{}
+	for _, a := range attempts {
+		of[a.Stream] = append(of[a.Stream], a)
+	}
+	var all []verdict.Input
+	for _, s := range r.Streams {
+		in := shared
+		in.Stream, in.Settings, in.Attempts, in.Control = s.Name, r.Settings, of[s.Name], of[record.Control]
+		in.Settings.Family = s.Family
+		all = append(all, in)
+	}
+	return all
 }
 
 func records[T any](dir, name string) ([]T, error) {

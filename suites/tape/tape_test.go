@@ -20,11 +20,13 @@ func recorded(t *testing.T) (string, verdict.Input) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "row", "rollout-01")
 	in := verdict.Input{
+		Stream:   record.Main,
 		Settings: verdict.Settings{Rollout: 1, Rate: 100, Timeout: 2500 * time.Millisecond, Deadline: 10 * time.Second, Nodes: []string{"n1"}, LB: "ns/echo", Local: true},
 		Attempts: []record.Attempt{{Stream: record.Main, Seq: 1, Src: netip.MustParseAddrPort("10.0.0.1:4000"), Phase: record.PhaseDone}, {Stream: record.Main, Seq: 2, Phase: record.PhaseDial}},
 		Control:  []record.Attempt{{Stream: record.Control, Seq: 1}},
 		Events:   []record.Event{{At: 1, Kind: record.KindAct, State: "restart"}, {At: 2, Kind: record.KindServer, State: "UP", Node: "n1"}},
-		Conns:    []record.Conn{{At: 3, Server: "n1"}},
+		Conns:    []record.Conn{{At: 3, Server: "n1", Source: netip.MustParseAddrPort("10.0.0.2:5000")}},
+		Packets:  []record.Packet{{At: 4, Node: "n1", In: true, Src: netip.MustParseAddrPort("10.0.0.2:5000"), Flags: "S"}},
 	}
 	tape, err := Create(dir, in.Settings)
 	if err != nil {
@@ -35,6 +37,7 @@ func recorded(t *testing.T) (string, verdict.Input) {
 	}
 	tape.Event(in.Events[0])
 	tape.Balancer(in.Events[1:], in.Conns)
+	tape.Packet(in.Packets[0])
 	if err := tape.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -48,10 +51,37 @@ func TestReadsWhatWasRecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.AddrPort{})); diff != "" {
+		if diff := cmp.Diff([]verdict.Input{want}, got, cmpopts.EquateComparable(netip.AddrPort{})); diff != "" {
 			t.Errorf("%s (-recorded +read):\n%s", what, diff)
 		}
 		compress(t, dir)
+	}
+}
+
+// Each stream is judged by itself, in its own family; what else is known both have.
+func TestReadsEachStream(t *testing.T) {
+	dir := t.TempDir()
+	tape, err := Create(dir, verdict.Settings{Rollout: 1}, Stream{record.Main, record.IPv4}, Stream{record.Second, record.IPv6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []record.Stream{record.Main, record.Second, record.Second, record.Control} {
+		tape.Attempt(record.Attempt{Stream: s})
+	}
+	if err := tape.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Read(dir)
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%d streams, %v", len(got), err)
+	}
+	for i, want := range []struct {
+		family record.Family
+		n      int
+	}{{record.IPv4, 1}, {record.IPv6, 2}} {
+		if got[i].Settings.Family != want.family || len(got[i].Attempts) != want.n || len(got[i].Control) != 1 {
+			t.Errorf("stream %d: %+v", i, got[i])
+		}
 	}
 }
 

@@ -17,10 +17,10 @@ type evidence struct {
 }
 
 // explain names the cause of every loss and of every slow answer.
-func explain(out []outcome, tl *timeline.Timeline, harness moments, s Settings, packets *packets) {
+func explain(out []outcome, tl *timeline.Timeline, harness moments, s Settings, trails trails) {
 	for i := range out {
 		if o := out[i]; o.class.Lost() || o.class.Slow() {
-			out[i].cause = causeOf(evidence{o, tl, harness, s, packets.follow(o)})
+			out[i].cause = causeOf(evidence{o, tl, harness, s, trails.of(o)})
 		}
 	}
 }
@@ -42,8 +42,11 @@ func rules() []rule {
 		{CauseLBReset, evidence.resetBeforeBalancer},
 		{CauseMisrouted, func(e evidence) bool { return e.class == WrongBackend || e.class == WrongWorkload }},
 		{CausePod, evidence.appAnswered},
+		{CauseLBSilent, func(e evidence) bool { return e.trail == trailBalancer || e.trail == trailPassed && e.late() }},
 		{CauseLagPodGone, func(e evidence) bool { return e.lag() && e.pods().gone && e.connectFailed() }},
-		{CausePod, func(e evidence) bool { return e.dead() && e.pods().gone && e.connectFailed() }}, // before the dataplane heard of it
+		{CausePod, func(e evidence) bool {
+			return e.dead() && e.pods().gone && !e.podsBefore(heardWithin).gone && e.connectFailed()
+		}},
 		{CauseNodeDrop, func(e evidence) bool { return e.trail == trailNodeSilent && !e.lag() }},
 		{CauseNodeReject, func(e evidence) bool { return e.trail == trailNodeRefused && !e.lag() }},
 		{CauseNodeReset, func(e evidence) bool { return e.trail == trailNodeReset }},
@@ -56,6 +59,7 @@ func rules() []rule {
 		{CauseNodeDrop, func(e evidence) bool { return e.trail == trailNodeSilent }},
 		{CauseNodeReject, func(e evidence) bool { return e.trail == trailNodeRefused }},
 		{CausePod, evidence.hungUp},
+		{CauseUnknown, func(e evidence) bool { return e.s.Unseen }},
 		{CauseSrvRefused, evidence.refusedBehind},
 		{CauseSrvReset, evidence.resetBehind},
 		{CauseSrvSilent, evidence.silentBehind},
@@ -72,13 +76,23 @@ func causeOf(e evidence) Cause {
 }
 
 // hostWasSick: the control stream, which no dataplane forwards, had trouble while this
-// attempt was under way. What the network was seen to resend is no stalled host's doing.
+// attempt was under way and its client still waited. That explains what took long, and neither
+// a refusal nor a SYN that was sent again.
 func (e evidence) hostWasSick() bool {
-	if e.class.Slow() && (e.Retrans > 0 || e.dialled() >= synResend) {
+	if e.class.Slow() && (e.dialled() >= synResend || e.Connected-e.Start >= synResend.Nanoseconds()) {
 		return false
 	}
-	return e.harness.sick(e.Start, e.End)
+	return e.late() && e.harness.sickDuring(e.outcome, e.s)
 }
+
+// late: an answer that took long, or had not come when the client gave up.
+func (o outcome) late() bool {
+	return o.class.Slow() || o.class == DialTimeout || o.class == RespTimeout
+}
+
+// heardWithin is how long a dataplane may take to hear that a pod is gone: kube-proxy's
+// minSyncPeriod of 1 s, twice.
+const heardWithin = 2 * time.Second
 
 // synResend is a little less than the first wait of a kernel for the answer to a SYN
 // (RFC 6298, 2.1: 1 s).
@@ -104,6 +118,9 @@ func (e evidence) balancerWasSilent() bool {
 	}
 	if e.class == DialTimeout || e.class == OKSlowConnect {
 		return true
+	}
+	if e.late() && e.Retrans > 0 && e.connected() && e.dialled() < SlowAfter {
+		return true // the balancer did not acknowledge the request at once: its kernel does, whatever the server does
 	}
 	return e.conn != nil && e.Connected != 0 && e.conn.Accepted-e.Connected >= SlowAfter.Nanoseconds()
 }
@@ -174,7 +191,7 @@ func (e evidence) silentBehind() bool {
 	case e.class == RespTimeout, e.class == DialTimeout && !e.balanced():
 		return e.conn != nil || !e.balanced() || e.deadSilently()
 	case e.class.Slow():
-		return e.dialled() >= SlowAfter || e.Retrans > 0 || !e.balanced()
+		return e.dialled() >= SlowAfter || !e.balanced()
 	}
 	return false
 }
@@ -212,7 +229,10 @@ func (e evidence) lag() bool {
 // fate of the pods on the node of an attempt; none of these: nothing is known of them.
 type fate struct{ gone, unready, serve bool }
 
-func (e evidence) pods() fate {
-	known, lived, served := e.tl.Pods(e.node, e.Start)
+func (e evidence) pods() fate { return e.podsBefore(0) }
+
+// podsBefore is the fate of the pods so long before the attempt.
+func (e evidence) podsBefore(d time.Duration) fate {
+	known, lived, served := e.tl.Pods(e.node, e.Start-d.Nanoseconds())
 	return fate{gone: known && !lived, unready: known && lived && !served, serve: known && lived && served}
 }

@@ -2,7 +2,10 @@ package verdict
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/plumbline/plumbline/fixtures/record"
 )
@@ -58,19 +61,19 @@ func answeredAfter(a *record.Attempt, c *record.Conn, dial int64) {
 	c.DialMS, c.TotalMS, c.At = int(dial), int(dial+1), a.End
 }
 
-// TestInjected: what became of a second of trouble, at each hop and of each kind, as client and
-// balancer record it. 100 attempts meet it; each is lost or slow, has the right cause or one
-// that says what is not known, and lies in one window of that node.
-func TestInjected(t *testing.T) {
-	for _, tc := range []struct {
-		name       string
-		in         injection
-		cause      Cause
-		hop        Hop
-		lost, slow int
-		window     string // node start end touched/of
-		explained  bool   // by what was polled
-	}{
+// injectedCase is a second of trouble, and what is to be said of it.
+type injectedCase struct {
+	name       string
+	in         injection
+	cause      Cause
+	hop        Hop
+	lost, slow int
+	window     string // node start end touched/of
+	explained  bool   // by what was polled
+}
+
+func injectedCases() []injectedCase {
+	return []injectedCase{
 		{
 			name: "the balancer's own stack refuses", cause: CauseLBRefused, hop: HopBalancer, lost: 100, window: " 7.00 7.99 100/100",
 			in: injection{meets: func(_ int64, a *record.Attempt, _ *record.Conn) bool {
@@ -86,7 +89,7 @@ func TestInjected(t *testing.T) {
 			}},
 		},
 		{
-			name: "the balancer answers the second SYN", cause: CauseLBSilent, hop: HopBalancer, slow: 100, window: "n2 7.00 7.99 100/100",
+			name: "the balancer answers the second SYN", cause: CauseLBSilent, hop: HopBalancer, slow: 100, window: " 7.00 7.99 100/100",
 			in: injection{meets: func(_ int64, a *record.Attempt, c *record.Conn) bool {
 				a.Connected, a.Wrote, a.FirstByte, a.End, a.Retrans = a.Start+1001*ms, a.Start+1001*ms, a.Start+1002*ms, a.Start+1002*ms, 1
 				c.Accepted, c.At = a.Connected, a.End
@@ -94,7 +97,7 @@ func TestInjected(t *testing.T) {
 			}},
 		},
 		{
-			name: "the balancer stands still", cause: CauseLBSilent, hop: HopBalancer, slow: 100, window: "n2 7.00 7.99 100/100",
+			name: "the balancer stands still", cause: CauseLBSilent, hop: HopBalancer, slow: 100, window: " 7.00 7.99 100/100",
 			in: injection{meets: func(t int64, a *record.Attempt, c *record.Conn) bool {
 				wait := 8000 + 250 - t // the kernel completes the handshake; HAProxy takes it up later
 				a.FirstByte, a.End = a.Start+wait*ms, a.Start+wait*ms
@@ -103,7 +106,7 @@ func TestInjected(t *testing.T) {
 			}},
 		},
 		{
-			name: "a reset between client and balancer", cause: CauseLBReset, hop: HopBalancer, lost: 100, window: "n2 7.00 7.99 100/100",
+			name: "a reset between client and balancer", cause: CauseLBReset, hop: HopBalancer, lost: 100, window: " 7.00 7.99 100/100",
 			in: injection{meets: func(_ int64, a *record.Attempt, c *record.Conn) bool {
 				unanswered(a, record.PhaseRead, "ECONNRESET", 2)
 				c.Term = "CD"
@@ -159,7 +162,14 @@ func TestInjected(t *testing.T) {
 			name: "a pod of the same name and another identity answers", cause: CauseMisrouted, hop: HopNode, lost: 100, window: "n2 7.00 7.99 100/100",
 			in: injection{meets: func(_ int64, a *record.Attempt, _ *record.Conn) bool { a.UID = "u9"; return true }},
 		},
-	} {
+	}
+}
+
+// TestInjected: what became of a second of trouble, at each hop and of each kind, as client and
+// balancer record it. 100 attempts meet it; each is lost or slow, has the right cause or one
+// that says what is not known, and lies in one window of that node.
+func TestInjected(t *testing.T) {
+	for _, tc := range injectedCases() {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.in.from, tc.in.to = 7000, 8000
 			in := tc.in.into(fallbackScene())
@@ -255,8 +265,27 @@ func TestSoundMoments(t *testing.T) {
 		}
 	}
 	r := Judge(in)
-	if r.Valid || r.Lost != 100 || r.Causes[CauseHarness] != 60 || r.Causes[CauseSrvRefused] != 40 || r.LostSound != 40 {
-		t.Errorf("control failed meanwhile: valid %v, lost %d, causes %v, sound %d", r.Valid, r.Lost, r.Causes, r.LostSound)
+	if r.Valid || r.Lost != 100 || r.Causes[CauseSrvRefused] != 100 || r.LostSound != 100 {
+		t.Errorf("control failed meanwhile: valid %v, lost %d, causes %v, sound %d: a stall refuses nobody", r.Valid, r.Lost, r.Causes, r.LostSound)
+	}
+	silent := injection{from: 7000, to: 8000, meets: func(_ int64, a *record.Attempt, c *record.Conn) bool {
+		unanswered(a, record.PhaseRead, record.FailTimeout, 10000)
+		c.Term, c.DialMS, c.At = "sC", -1, a.End
+		return true
+	}}.into(fallbackScene())
+	silent.Control = in.Control
+	r = Judge(silent) // trouble from 7.4 s to 9.1 s: all of them still waited then
+	if r.Lost != 100 || r.Causes[CauseHarness] != 100 || r.LostSound != 0 {
+		t.Errorf("no answer while control failed: lost %d, causes %v, sound %d", r.Lost, r.Causes, r.LostSound)
+	}
+	for i := range silent.Control { // and long after the clients had given up
+		if c := &silent.Control[i]; c.Phase == record.PhaseDial {
+			c.Intended, c.Start, c.End = c.Intended+4000*ms, c.Start+4000*ms, c.End+4000*ms
+		}
+	}
+	r = Judge(silent)
+	if r.Lost != 100 || r.Causes[CauseHarness] != 0 || r.LostSound != 100 {
+		t.Errorf("no answer, control failed later: lost %d, causes %v, sound %d", r.Lost, r.Causes, r.LostSound)
 	}
 
 	in = refused.into(fallbackScene())
@@ -276,5 +305,34 @@ func TestSoundMoments(t *testing.T) {
 	r = Judge(in)
 	if r.Harness.ControlSlow != 1 || r.Slow != 2 || r.SlowCauses[CauseHarness] != 1 || len(r.NodeWindows) != 1 {
 		t.Errorf("a stalled host: control slow %d, slow %d, causes %v, windows %+v", r.Harness.ControlSlow, r.Slow, r.SlowCauses, r.NodeWindows)
+	}
+}
+
+// A stream of one family is judged by the states and connections of that family alone.
+func TestFamilies(t *testing.T) {
+	in := dropScene().input()
+	in.Settings.Family = record.IPv4
+	want := Judge(dropScene().input())
+	for i, e := range in.Events {
+		switch e.Kind {
+		case record.KindServer, record.KindNodePort, record.KindHCNP:
+			in.Events[i].Family = record.IPv4
+			other := e
+			other.Family, other.State = record.IPv6, "nonsense"
+			in.Events = append(in.Events, other)
+		}
+	}
+	for _, c := range in.Conns[:500] {
+		c.Client = netip.AddrPortFrom(netip.MustParseAddr("fd00::1"), c.Client.Port())
+		in.Conns = append(in.Conns, c)
+	}
+	got := Judge(in)
+	got.Series, want.Series = Series{}, Series{}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("beside another family (-alone +beside):\n%s", diff)
+	}
+	in.Settings.Family = record.IPv6
+	if r := Judge(in); r.Valid || r.Harness.Joined != 0 {
+		t.Errorf("with states and connections of the other family: valid %v, %d joined", r.Valid, r.Harness.Joined)
 	}
 }

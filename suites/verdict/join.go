@@ -17,7 +17,7 @@ const joinWithin = 5 * time.Second
 func join(attempts []record.Attempt, conns []record.Conn, s Settings) []outcome {
 	byClient := map[netip.AddrPort][]*record.Conn{}
 	for i, c := range conns {
-		if s.LB == "" || c.LB == "" || c.LB == s.LB {
+		if (s.LB == "" || c.LB == "" || c.LB == s.LB) && (s.Family == "" || record.FamilyOf(c.Client.Addr()) == s.Family) {
 			key := unmap(c.Client)
 			byClient[key] = append(byClient[key], &conns[i])
 		}

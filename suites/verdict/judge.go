@@ -28,6 +28,12 @@ func (o outcome) slow() bool { return o.class.Slow() && o.cause != CauseHarness 
 // touched by a disturbance: lost or slow.
 func (o outcome) touched() bool { return o.class.Lost() || o.slow() }
 
+// dataplanes reports whether a slow answer may be a dataplane's doing: balancer, pod and host
+// can be slow by themselves.
+func dataplanes(c Cause) bool {
+	return c.Hop() == HopNode || c.Hop() == HopServer || c.Hop() == HopUnknown
+}
+
 // prompt is an answer that nothing was wrong with.
 func (o outcome) prompt() bool { return o.class.Success() && !o.class.Slow() }
 
@@ -47,21 +53,25 @@ func judge(in Input, classify classifier) Rollout {
 	if s.Limits == (Limits{}) {
 		s.Limits = DefaultLimits()
 	}
-	events := ofService(in.Events, s.LB)
+	events := ofService(in.Events, s)
 	tl := timeline.New(events)
 	out := join(in.Attempts, in.Conns, s)
 	label(out, s, tl, classify)
 	locate(out, tl, s)
 	host := hostMoments(in.Control, s, classify)
-	explain(out, tl, host, s, nil)
+	explain(out, tl, host, s, newTrails(in, s))
 
 	origin, known := findOrigin(tl, s, out)
 	rel := func(t int64) float64 { return seconds(t - origin) }
 	r := Rollout{Number: s.Rollout, Classes: map[Class]int{}, Causes: map[Cause]int{}, SlowCauses: map[Cause]int{}}
 	count(&r, out)
 	for _, o := range out {
-		if o.class.Lost() && o.sound(host, s.Limits) {
+		switch {
+		case !o.sound(host, s):
+		case o.class.Lost():
 			r.LostSound++
+		case o.slow() && dataplanes(o.cause):
+			r.SlowSound++
 		}
 	}
 	r.NodeWindows, r.Outages = windows(out, s, tl, rel)
@@ -85,11 +95,12 @@ func judge(in Input, classify classifier) Rollout {
 
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 
-// ofService leaves out what other Services' load balancers did.
-func ofService(events []record.Event, lb string) []record.Event {
+// ofService leaves out what other Services' load balancers did, and what is of the other
+// IP family.
+func ofService(events []record.Event, s Settings) []record.Event {
 	out := make([]record.Event, 0, len(events))
 	for _, e := range events {
-		if lb == "" || e.LB == "" || e.LB == lb {
+		if (s.LB == "" || e.LB == "" || e.LB == s.LB) && (s.Family == "" || e.Family == "" || e.Family == s.Family) {
 			out = append(out, e)
 		}
 	}

@@ -361,6 +361,7 @@ func TestCauses(t *testing.T) {
 	lag, gone := ev(record.KindHCNP, "503"), ev(record.KindPod, "gone")
 	dropped, refused := ev(record.KindNodePort, record.FailTimeout), ev(record.KindNodePort, "ECONNREFUSED")
 	forwards := ev(record.KindNodePort, "ok")
+	later := func(e record.Event) record.Event { e.At = at - s1; return e }
 	to := func(dial int) *record.Conn { return &record.Conn{Server: "n1", DialMS: dial} }
 	for _, tc := range []struct {
 		name   string
@@ -379,7 +380,8 @@ func TestCauses(t *testing.T) {
 		{"lag, pod unready", EOFBeforeResp, to(-1), "n1", []record.Event{up, lag, alive, refused, ev(record.KindEndpoint, "terminating")}, CauseLagUnready},
 		{"healthy, drops", RespTimeout, to(-1), "n1", []record.Event{up, healthy, alive, dropped}, CauseSrvSilent},
 		{"healthy, refuses", EOFBeforeResp, to(-1), "n1", []record.Event{up, healthy, alive, refused}, CauseSrvRefused},
-		{"healthy, pod gone", EOFBeforeResp, to(-1), "n1", []record.Event{up, healthy, gone, refused}, CausePod},
+		{"healthy, pod has just gone", EOFBeforeResp, to(-1), "n1", []record.Event{up, healthy, alive, later(gone), refused}, CausePod},
+		{"healthy, though its pod went long ago", EOFBeforeResp, to(-1), "n1", []record.Event{up, healthy, gone, refused}, CauseSrvRefused},
 		{"forwards, then a reset", ResetBeforeResp, to(0), "n1", []record.Event{up, healthy, alive, forwards}, CauseSrvReset},
 		{"forwards, yet dial timed out", RespTimeout, to(-1), "n1", []record.Event{up, healthy, alive, forwards}, CauseSrvSilent},
 		{"forwards, yet dial refused", EOFBeforeResp, to(-1), "n1", []record.Event{up, healthy, alive, forwards}, CauseSrvRefused},
@@ -395,6 +397,18 @@ func TestCauses(t *testing.T) {
 				t.Errorf("cause %s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestCausesWithoutOurBalancer: a node port answers its client itself; of a balancer of which
+// nothing is known it cannot be told who did.
+func TestCausesWithoutOurBalancer(t *testing.T) {
+	refused := record.Attempt{Start: s1, End: s1 + ms, Phase: record.PhaseDial, Failure: "ECONNREFUSED"}
+	for unseen, want := range map[bool]Cause{false: CauseSrvRefused, true: CauseUnknown} {
+		e := evidence{outcome: outcome{Attempt: refused, class: DialRefused}, tl: timeline.New(nil), s: Settings{Unseen: unseen, Timeout: time.Second}}
+		if got := causeOf(e); got != want {
+			t.Errorf("balancer unseen %v: %s, want %s", unseen, got, want)
+		}
 	}
 }
 

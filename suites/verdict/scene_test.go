@@ -201,7 +201,7 @@ func sceneCases() []sceneCase {
 		{
 			name: "slow successes", in: slowed(fallbackScene().input()), lost: 0, slow: 2, fromOld: 320,
 			classes: map[Class]int{OK: 1679, OKFromTerminating: 319, OKSlowConnect: 1, OKSlow: 1},
-			windows: []string{"n1 -4.00 -4.00 0/1", "n1 0.10 0.10 0/1"},
+			windows: []string{" -4.00 -4.00 0/1", "n1 0.10 0.10 0/1"},
 		},
 	}
 }

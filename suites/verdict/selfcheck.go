@@ -1,6 +1,10 @@
 package verdict
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/fixtures/record"
+)
 
 // selfCheck measures the harness and decides whether it may be believed. It
 // wants the reconstruction, which shows what the load balancer's records hold.
@@ -37,6 +41,11 @@ func selfCheck(r *Rollout, in Input, s Settings, out []outcome, classify classif
 	}
 	r.Reasons = append(r.Reasons, reasons(*h, len(out), s.Limits)...)
 	r.Warnings = append(r.Warnings, warnings(*r, s.Limits)...)
+	for _, e := range in.Events {
+		if e.Kind == record.KindTap && e.State != record.TapComplete {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("packets of node %s cannot vouch for causes: %s", e.Node, e.State))
+		}
+	}
 	if s.LB != "" {
 		r.Reasons = append(r.Reasons, unusable(*r)...)
 	} else {

@@ -36,8 +36,14 @@ func (m moments) sick(from, to int64) bool {
 	return false
 }
 
-// sound: nothing of the harness speaks against the loss of this attempt. It was sent on
-// time, the control stream had no trouble meanwhile, and the load balancer had room.
-func (o outcome) sound(m moments, l Limits) bool {
-	return m.known && o.Late() <= l.LateP99.Nanoseconds() && o.cause != CauseHarness && !m.sick(o.Start, o.End) && (o.conn == nil || !o.conn.Full)
+// sickDuring reports trouble while an attempt was under way and its client waited.
+func (m moments) sickDuring(o outcome, s Settings) bool {
+	return m.sick(o.Start, min(o.End, o.Start+s.Timeout.Nanoseconds()))
+}
+
+// sound: nothing of the harness speaks against what became of this attempt. It was sent on
+// time, the load balancer had room, and if it took long, the control stream had no trouble
+// meanwhile.
+func (o outcome) sound(m moments, s Settings) bool {
+	return m.known && o.Late() <= s.Limits.LateP99.Nanoseconds() && (o.conn == nil || !o.conn.Full) && (!o.late() || !m.sickDuring(o, s))
 }

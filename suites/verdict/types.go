@@ -136,12 +136,21 @@ type Settings struct {
 	Deadline time.Duration `json:"deadline"`          // hard deadline of the probe; what exceeds it is censored
 	Nodes    []string      `json:"nodes"`             // nodes the LB may send to
 	LB       string        `json:"lb,omitempty"`      // namespace/name of the Service: records of others are ignored, and without its own the rollout is not valid; empty: no record is ignored, none is demanded
+	Unseen   bool          `json:"unseen,omitempty"`  // a load balancer of which nothing is known stands in between
 	Local    bool          `json:"local,omitempty"`   // eTP=Local: an answer from a node other than the LB's target is wrong_backend
 	Connect  time.Duration `json:"connect,omitempty"` // LB: timeout of one dial to a server
 	Retries  int           `json:"retries,omitempty"` // LB: redials of the same server, 1 s apart
 	SYN      SYNs          `json:"syn,omitzero"`      // how the LB's kernel resends a SYN
 	Origin   int64         `json:"origin,omitempty"`  // t=0, when events hold no deletion of a pod; 0: the first attempt
+	Family   record.Family `json:"family,omitempty"`  // states and connections of the other family are ignored; empty: there is one
+	Ports    Ports         `json:"ports,omitzero"`    // of the Service, by which packets are told
 	Limits   Limits        `json:"limits,omitzero"`   // zero: DefaultLimits
+}
+
+// Ports are those of a Service: on the nodes, and of its pods.
+type Ports struct {
+	Node uint16 `json:"node"`
+	Pod  uint16 `json:"pod"`
 }
 
 // SYNs is how a kernel resends the SYN of a connection that nobody answers
@@ -173,12 +182,14 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Input is everything recorded of one rollout.
+// Input is everything recorded of one rollout, for one of its streams.
 type Input struct {
-	Attempts []record.Attempt // stream main
-	Control  []record.Attempt // stream control
+	Stream   record.Stream
+	Attempts []record.Attempt // of that stream
+	Control  []record.Attempt // of stream control
 	Conns    []record.Conn
 	Events   []record.Event
+	Packets  []record.Packet
 	Settings Settings
 }
 
@@ -193,6 +204,7 @@ type Rollout struct {
 	Lost            int `json:"lost"`
 	Slow            int `json:"slow"`
 	LostSound       int `json:"lostSound"`       // of Lost: those at whose moment the harness was sound, which count though the rollout be invalid
+	SlowSound       int `json:"slowSound"`       // of Slow: those at sound moments that may be a dataplane's doing: at the node, at node or pod, not known where
 	FromTerminating int `json:"fromTerminating"` // successes answered by a pod after its SIGTERM, slow or not
 
 	Classes map[Class]int `json:"classes"`          // every attempt, by class

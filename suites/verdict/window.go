@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -12,35 +13,41 @@ import (
 const minBridge = 250 * time.Millisecond
 
 // windows are the losses and slow answers per LB target node, bridged, and the runs of
-// them without a prompt answer between over all nodes. Times are the planned ones: a
-// late probe does not move a window.
+// them without a prompt answer between over all nodes. What did not get beyond the balancer is
+// of no node, whichever it would have gone to. Times are the planned ones: a late probe does
+// not move a window.
 func windows(out []outcome, s Settings, tl *timeline.Timeline, rel func(int64) float64) (nodes, outages []Window) {
 	byNode := map[string][]outcome{}
-	var names []string
 	var told []outcome // what says something about the dataplane
 	for _, o := range out {
 		if o.class.Harness() {
 			continue
 		}
 		told = append(told, o)
-		if _, ok := byNode[o.node]; !ok {
-			names = append(names, o.node)
-		}
 		byNode[o.node] = append(byNode[o.node], o)
 	}
-	slices.Sort(names)
+	byNode[""] = told
 	gap := bridge(s, tl)
-	for _, node := range names {
-		nodes = append(nodes, split(byNode[node], node, rel, func(prev, next outcome, _ bool) bool {
+	for _, node := range slices.Sorted(maps.Keys(byNode)) {
+		here := func(o outcome) bool { return o.touched() && o.place() == node }
+		nodes = append(nodes, split(byNode[node], node, here, rel, func(prev, next outcome, _ bool) bool {
 			return next.Intended-prev.Intended <= gap.Nanoseconds()
 		})...)
 	}
-	for _, w := range split(told, "", rel, func(_, _ outcome, between bool) bool { return !between }) {
+	for _, w := range split(told, "", outcome.touched, rel, func(_, _ outcome, between bool) bool { return !between }) {
 		if w.Lost+w.Slow > 1 {
 			outages = append(outages, w)
 		}
 	}
 	return nodes, outages
+}
+
+// place is the node of an attempt, or none for what did not get beyond the balancer.
+func (o outcome) place() string {
+	if o.cause.Hop() == HopBalancer {
+		return ""
+	}
+	return o.node
 }
 
 // bridge is five times the mean distance of two attempts that meet the same
@@ -60,16 +67,16 @@ func bridge(s Settings, tl *timeline.Timeline) time.Duration {
 // split cuts a series of outcomes into windows. same says whether the next loss or slow
 // answer belongs to the window of the previous one; between tells it whether a prompt
 // answer lies between them.
-func split(v []outcome, node string, rel func(int64) float64, same func(prev, next outcome, between bool) bool) []Window {
+func split(v []outcome, node string, touched func(outcome) bool, rel func(int64) float64, same func(prev, next outcome, between bool) bool) []Window {
 	var ws []Window
 	first, last := -1, -1
 	flush := func() {
 		if first >= 0 {
-			ws = append(ws, window(v, first, last, node, rel))
+			ws = append(ws, window(v, first, last, node, touched, rel))
 		}
 	}
 	for i, o := range v {
-		if !o.touched() {
+		if !touched(o) {
 			continue
 		}
 		if first < 0 || !same(v[last], o, last < i-1) {
@@ -82,7 +89,7 @@ func split(v []outcome, node string, rel func(int64) float64, same func(prev, ne
 	return ws
 }
 
-func window(v []outcome, first, last int, node string, rel func(int64) float64) Window {
+func window(v []outcome, first, last int, node string, touched func(outcome) bool, rel func(int64) float64) Window {
 	w := Window{
 		Node: node, Classes: map[Class]int{}, Causes: map[Cause]int{}, Of: last - first + 1,
 		Start: rel(v[first].Intended), End: rel(v[last].Intended),
@@ -102,7 +109,7 @@ func window(v []outcome, first, last int, node string, rel func(int64) float64) 
 		}
 	}
 	for _, o := range v[first : last+1] {
-		if !o.touched() {
+		if !touched(o) {
 			continue
 		}
 		w.Classes[o.class]++

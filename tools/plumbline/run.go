@@ -22,6 +22,7 @@ import (
 
 type runOptions struct {
 	scenario, rows, declaration, results string
+	failOn                               []string
 	stage.Options
 }
 
@@ -55,6 +56,9 @@ func runCommand() *cobra.Command {
 				err = declare(s.Rows, o.declaration)
 			}
 			if err == nil {
+				err = row.FailOn(s.Rows, o.failOn)
+			}
+			if err == nil {
 				err = s.Validate()
 			}
 			if err == nil {
@@ -74,6 +78,7 @@ func runCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.scenario, "scenario", "rolling-update", "rolling-update, e1, e2 or e3")
 	cmd.Flags().StringVar(&o.rows, "rows", "", "dataplanes to run, in order (default: the scenario's)")
 	cmd.Flags().StringVar(&o.declaration, "declaration", "", "`file` that declares what the dataplane of the row existing or manifest:FILE supports, as for conformance: one with the feature terminating-fallback is judged like ours")
+	cmd.Flags().StringSliceVar(&o.failOn, "fail-on", nil, "`rows` whose losses beyond --max-lost fail the run, beside those that claim to lose nothing")
 	cmd.Flags().StringVar(&o.results, "results", "results", "directory for reports and records")
 	o.Options.Flags(fs)
 	o.MeasureFlags(fs)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -264,6 +265,51 @@ func TestSingleReplicaSimulated(t *testing.T) {
 			}
 			if p.Var > 20 && math.Abs(vari/p.Var-1) > 0.15 {
 				t.Errorf("simulated variance %.0f, predicted %.0f", vari, p.Var)
+			}
+		})
+	}
+}
+
+// TestBandsSimulated: of many series of rollouts that are played request by request, 95 and
+// 99.9 % lie within the bands, also where the sum is skewed and of few rollouts.
+func TestBandsSimulated(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		k    int
+		edit func(*Inputs)
+	}{
+		{"ignore", 1, func(in *Inputs) { in.Delay = 12 * sec }},
+		{"ignore", 3, func(in *Inputs) { in.Delay = 12 * sec }},
+		{"fallback, fall 1", 1, func(in *Inputs) { in.Semantics, in.Delay, in.LB.Fall = Fallback, 12*sec, 1 }},
+		{"fallback, fall 1", 3, func(in *Inputs) { in.Semantics, in.Delay, in.LB.Fall = Fallback, 12*sec, 1 }},
+		{"fallback, hardly too short", 1, func(in *Inputs) { in.Semantics, in.Delay = Fallback, 5500*ms }},
+		{"ignore, fall 1", 2, func(in *Inputs) { in.Delay, in.LB.Fall = 12*sec, 1 }},
+	} {
+		t.Run(fmt.Sprintf("%s, %d", tc.name, tc.k), func(t *testing.T) {
+			in := base(tc.edit)
+			p, err := SingleReplica(in, tc.k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const series = 1000
+			rnd := rand.New(rand.NewPCG(3, 4))
+			within95, within999 := 0, 0
+			for range series {
+				lost := 0.0
+				for range tc.k {
+					lost += play(in, rnd)
+				}
+				const one = 1 // request: arrivals are whole
+				if lost >= p.Band95.Low-one && lost <= p.Band95.High+one {
+					within95++
+				}
+				if lost >= p.Band999.Low-one && lost <= p.Band999.High+one {
+					within999++
+				}
+			}
+			t.Logf("mean %.1f, 95 %% %+v holds %.1f %%, 99.9 %% %+v holds %.1f %%", p.Mean, p.Band95, float64(within95)*100/series, p.Band999, float64(within999)*100/series)
+			if within95 < 930 || within999 < 994 {
+				t.Errorf("within 95 %%: %d of %d, within 99.9 %%: %d", within95, series, within999)
 			}
 		})
 	}

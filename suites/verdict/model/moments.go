@@ -20,6 +20,7 @@ const (
 type moments struct {
 	mean, square, noise float64
 	least, most         float64
+	losses              []float64 // of every cell; all weigh the same
 }
 
 func newMoments() moments { return moments{least: math.Inf(1), most: math.Inf(-1)} }
@@ -32,6 +33,7 @@ func (m *moments) add(x, noise, weight float64) {
 	m.mean += x * weight
 	m.square += x * x * weight
 	m.noise += noise * weight
+	m.losses = append(m.losses, x)
 	m.bound(x)
 }
 
@@ -69,9 +71,9 @@ func integrate2(a, b float64, f func(u, v float64) (loss, noise float64)) moment
 	return m
 }
 
-// prediction is of k independent rollouts together. The bands are normal ones,
-// cut where no phase can reach (a loss of fixed windows has such ends; one of
-// random picks has not), and rounded outwards to whole requests.
+// prediction is of k independent rollouts together. The bands are normal ones where the sum
+// is nearly symmetric, else quantiles of it, cut where no phase can reach (a loss of fixed
+// windows has such ends; one of random picks has not), and rounded outwards to whole requests.
 func (m moments) prediction(k int, in Inputs) Prediction {
 	n := float64(k)
 	variance := max(0, m.square-m.mean*m.mean) + m.noise
@@ -80,13 +82,40 @@ func (m moments) prediction(k int, in Inputs) Prediction {
 		Slack: in.Rate * in.Slack.Seconds(),
 		Min:   n * m.least, Max: n * m.most,
 	}
-	p.Band95, p.Band999 = p.band(z95, in.LB.Random), p.band(z999, in.LB.Random)
+	normal := func(z float64) Band {
+		sd := math.Sqrt(p.Var)
+		return Band{Low: p.Mean - z*sd, High: p.Mean + z*sd}
+	}
+	b95, b999 := normal(z95), normal(z999)
+	if !in.LB.Random && k > 0 && k <= mostExact && math.Abs(m.skewness())/math.Sqrt(n) > skewed {
+		d := m.distribution().sum(k)
+		b95, b999 = d.band(0.05), d.band(0.001)
+	}
+	p.Band95, p.Band999 = p.cut(b95, in.LB.Random), p.cut(b999, in.LB.Random)
 	return p
 }
 
-func (p Prediction) band(z float64, open bool) Band {
-	sd := math.Sqrt(p.Var)
-	b := Band{Low: p.Mean - z*sd, High: p.Mean + z*sd}
+// skewed is the skewness of a sum above which no normal band is printed for it: there a band
+// of 95 % holds less than 94.
+const skewed = 0.3
+
+// mostExact bounds the work: of more rollouts a sum is hardly skewed.
+const mostExact = 60
+
+// skewness is the third standardised moment over the phases; 0 where nothing varies.
+func (m moments) skewness() float64 {
+	variance := m.square - m.mean*m.mean
+	if variance < 1e-9 || len(m.losses) == 0 {
+		return 0
+	}
+	cube := 0.0
+	for _, x := range m.losses {
+		cube += math.Pow(x-m.mean, 3)
+	}
+	return cube / float64(len(m.losses)) / math.Pow(variance, 1.5)
+}
+
+func (p Prediction) cut(b Band, open bool) Band {
 	if slack := p.Slack * float64(p.Rollouts); !open {
 		b.Low, b.High = max(b.Low, p.Min-slack), min(b.High, p.Max+slack)
 	}

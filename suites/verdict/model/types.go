@@ -78,8 +78,8 @@ type Prediction struct {
 	Var      float64 `json:"var"`
 	Min      float64 `json:"min"`     // no phase loses less
 	Max      float64 `json:"max"`     // no phase loses more
-	Band95   Band    `json:"band95"`  // mean +- 1.960 deviations, cut to Min and Max
-	Band999  Band    `json:"band999"` // mean +- 3.291 deviations, cut to Min and Max
+	Band95   Band    `json:"band95"`  // mean +- 1.960 deviations, or quantiles of a skewed sum, cut to Min and Max
+	Band999  Band    `json:"band999"` // mean +- 3.291 deviations, or quantiles of a skewed sum, cut to Min and Max
 	// SafeDelay is the shortest shutdown delay (preStop plus the app's own) in
 	// seconds with which fallback loses nothing whatever the phases.
 	SafeDelay float64 `json:"safeDelay"`

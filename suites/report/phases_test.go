@@ -1,0 +1,45 @@
+package report
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/suites/verdict"
+)
+
+// Phases that are drawn are called alike once in a hundred times; those of checks that are in
+// step with the changes always.
+func TestPhases(t *testing.T) {
+	lb := LB{Interval: 2 * time.Second, Fall: 3, Rise: 1}
+	row := func(of func() float64) Row {
+		var r Row
+		for range 8 {
+			v := verdict.Rollout{}
+			l, up := 4+of(), of()
+			v.Observed.Removal, v.Observed.Admission = &l, &up
+			r.Rollouts = append(r.Rollouts, v)
+		}
+		return r
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	said := 0
+	const rows = 400
+	for range rows {
+		notes := phaseNotes(row(func() float64 { return 2 * rng.Float64() }), lb)
+		if strings.Contains(notes[0], "alike") {
+			said++
+		}
+	}
+	if said > rows*2*3/100 { // twice one in a hundred, and chance
+		t.Errorf("%d of %d rows whose phases are drawn are said to be alike", said, rows)
+	}
+	notes := phaseNotes(row(func() float64 { return 1.9 + 0.4*rng.Float64() }), lb)
+	if len(notes) != 1 || !strings.Contains(notes[0], "U are alike") || !strings.Contains(notes[0], "U' are alike") {
+		t.Errorf("phases around the end of an interval: %q", notes)
+	}
+	if notes := phaseNotes(Row{Rollouts: make([]verdict.Rollout, 9)}, lb); notes != nil {
+		t.Errorf("without phases: %q", notes)
+	}
+}

@@ -1,0 +1,25 @@
+package scenario
+
+import (
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/fixtures/record"
+)
+
+// Stamps keep their order and their distances, and are those of records.
+func TestClock(t *testing.T) {
+	var c clock
+	start := time.Now()
+	last := c.monotonic(start)
+	if off := record.Now() - last; off < 0 || off > int64(time.Second) {
+		t.Errorf("a stamp of now is %d ns from now", off)
+	}
+	for i := range 10_000 {
+		at := c.monotonic(start.Add(time.Duration(i+1) * time.Microsecond))
+		if at-last != 1000 && c.measured < record.Now()-int64(time.Millisecond) { // it was not measured anew in between
+			t.Fatalf("stamp %d is %d ns after the one before, not 1000", i, at-last)
+		}
+		last = at
+	}
+}
