@@ -67,6 +67,34 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// One burst of losses in one of two runs is no difference where the model has none: it may be or
+// not be. Losses here and there are one.
+func TestCompareWhereTheModelHasNoLoss(t *testing.T) {
+	run := func(windows, lost int) Summary {
+		s := sample()
+		r := Row{Name: "kube-proxy nftables", Mode: Fallback, Wanted: 3, Predicted: &model.Prediction{Rollouts: 3}}
+		for n := range 3 {
+			v := rollout(n+1, 0)
+			if n == 0 {
+				v.Lost, v.Classes[verdict.RespTimeout], v.Causes[verdict.CauseNodeDrop] = lost, lost, lost
+				for range windows {
+					each := lost / windows
+					v.NodeWindows = append(v.NodeWindows, verdict.Window{Lost: each, Classes: map[verdict.Class]int{verdict.RespTimeout: each}, Causes: map[verdict.Cause]int{verdict.CauseNodeDrop: each}})
+				}
+			}
+			r.Rollouts = append(r.Rollouts, v)
+		}
+		s.Rows = []Row{r}
+		return s
+	}
+	if got := Compare(run(0, 0), run(1, 40))[0].Differs; len(got) > 0 {
+		t.Errorf("one window of 40: %q", got)
+	}
+	if got := Compare(run(0, 0), run(40, 40))[0].Differs; len(got) == 0 {
+		t.Error("40 windows of one: no difference")
+	}
+}
+
 // move has losses seen as another class.
 func move(s *Summary, from, to verdict.Class) {
 	for i := range s.Rows[0].Rollouts {

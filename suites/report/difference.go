@@ -108,7 +108,7 @@ func modelVar(f figure, r Row, mean float64) float64 {
 // windowed is the variance of counts that come in windows, each of which may be or not be
 // (compound Poisson: the sum of squares).
 func windowed(f figure, a, b Row) float64 {
-	if a.Predicted != nil && b.Predicted != nil && f.unit == lostUnit {
+	if f.unit == lostUnit && foreseen(a) && foreseen(b) {
 		return 0 // the model knows better
 	}
 	sum, n := 0.0, 0
@@ -122,6 +122,9 @@ func windowed(f figure, a, b Row) float64 {
 	}
 	return sum / float64(max(1, n))
 }
+
+// foreseen: the model says by how much the loss varies.
+func foreseen(r Row) bool { return r.Predicted != nil && r.Predicted.Var > 0 }
 
 func values(f figure, r Row) []float64 {
 	out := make([]float64, len(r.Rollouts))

@@ -124,13 +124,13 @@ func (r Row) isSlow() bool { _, _, is := r.slowBeyond(); return is }
 // lostBeyond: more were lost than the budget allows.
 func (r Row) lostBeyond(s Settings) bool { return r.Lost()+r.lostInvalid() > s.Budget }
 
-// excess: more losses than any phase of the checks explains. One balancer's phases are tied; at
+// excess: more losses than any phase of the checks explains. One balancer's phases are tied: at
 // worst they are in step, which doubles the variance (package model).
 func (r Row) excess() bool {
 	p := r.Predicted
 	slack := p.Slack * float64(p.Rollouts)
-	worst := p.Mean + 3.29*math.Sqrt(2*p.Var) + slack
-	return float64(r.Lost()) > max(p.Band999.High, math.Ceil(min(worst, p.Max+slack)))
+	worst := min(p.Mean+3.29*math.Sqrt(2*p.Var), p.Max) + slack
+	return float64(r.Lost()) > max(p.Band999.High, math.Ceil(worst))
 }
 
 // Sent is the number of attempts in the counted rollouts.

@@ -38,14 +38,14 @@ func alike(phases []float64, interval float64) float64 {
 	return math.Exp(-cmplx.Abs(sum) * cmplx.Abs(sum) / n)
 }
 
-// fewPhases is of how many nothing can be told.
-const fewPhases = 3
+// fewPhases is of how many something can be told: of fewer, even equal ones may be chance.
+const fewPhases = 5
 
 // phaseNotes print the phases, which the model takes to be drawn anew in each rollout, and
 // say if they were not.
 func phaseNotes(r Row, lb LB) []string {
 	u, up := phases(r, lb)
-	if len(u) < fewPhases || lb.Interval == 0 {
+	if len(u) < 2 || lb.Interval == 0 {
 		return nil
 	}
 	down := lb.Down
@@ -62,7 +62,22 @@ func phaseNotes(r Row, lb LB) []string {
 			line += fmt.Sprintf("; %s are alike by more than chance: these rollouts are fewer draws than they count, and their sum may lie outside of the band", p.name)
 		}
 	}
+	if apart := differences(u, up); down == lb.Interval && len(apart) >= fewPhases && alike(apart, lb.Interval.Seconds()) < 0.01 {
+		line += "; U' and U are tied, as one balancer's checks are: the band is too wide if they are half an interval apart, and too narrow if in step"
+	}
 	return []string{line}
+}
+
+// differences of phases of the same rollouts; none where one of them is missing.
+func differences(u, up []float64) []float64 {
+	if len(u) != len(up) {
+		return nil
+	}
+	out := make([]float64, len(u))
+	for i := range u {
+		out[i] = up[i] - u[i]
+	}
+	return out
 }
 
 func join(v []float64) string {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -28,16 +29,29 @@ func TestPhases(t *testing.T) {
 	const rows = 400
 	for range rows {
 		notes := phaseNotes(row(func() float64 { return 2 * rng.Float64() }), lb)
-		if strings.Contains(notes[0], "alike") {
+		if strings.Contains(notes[0], "alike") || strings.Contains(notes[0], "tied") {
 			said++
 		}
 	}
-	if said > rows*2*3/100 { // twice one in a hundred, and chance
+	if said > rows*3*3/100 { // three times one in a hundred, and chance
 		t.Errorf("%d of %d rows whose phases are drawn are said to be alike", said, rows)
 	}
 	notes := phaseNotes(row(func() float64 { return 1.9 + 0.4*rng.Float64() }), lb)
 	if len(notes) != 1 || !strings.Contains(notes[0], "U are alike") || !strings.Contains(notes[0], "U' are alike") {
 		t.Errorf("phases around the end of an interval: %q", notes)
+	}
+	u := 0.0
+	tied := func() float64 { // U' half an interval behind U, which is drawn
+		if u == 0 {
+			u = 0.01 + 1.98*rng.Float64()
+			return u
+		}
+		x := math.Mod(u+1+0.1*rng.Float64(), 2)
+		u = 0
+		return x
+	}
+	if notes := phaseNotes(row(tied), lb); !strings.Contains(notes[0], "tied") {
+		t.Errorf("phases half an interval apart: %q", notes)
 	}
 	if notes := phaseNotes(Row{Rollouts: make([]verdict.Rollout, 9)}, lb); notes != nil {
 		t.Errorf("without phases: %q", notes)

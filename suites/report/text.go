@@ -307,6 +307,6 @@ func legend() []string {
 		"LOST: no complete answer in time. SLOW: answered, after a resent SYN, a redial or 200 ms and more; not lost.",
 		"WINDOW: the longest stretch of losses and slow answers on one node. OUTAGE: the longest time without any prompt answer.",
 		"MODEL: expected beforehand from the settings, with its 99.9 % band. RECONSTRUCTED: from the recorded states of balancer and nodes; it vouches for the books, and sees neither losses after the handshake nor those of one source. RESIDUAL: lost minus that; ! = node by node and second by second more than max(3, 3 %) remain, lost and slow, in some rollout.",
-		"VERDICT: pass/FAIL own dataplane with fallback, or another that declares it: any loss, or more than 1 in 1000 of a rollout slow for what may be its doing · info informs only · blind/EXCESS fewer/more losses than possible · invalid the harness could not judge.",
+		"VERDICT: pass/FAIL own dataplane with fallback, another that declares it, or one that is to be judged: any loss, or more than 1 in 1000 of a rollout slow for what may be its doing · info informs only · blind/EXCESS fewer/more losses than possible · invalid the harness could not judge.",
 	}
 }

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -18,31 +19,42 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // run` left it but for what of the summary tells of its host. Its records are compressed.
 const kept = "testdata/kept"
 
-// TestRecordedRollouts holds the verdict, and all that is made of it, to three rollouts
-// that took place.
+// injected is a part of a rollout that falls back, into which trouble was put (make truth): drops,
+// refusals and resets at the balancer, the node and the pod, with the packets of what met them.
+const injected = "testdata/injected"
+
+// TestRecordedRollouts holds the verdict, and all that is made of it, to rollouts that took place.
 func TestRecordedRollouts(t *testing.T) {
-	sum, err := Judge(kept)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := "testdata/judged"
-	if !*update {
-		dir = t.TempDir()
-	}
-	if err := report.Write(dir, sum); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{report.SummaryFile, report.JUnitFile, report.MarkdownFile, report.HTMLFile} {
-		want, err := os.ReadFile(filepath.Join("testdata/judged", name))
+	for run, files := range map[string][]string{
+		kept: {report.SummaryFile, report.JUnitFile, report.MarkdownFile, report.HTMLFile}, injected: {report.SummaryFile, report.MarkdownFile},
+	} {
+		sum, err := Judge(run)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
+		dir := t.TempDir()
+		if err := report.Write(dir, sum); err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(string(want), string(got)); d != "" {
-			t.Errorf("%s (-want +got; -update rewrites it):\n%s", name, d)
+		for _, name := range files {
+			golden := filepath.Join(run+"-judged", name)
+			got, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *update {
+				if err := errors.Join(os.MkdirAll(run+"-judged", 0o755), os.WriteFile(golden, got, 0o644)); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), string(got)); d != "" {
+				t.Errorf("%s (-want +got; -update rewrites it):\n%s", golden, d)
+			}
 		}
 	}
 }

@@ -121,6 +121,8 @@ type Stage interface {
 	// SharesAddress says that the load balancer, or who comes without one, reaches the nodes
 	// from the harness's own address.
 	SharesAddress() bool
+	// DualStack says that Services have both IP families and the load balancer serves them.
+	DualStack() bool
 	// Echo is the workload's image; Control a server that no dataplane forwards for.
 	Echo() string
 	Control() netip.AddrPort

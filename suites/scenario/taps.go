@@ -36,7 +36,7 @@ type taps struct {
 	mu      sync.Mutex // guards the fields below
 	clock   clock
 	packets []record.Packet
-	cut     bool
+	cut     int
 }
 
 func newTaps(nodes []cluster.Node, ports verdict.Ports) *taps {
@@ -79,7 +79,7 @@ func (t *taps) add(node string, s capture.Seen) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.packets) == maxPackets {
-		t.cut = true
+		t.cut++
 		return
 	}
 	p.At = t.clock.monotonic(s.At)
@@ -123,8 +123,8 @@ func (t *taps) stop(to *tape.Tape, sides map[netip.AddrPort]bool) {
 	defer t.mu.Unlock()
 	for _, node := range slices.Sorted(maps.Keys(missed)) {
 		state := record.TapComplete
-		if n := missed[node]; n > 0 || t.cut {
-			state = fmt.Sprintf("up to %d were missed", max(1, n))
+		if n := missed[node] + t.cut; n > 0 {
+			state = fmt.Sprintf("up to %d were missed", n)
 		}
 		if t.fails[node] == nil {
 			to.Event(record.Event{At: record.Now(), Kind: record.KindTap, Node: node, State: state})

@@ -43,7 +43,7 @@ func (r *runner) deploy(ctx context.Context) error {
 		svc.Spec.Type, svc.Spec.ExternalTrafficPolicy = corev1.ServiceTypeNodePort, corev1.ServiceExternalTrafficPolicyCluster
 	}
 	families := 1
-	if r.stage.LB().Front() == OurLB && len(r.nodes[0].Addrs) > 1 {
+	if r.stage.DualStack() {
 		both := corev1.IPFamilyPolicyRequireDualStack
 		families, svc.Spec.IPFamilyPolicy = 2, &both
 	}
@@ -65,11 +65,11 @@ func (r *runner) deploy(ctx context.Context) error {
 		if err != nil || len(svc.Status.LoadBalancer.Ingress) < families {
 			return false, nil // asked again until the wait ends
 		}
-		r.service = svc
-		r.targets, err = targets(svc.Status.LoadBalancer.Ingress[:families])
+		to, err := targets(svc.Status.LoadBalancer.Ingress[:families])
 		if err != nil {
 			return false, fmt.Errorf("read the load balancer's address: %w", err)
 		}
+		r.service, r.targets = svc, to
 		return true, nil
 	})
 	if err != nil {

@@ -166,7 +166,8 @@ func awaitRollout(ctx context.Context, results string, n int, ended chan error) 
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		found, err := filepath.Glob(filepath.Join(results, "*", "01-*", fmt.Sprintf("rollout-%02d", n), "rollout.json"))
+		// The second file of a rollout: its first is written then.
+		found, err := filepath.Glob(filepath.Join(results, "*", "01-*", fmt.Sprintf("rollout-%02d", n), "requests.jsonl"))
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		if len(found) == 1 {
 			return filepath.Dir(found[0])
@@ -279,6 +280,7 @@ type injected struct {
 	For                                    time.Duration
 	OnAfter, OnBefore, OffAfter, OffBefore int64
 	Touched                                []string
+	Packets                                int
 }
 
 func readInjected(log string) (all []injected) {
@@ -332,7 +334,7 @@ func (out *injections) add(r verdict.Rollout, in verdict.Input, i injected) {
 	from, to := rel(i.OnAfter), rel(i.OffBefore)
 	lost, slow, causes, hops := 0, 0, map[verdict.Cause]int{}, map[verdict.Hop]int{}
 	for _, p := range r.Series.Points {
-		if p.T < from-0.5 || p.T > to+0.5 || !p.Class.Lost() && !p.Class.Slow() {
+		if p.T < from-0.5 || p.T > to+0.5 || !p.Class.Lost() && !p.Class.Slow() || p.Cause == verdict.CauseHarness {
 			continue
 		}
 		if p.Class.Lost() {
@@ -358,7 +360,7 @@ func (out *injections) add(r verdict.Rollout, in verdict.Input, i injected) {
 	bad(lost+slow != met, "not as many as met it")
 	bad(hops[verdict.Hop(i.Hop)]+hops[verdict.HopUnknown] != lost+slow, "another hop")
 	bad(causes[c.cause()]+causes[verdict.CauseUnknown] != lost+slow, "another cause")
-	const edge = 0.005 + 0.0125 // and the longest distance of two arrivals
+	edge := 0.005 + 0.0125 + r.Harness.Late.P99 // and the longest distance of two arrivals, which may be late
 	bad(start-rel(i.OnBefore) > edge || rel(i.OnAfter)-start > edge || end-rel(i.OffAfter) > edge || rel(i.OffAfter)-end > edge, "another window")
 }
 
@@ -387,16 +389,20 @@ func originOf(events []record.Event) int64 {
 }
 
 // clients is how many attempts the senders that met the rule belong to: the clients
-// themselves, or the balancer's ends of connections for them.
+// themselves, or the balancer's ends of connections for them. A client that is refused at once
+// may have its port again for the next attempt: of those the packets are counted.
 func (i injected) clients(in verdict.Input) int {
 	if i.Hop == "balancer" {
+		if i.Kind == "reject" {
+			return i.Packets
+		}
 		return len(i.Touched)
 	}
-	met := map[netip.AddrPort]bool{}
+	met := 0
 	for _, c := range in.Conns {
 		if c.Server != haproxy.NoServer && slices.Contains(i.Touched, c.Source.String()) && c.At > i.OnAfter && c.Accepted < i.OffBefore {
-			met[c.Client] = true
+			met++
 		}
 	}
-	return len(met)
+	return met
 }

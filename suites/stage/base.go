@@ -184,6 +184,9 @@ func (b *base) Run() cluster.Run { return cluster.Run(b.opts.run.ID) }
 // SharesAddress is false where balancers have addresses of their own.
 func (b *base) SharesAddress() bool { return false }
 
+// DualStack says that the cluster was made with both IP families.
+func (b *base) DualStack() bool { return b.opts.IPFamily == "dual" }
+
 // UsedMiB is how much less memory is available now than when nothing was open.
 func (b *base) UsedMiB() int { return (int(b.before) - int(host.MemAvailable())) >> 20 }
 

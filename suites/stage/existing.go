@@ -254,6 +254,9 @@ func (e *Existing) Install(ctx context.Context, r row.Row) (string, func(context
 // Kind is "existing".
 func (e *Existing) Kind() string { return "existing" }
 
+// DualStack is false: a balancer of ours has an address of one family here.
+func (e *Existing) DualStack() bool { return false }
+
 // SharesAddress is true but for the cluster's own load balancer: ours is on this host.
 func (e *Existing) SharesAddress() bool { return e.opts.Foreign.LB != string(scenario.ClusterLB) }
 

@@ -42,7 +42,8 @@ func rules() []rule {
 		{CauseLBReset, evidence.resetBeforeBalancer},
 		{CauseMisrouted, func(e evidence) bool { return e.class == WrongBackend || e.class == WrongWorkload }},
 		{CausePod, evidence.appAnswered},
-		{CauseLBSilent, func(e evidence) bool { return e.trail == trailBalancer || e.trail == trailPassed && e.late() }},
+		{CauseLBSilent, func(e evidence) bool { return e.late() && (e.trail == trailBalancer || e.trail == trailPassed) }},
+		{CauseLBSilent, evidence.requestSentAgain},
 		{CauseLagPodGone, func(e evidence) bool { return e.lag() && e.pods().gone && e.connectFailed() }},
 		{CausePod, func(e evidence) bool {
 			return e.dead() && e.pods().gone && !e.podsBefore(heardWithin).gone && e.connectFailed()
@@ -53,7 +54,7 @@ func rules() []rule {
 		{CausePodDrop, func(e evidence) bool { return e.trail == trailPodSilent }},
 		{CausePodReject, func(e evidence) bool { return e.trail == trailPodRefused }},
 		{CausePodReset, func(e evidence) bool { return e.trail == trailPodReset }},
-		{CausePod, func(e evidence) bool { return e.trail == trailPodLate }},
+		{CausePod, func(e evidence) bool { return e.trail == trailPodLate || e.trail == trailPodEnd }},
 		{CauseLagUnready, func(e evidence) bool { return e.lag() && e.pods().unready && e.connectFailed() }},
 		{CauseLagPodAlive, func(e evidence) bool { return e.lag() && e.pods().serve && e.connectFailed() }},
 		{CauseNodeDrop, func(e evidence) bool { return e.trail == trailNodeSilent }},
@@ -77,12 +78,16 @@ func causeOf(e evidence) Cause {
 
 // hostWasSick: the control stream, which no dataplane forwards, had trouble while this
 // attempt was under way and its client still waited. That explains what took long, and neither
-// a refusal nor a SYN that was sent again.
+// a refusal, nor a SYN that was sent again, nor packets that came to a node and went no
+// further.
 func (e evidence) hostWasSick() bool {
-	if e.class.Slow() && (e.dialled() >= synResend || e.Connected-e.Start >= synResend.Nanoseconds()) {
-		return false
-	}
-	return e.late() && e.harness.sickDuring(e.outcome, e.s)
+	return e.stallable() && !e.trail.network() && e.harness.sickDuring(e.outcome, e.s)
+}
+
+// stallable: a host that stands still for a while may have made this of an attempt.
+func (o outcome) stallable() bool {
+	sentAgain := o.Connected-o.Start >= synResend.Nanoseconds() || o.conn != nil && (o.conn.DialMS < 0 || o.dialled() >= synResend)
+	return o.late() && !sentAgain
 }
 
 // late: an answer that took long, or had not come when the client gave up.
@@ -119,10 +124,13 @@ func (e evidence) balancerWasSilent() bool {
 	if e.class == DialTimeout || e.class == OKSlowConnect {
 		return true
 	}
-	if e.late() && e.Retrans > 0 && e.connected() && e.dialled() < SlowAfter {
-		return true // the balancer did not acknowledge the request at once: its kernel does, whatever the server does
-	}
 	return e.conn != nil && e.Connected != 0 && e.conn.Accepted-e.Connected >= SlowAfter.Nanoseconds()
+}
+
+// requestSentAgain: the balancer did not acknowledge the request at once, which its kernel does
+// whatever the server does; where packets do not show that it was handed on and waited for.
+func (e evidence) requestSentAgain() bool {
+	return e.balanced() && e.trail == trailUnknown && e.late() && e.Retrans > 0 && e.connected() && e.dialled() < SlowAfter
 }
 
 // resetBeforeBalancer: the client met a reset, and so did HAProxy on the client's side
@@ -149,11 +157,11 @@ func (e evidence) hungUp() bool {
 }
 
 // dialled is how long the LB took to connect to the server; 0: not known, or it did not.
-func (e evidence) dialled() time.Duration {
-	if e.conn == nil || e.conn.DialMS < 0 {
+func (o outcome) dialled() time.Duration {
+	if o.conn == nil || o.conn.DialMS < 0 {
 		return 0
 	}
-	return time.Duration(e.conn.DialMS) * time.Millisecond
+	return time.Duration(o.conn.DialMS) * time.Millisecond
 }
 
 // connected: the LB's connection to the server was open within the client's patience.

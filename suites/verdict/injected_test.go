@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -270,13 +271,24 @@ func TestSoundMoments(t *testing.T) {
 	}
 	silent := injection{from: 7000, to: 8000, meets: func(_ int64, a *record.Attempt, c *record.Conn) bool {
 		unanswered(a, record.PhaseRead, record.FailTimeout, 10000)
-		c.Term, c.DialMS, c.At = "sC", -1, a.End
+		c.Term, c.At = "CD", a.End
 		return true
 	}}.into(fallbackScene())
 	silent.Control = in.Control
 	r = Judge(silent) // trouble from 7.4 s to 9.1 s: all of them still waited then
 	if r.Lost != 100 || r.Causes[CauseHarness] != 100 || r.LostSound != 0 {
 		t.Errorf("no answer while control failed: lost %d, causes %v, sound %d", r.Lost, r.Causes, r.LostSound)
+	}
+	unconnected := silent
+	unconnected.Conns = slices.Clone(silent.Conns)
+	for i, c := range unconnected.Conns {
+		if c.Term == "CD" {
+			unconnected.Conns[i].Term, unconnected.Conns[i].DialMS = "sC", -1
+		}
+	}
+	r = Judge(unconnected) // SYNs were sent again: no stall does that
+	if r.Lost != 100 || r.Causes[CauseHarness] != 0 || r.LostSound != 100 {
+		t.Errorf("no connection while control failed: lost %d, causes %v, sound %d", r.Lost, r.Causes, r.LostSound)
 	}
 	for i := range silent.Control { // and long after the clients had given up
 		if c := &silent.Control[i]; c.Phase == record.PhaseDial {

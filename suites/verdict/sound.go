@@ -42,8 +42,8 @@ func (m moments) sickDuring(o outcome, s Settings) bool {
 }
 
 // sound: nothing of the harness speaks against what became of this attempt. It was sent on
-// time, the load balancer had room, and if it took long, the control stream had no trouble
-// meanwhile.
+// time, the load balancer had room, and if a stall may have made it, the control stream had no
+// trouble meanwhile.
 func (o outcome) sound(m moments, s Settings) bool {
-	return m.known && o.Late() <= s.Limits.LateP99.Nanoseconds() && (o.conn == nil || !o.conn.Full) && (!o.late() || !m.sickDuring(o, s))
+	return m.known && o.Late() <= s.Limits.LateP99.Nanoseconds() && (o.conn == nil || !o.conn.Full) && o.cause != CauseHarness && (!o.stallable() || !m.sickDuring(o, s))
 }

@@ -24,8 +24,18 @@ const (
 	trailPodRefused               // the pod answered the SYN with RST or ICMP
 	trailPodReset                 // the pod reset an open connection
 	trailPodLate                  // the pod acknowledged the request, and answered late or never
+	trailPodEnd                   // the pod closed the connection in order, without an answer
 	trailPassed                   // the answer left the node in time
 )
+
+// network: packets were dropped or refused on their way, which no stalled program does.
+func (t trail) network() bool {
+	switch t {
+	case trailNodeSilent, trailNodeRefused, trailNodeReset, trailPodRefused, trailPodReset:
+		return true
+	}
+	return false
+}
 
 // trails finds the packets of an attempt by the balancer's end of its connection, which no
 // translation under externalTrafficPolicy=Local changes.
@@ -84,6 +94,7 @@ const patient = SlowAfter - 10*time.Millisecond
 type way struct {
 	at                  [stations]int64
 	podReset, nodeReset int64 // RST or ICMP error
+	podEnd              int64 // FIN
 	ackOfData           int64 // from the pod
 }
 
@@ -122,6 +133,8 @@ func (t trails) sort(o outcome) way {
 			} else if !inner && !p.In {
 				first(&w.nodeReset, p)
 			}
+		case inner && p.In && strings.Contains(p.Flags, "F") && p.Len == 0:
+			first(&w.podEnd, p)
 		case toPod && syn:
 			first(&w.at[map[bool]int{false: synAtNode, true: synToPod}[inner]], p)
 		case toPod && p.Len > 0:
@@ -151,6 +164,9 @@ func (w way) judge(o outcome) trail {
 			return by
 		}
 		if late {
+			if i <= dataFromPod && w.podEnd != 0 && (at == 0 || w.podEnd < at) && w.podEnd-last <= patient.Nanoseconds() {
+				return trailPodEnd
+			}
 			if i == dataFromPod && w.ackOfData != 0 && w.ackOfData-last <= patient.Nanoseconds() {
 				return trailPodLate
 			}
@@ -158,7 +174,7 @@ func (w way) judge(o outcome) trail {
 		}
 		last = at
 	}
-	if reset != 0 { // in the middle of the answer
+	if reset != 0 && o.class.Lost() && !o.late() { // in the middle of the answer
 		return by
 	}
 	return w.slowest(o)

@@ -71,7 +71,8 @@ func TestTrail(t *testing.T) {
 		{"the pod did, and answered late", late(10, 900), trailPodLate},
 		{"the node kept the answer", upTo(11, later(all[10], 204)), trailNodeSilent},
 		{"the answer left the node", all, trailPassed},
-		{"the pod reset in the middle of the answer", upTo(12, resets(6, all[7]), resets(6, all[6])), trailPodReset},
+		{"the pod reset after the answer had gone", upTo(12, resets(6, all[7]), resets(6, all[6])), trailPassed},
+		{"the pod closed before the request came", upTo(6, func() record.Packet { p := resets(2, all[1]); p.Flags = "F."; return p }()), trailPodEnd},
 		{"a little late everywhere, most at the pod", func() []record.Packet {
 			out := upTo(len(all))
 			for i, by := range []int64{0, 20, 20, 20, 20, 20, 20, 40, 40, 40, 190, 230} {
@@ -97,7 +98,7 @@ func TestTrail(t *testing.T) {
 			}
 			s := Settings{Ports: Ports{Node: 30080, Pod: 8080}}
 			conn := &record.Conn{Accepted: start, At: start + 5*s1, Source: all[0].Src, Server: "n2"}
-			o := outcome{conn: conn, node: "n2", Attempt: record.Attempt{Start: start, End: start + 5*s1}}
+			o := outcome{class: RespTimeout, conn: conn, node: "n2", Attempt: record.Attempt{Start: start, End: start + 5*s1}}
 			if got := newTrails(in, s).of(o); got != tc.want {
 				t.Errorf("trail %d, want %d", got, tc.want)
 			}
@@ -113,5 +114,22 @@ func TestTrail(t *testing.T) {
 				t.Errorf("with packets missing: trail %d, want none", got)
 			}
 		})
+	}
+}
+
+// A reset in the middle of an answer is its sender's, of a client that met it.
+func TestTrailOfABrokenAnswer(t *testing.T) {
+	all := passage()
+	in := Input{Events: []record.Event{{Kind: record.KindTap, Node: "n2", State: record.TapComplete}}}
+	for _, p := range append(all, record.Packet{At: 6 * ms, Node: "n2", In: true, Src: all[2].Src, Dst: all[2].Dst, Flags: "R."}) {
+		p.At += s1
+		in.Packets = append(in.Packets, p)
+	}
+	conn := &record.Conn{Accepted: s1, At: 2 * s1, Source: all[0].Src, Server: "n2"}
+	for class, want := range map[Class]trail{ResetMidBody: trailPodReset, OKSlow: trailPassed, RespTimeout: trailPassed} {
+		o := outcome{class: class, conn: conn, node: "n2"}
+		if got := newTrails(in, Settings{Ports: Ports{Node: 30080, Pod: 8080}}).of(o); got != want {
+			t.Errorf("%s: trail %d, want %d", class, got, want)
+		}
 	}
 }

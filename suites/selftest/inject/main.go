@@ -5,7 +5,7 @@
 //	inject -namespace=plumb-x-node-1 -hop=node -kind=drop -port=30080 -for=200ms -log=FILE
 //
 // Kinds: drop, reject (RST to a SYN), icmp (port unreachable to it), reset (RST to data),
-// drop-data, thin (half of all packets are dropped), freeze (the processes of the namespace stand
+// drop-data, thin (half of all SYNs and data are dropped), freeze (the processes of the namespace stand
 // still). All meet TCP packets to -port as they arrive in the namespace, before anything else
 // there; -source narrows them to one sender.
 package main
@@ -103,7 +103,8 @@ type done struct {
 	OnBefore  int64    `json:"onBefore"`
 	OffAfter  int64    `json:"offAfter"`
 	OffBefore int64    `json:"offBefore"`
-	Touched   []string `json:"touched"` // senders of packets that met the rule, addr:port
+	Touched   []string `json:"touched"` // senders of SYNs and data that met the rule, addr:port, each once
+	Packets   uint64   `json:"packets"` // that they sent: of refused connections one each, though a port be used again
 }
 
 func (d done) append(file string) error {

@@ -30,7 +30,7 @@ const table = "plumbline-inject"
 type trouble interface {
 	on() error
 	off() error
-	touched() ([]string, error)
+	touched() (senders []string, packets uint64, err error)
 	close() error
 }
 
@@ -71,11 +71,11 @@ func (o options) inject(ctx context.Context) (d done, err error) {
 	}
 	d.OffBefore = now()
 	for _, t := range all {
-		who, err := t.touched()
+		who, packets, err := t.touched()
 		if err != nil {
 			return d, err
 		}
-		d.Touched = append(d.Touched, who...)
+		d.Touched, d.Packets = append(d.Touched, who...), d.Packets+packets
 	}
 	return d, nil
 }
@@ -108,6 +108,7 @@ type rule struct {
 	table *nftables.Table
 	chain *nftables.Chain
 	who   *nftables.Set
+	count *nftables.CounterObj
 }
 
 // prepare makes all but the rule.
@@ -126,6 +127,8 @@ func (r *rule) prepare() error {
 	if err := r.conn.AddSet(r.who, nil); err != nil {
 		return err
 	}
+	r.count = &nftables.CounterObj{Table: r.table, Name: "met"}
+	r.conn.AddObj(r.count)
 	return r.conn.Flush()
 }
 
@@ -168,15 +171,22 @@ func (r *rule) on() error {
 	}
 	// Who sent a SYN or data is noted; what else of a connection meets the rule harms nobody.
 	rest := slices.Clone(match)
+	if r.Kind == "thin" { // what it let pass must not be drawn for again
+		rest = nil
+	}
 	flagsAny(&match, syn|psh)
 	const reg0, reg1 = 8, 9 // 4 bytes each: NFT_REG32_00, _01
+	const counter = 1       // NFT_OBJECT_COUNTER
 	match = append(match,
+		&expr.Objref{Type: counter, Name: r.count.Name},
 		&expr.Payload{DestRegister: reg0, Base: expr.PayloadBaseNetworkHeader, Offset: 12, Len: 4},
 		&expr.Payload{DestRegister: reg1, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 2},
 		&expr.Dynset{SrcRegKey: reg0, SetName: r.who.Name, SetID: r.who.ID, Operation: uint32(unix.NFT_DYNSET_OP_ADD)},
 		end)
 	r.conn.AddRule(&nftables.Rule{Table: r.table, Chain: r.chain, Exprs: match})
-	r.conn.AddRule(&nftables.Rule{Table: r.table, Chain: r.chain, Exprs: append(rest, end)})
+	if rest != nil {
+		r.conn.AddRule(&nftables.Rule{Table: r.table, Chain: r.chain, Exprs: append(rest, end)})
+	}
 	return r.conn.Flush()
 }
 
@@ -193,19 +203,26 @@ func (r *rule) off() error {
 	return r.conn.Flush()
 }
 
-func (r *rule) touched() ([]string, error) {
+func (r *rule) touched() (senders []string, packets uint64, err error) {
 	elements, err := r.conn.GetSetElements(r.who)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var all []string
 	for _, e := range elements {
 		if len(e.Key) < 6 {
-			return nil, fmt.Errorf("an element of %d bytes", len(e.Key))
+			return nil, 0, fmt.Errorf("an element of %d bytes", len(e.Key))
 		}
-		all = append(all, netip.AddrPortFrom(netip.AddrFrom4([4]byte(e.Key)), binary.BigEndian.Uint16(e.Key[4:])).String())
+		senders = append(senders, netip.AddrPortFrom(netip.AddrFrom4([4]byte(e.Key)), binary.BigEndian.Uint16(e.Key[4:])).String())
 	}
-	return all, nil
+	object, err := r.conn.GetObject(r.count)
+	if err != nil {
+		return nil, 0, err
+	}
+	count, ok := object.(*nftables.CounterObj)
+	if !ok {
+		return nil, 0, fmt.Errorf("the counter is a %T", object)
+	}
+	return senders, count.Packets, nil
 }
 
 func (r *rule) close() error {

@@ -90,6 +90,7 @@ func (m moments) prediction(k int, in Inputs) Prediction {
 	if !in.LB.Random && k > 0 && k <= mostExact && math.Abs(m.skewness())/math.Sqrt(n) > skewed {
 		d := m.distribution().sum(k)
 		b95, b999 = d.band(0.05), d.band(0.001)
+		b999.Low, b999.High = b999.Low-p.Slack*n, b999.High+p.Slack*n // it lies close to where no phase can reach
 	}
 	p.Band95, p.Band999 = p.cut(b95, in.LB.Random), p.cut(b999, in.LB.Random)
 	return p
