@@ -101,7 +101,7 @@ selftest: build
 	go test -v -count=1 -timeout 200m ./suites/selftest -cluster=$(CLUSTER) -results=$(CURDIR)/results -ginkgo.v $(SELFTEST)
 
 # What a lab's reports say, held against who put trouble into it, against the model, and against
-# each other: an hour. Part of `make selftest CLUSTER=lab`.
+# each other. Part of `make selftest CLUSTER=lab`.
 truth:
 	$(MAKE) selftest CLUSTER=lab SELFTEST='-ginkgo.focus-file=truth_test -ginkgo.focus-file=prediction_test'
 

@@ -3,6 +3,8 @@ package report
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/combin" // binomial coefficients
 	"gonum.org/v1/gonum/stat/distuv" // quantiles of the normal and of Student's distribution
 
@@ -74,13 +76,13 @@ func newChance(pairs []Pair) chance {
 // compareFigure holds a figure of two rows against each other.
 func (c chance) compareFigure(f figure, a, b Row) test {
 	x, y := values(f, a), values(f, b)
-	t := test{figure: f, a: mean(x), b: mean(y), least: math.Inf(1)}
+	t := test{figure: f, a: stat.Mean(x, nil), b: stat.Mean(y, nil), least: math.Inf(1)}
 	tail, size := 1-c.alpha/2, 1/float64(len(x))+1/float64(len(y))
 	switch f.spread {
 	case counted:
 		// What is common to both runs, if nothing differs: the largest of three variances of one
 		// rollout. Losses come in windows, so a count varies by more than its root.
-		pooled := (sum(x) + sum(y)) / float64(len(x)+len(y))
+		pooled := (floats.Sum(x) + floats.Sum(y)) / float64(len(x)+len(y))
 		v := max(pooled, modelVar(f, a, pooled), modelVar(f, b, pooled), windowed(f, a, b))
 		z := distuv.UnitNormal.Quantile(tail)
 		if t.least = z * math.Sqrt(v*size); v == 0 { // none at all: d per rollout vary by d / 2
@@ -134,18 +136,8 @@ func values(f figure, r Row) []float64 {
 	return out
 }
 
-func sum(v []float64) float64 {
-	s := 0.0
-	for _, x := range v {
-		s += x
-	}
-	return s
-}
-
-func mean(v []float64) float64 { return sum(v) / float64(len(v)) }
-
 func squares(v []float64) float64 {
-	m, s := mean(v), 0.0
+	m, s := stat.Mean(v, nil), 0.0
 	for _, x := range v {
 		s += (x - m) * (x - m)
 	}

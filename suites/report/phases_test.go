@@ -53,6 +53,11 @@ func TestPhases(t *testing.T) {
 	if notes := phaseNotes(row(tied), lb); !strings.Contains(notes[0], "tied") {
 		t.Errorf("phases half an interval apart: %q", notes)
 	}
+	other := lb // checks of servers that are DOWN come at another interval: nothing ties them
+	other.Down = time.Second
+	if notes := phaseNotes(row(tied), other); strings.Contains(notes[0], "tied") {
+		t.Errorf("phases of other intervals: %q", notes)
+	}
 	if notes := phaseNotes(Row{Rollouts: make([]verdict.Rollout, 9)}, lb); notes != nil {
 		t.Errorf("without phases: %q", notes)
 	}

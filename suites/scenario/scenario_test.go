@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"maps"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -157,5 +159,40 @@ func TestStreamsOfTwoFamilies(t *testing.T) {
 	}
 	if all := []verdict.Rollout{{Valid: true}, {Valid: true}}; spoiled(all) != "" || !all[0].Valid {
 		t.Error("two that count")
+	}
+}
+
+// A balancer's servers have a state in each family at the start of a rollout.
+func TestLBEventsOfTwoFamilies(t *testing.T) {
+	server := func(at int64, state string, f record.Family) record.Event {
+		return record.Event{At: at, Kind: record.KindServer, LB: "ns/echo", Node: "n1", State: state, Family: f}
+	}
+	r := &runner{
+		stage: onlyLB{lb: logged{events: []record.Event{server(1, "UP", record.IPv4), server(2, "DOWN", record.IPv6), server(15, "UP", record.IPv6)}}},
+		app:   workload.Spec{Namespace: "ns", Name: "echo"}, nodes: []cluster.Node{{Name: "n1"}},
+	}
+	got, err := r.lbEvents(10, 20)
+	want := []record.Event{server(10, "UP", record.IPv4), server(10, "DOWN", record.IPv6), server(15, "UP", record.IPv6)}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// Packets are kept of connections behind clients that were not answered at once.
+func TestTroubledSides(t *testing.T) {
+	at := netip.MustParseAddrPort
+	var late troubled
+	good := record.Attempt{Src: at("10.0.0.1:1"), BodyOK: true, End: int64(199 * time.Millisecond)}
+	slow, failed := good, good
+	slow.Src, slow.End = at("10.0.0.1:2"), int64(200*time.Millisecond)
+	failed.Src, failed.Failure, failed.BodyOK = at("10.0.0.1:3"), record.FailEOF, false
+	for _, a := range []record.Attempt{good, slow, failed} {
+		late.add(a)
+	}
+	got := late.sides([]record.Conn{
+		{Client: good.Src, Source: at("10.0.0.9:1")}, {Client: slow.Src, Source: at("10.0.0.9:2")}, {Client: failed.Src, Source: at("10.0.0.9:3")}, {Client: failed.Src},
+	})
+	if want := map[netip.AddrPort]bool{at("10.0.0.9:2"): true, at("10.0.0.9:3"): true}; !maps.Equal(got, want) {
+		t.Errorf("sides %v, want %v", got, want)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/verdict"
@@ -43,12 +44,13 @@ var _ = ginkgo.Describe("predictions", func() {
 			residuals = append(residuals, lost-r.Reconstruction.Lost)
 			said = append(said, fmt.Sprintf("%s: lost %d, model %.1f [%.0f-%.0f], reconstructed %.1f, unexplained %.1f", s, r.Lost, p.Mean, p.Band95.Low, p.Band95.High, r.Reconstruction.Lost, r.Reconstruction.Unexplained))
 		}
-		mean, err95 := meanAndError(residuals)
-		said = append(said, fmt.Sprintf("%d of %d within 95 %%; measured less reconstructed %.2f, standard error %.2f", within, rollouts, mean, err95))
+		mean, deviation := stat.MeanStdDev(residuals, nil)
+		standardError := stat.StdErr(deviation, float64(len(residuals)))
+		said = append(said, fmt.Sprintf("%d of %d within 95 %%; measured less reconstructed %.2f, standard error %.2f", within, rollouts, mean, standardError))
 		ginkgo.AddReportEntry("predictions", ginkgo.ReportEntryVisibilityAlways, "\n"+strings.Join(said, "\n"))
 		gomega.Expect(within).To(gomega.BeNumerically(">=", rollouts*53/60), "fewer is a chance of 1 in 100 if the band holds 95 %")
 		gomega.Expect(wide).To(gomega.BeZero(), "bands wider than the variance of independent phases gives")
-		gomega.Expect(math.Abs(mean)).To(gomega.BeNumerically("<=", 3*err95))
+		gomega.Expect(math.Abs(mean)).To(gomega.BeNumerically("<=", 3*standardError))
 	})
 })
 
@@ -110,15 +112,4 @@ func predicted(ctx context.Context, results string, s setting) (verdict.Rollout,
 	gomega.Expect(row.Rollouts).To(gomega.HaveLen(1), "%v", err)
 	gomega.Expect(row.Predicted).NotTo(gomega.BeNil())
 	return row.Rollouts[0], *row.Predicted
-}
-
-// meanAndError of a sample: its mean, and the standard error of that.
-func meanAndError(v []float64) (mean, err float64) {
-	for _, x := range v {
-		mean += x / float64(len(v))
-	}
-	for _, x := range v {
-		err += (x - mean) * (x - mean)
-	}
-	return mean, math.Sqrt(err / float64(len(v)-1) / float64(len(v)))
 }

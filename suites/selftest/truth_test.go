@@ -34,13 +34,7 @@ import (
 var _ = ginkgo.Describe("the truth of a measurement", ginkgo.Ordered, func() {
 	var inject string
 
-	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
-		only("lab")
-		var err error
-		inject, err = gexec.Build("github.com/plumbline/plumbline/suites/selftest/inject")
-		gomega.Expect(err).NotTo(gomega.HaveOccurred())
-		ginkgo.DeferCleanup(gexec.CleanupBuildArtifacts)
-	})
+	ginkgo.BeforeAll(func() { inject = injector() })
 
 	ginkgo.It("lost and slow are what met the trouble, in its window, at its hop and for its cause", func(ctx ginkgo.SpecContext) {
 		todo := cells()
@@ -58,13 +52,7 @@ var _ = ginkgo.Describe("the truth of a measurement", ginkgo.Ordered, func() {
 var _ = ginkgo.Describe("what a reconstruction does not see", ginkgo.Ordered, func() {
 	var inject string
 
-	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
-		only("lab")
-		var err error
-		inject, err = gexec.Build("github.com/plumbline/plumbline/suites/selftest/inject")
-		gomega.Expect(err).NotTo(gomega.HaveOccurred())
-		ginkgo.DeferCleanup(gexec.CleanupBuildArtifacts)
-	})
+	ginkgo.BeforeAll(func() { inject = injector() })
 
 	for _, c := range []cell{
 		{"node", "thin", 3 * time.Second}, {"node", "drop-data", 3 * time.Second}, {"node", "drop", 3 * time.Second},
@@ -80,6 +68,16 @@ var _ = ginkgo.Describe("what a reconstruction does not see", ginkgo.Ordered, fu
 		})
 	}
 })
+
+// injector builds the program that puts trouble into namespaces.
+func injector() string {
+	ginkgo.GinkgoHelper()
+	only("lab")
+	program, err := gexec.Build("github.com/plumbline/plumbline/suites/selftest/inject")
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	ginkgo.DeferCleanup(gexec.CleanupBuildArtifacts)
+	return program
+}
 
 // observer is the hop node, for those alone who watch it.
 const observer = "observer"

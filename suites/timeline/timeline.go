@@ -1,6 +1,6 @@
-// Package timeline holds the states of things over time, as observers recorded them. It is
-// what conditions are asked of while a rollout runs, and what the verdict reads afterwards:
-// the same reading of the same records. It is pure and not for concurrent use.
+// Package timeline holds the states of things over time, as observers recorded them: what the
+// verdict reads. It grows by events as they come, or holds all of them. It is pure and not for
+// concurrent use.
 package timeline
 
 import (

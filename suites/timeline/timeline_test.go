@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -96,6 +97,16 @@ func TestAddInAnyOrder(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// Within the distance of two polls that found different states, a thing may have had either.
+func TestChanging(t *testing.T) {
+	tl := New(events())
+	for at, want := range map[int64]string{5 * s1: "[ok]", 6*s1 + 1: "[ok TIMEOUT]", 7*s1 + 1: "[TIMEOUT ok]", 8*s1 + 1: "[TIMEOUT]"} {
+		if got := fmt.Sprint(tl.Changing(record.KindNodePort, "n1", at)); got != want {
+			t.Errorf("at %d: %s, want %s", at, got, want)
 		}
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/suites/timeline"
 )
 
 // injection puts trouble into a rollout that loses nothing: between from and to, ms after the
@@ -194,6 +196,13 @@ func TestInjected(t *testing.T) {
 			if r.Lost != tc.lost || r.Slow != tc.slow || causes[tc.cause] != 100 || len(causes) != 1 || tc.cause.Hop() != tc.hop {
 				t.Errorf("lost %d, slow %d, causes %v at %q; want %d, %d, 100 %s at %q", r.Lost, r.Slow, causes, tc.cause.Hop(), tc.lost, tc.slow, tc.cause, tc.hop)
 			}
+			slow := tc.slow
+			if tc.hop == HopBalancer { // no dataplane's doing
+				slow = 0
+			}
+			if r.LostSound != tc.lost || r.SlowSound != slow {
+				t.Errorf("at sound moments lost %d, slow for what may be a dataplane's doing %d; want %d and %d", r.LostSound, r.SlowSound, tc.lost, slow)
+			}
 			windows := ""
 			for _, w := range r.NodeWindows {
 				windows += fmt.Sprintf("%s %.2f %.2f %d/%d", w.Node, w.Start, w.End, w.Lost+w.Slow, w.Of)
@@ -346,5 +355,65 @@ func TestFamilies(t *testing.T) {
 	in.Settings.Family = record.IPv6
 	if r := Judge(in); r.Valid || r.Harness.Joined != 0 {
 		t.Errorf("with states and connections of the other family: valid %v, %d joined", r.Valid, r.Harness.Joined)
+	}
+}
+
+// What decides between a stalled host, the balancer and the node, of an attempt whose client
+// waited in vain or long: packets that went no further, before the client's own resends.
+func TestWhoKeptARequest(t *testing.T) {
+	sick := moments{known: true, sicks: []struct{ from, to int64 }{{s1, 3 * s1}}}
+	well := moments{known: true}
+	for _, tc := range []struct {
+		name    string
+		class   Class
+		harness moments
+		retrans int
+		trail   trail
+		want    Cause
+	}{
+		{"the host stalled", RespTimeout, sick, 0, trailUnknown, CauseHarness},
+		{"the host stalled, and the pod was late", RespTimeout, sick, 0, trailPodLate, CauseHarness},
+		{"the node kept packets while the host stalled", RespTimeout, sick, 0, trailNodeSilent, CauseNodeDrop},
+		{"the client sent again", OKRetrans, well, 1, trailUnknown, CauseLBSilent},
+		{"the client sent again, and the node kept packets", OKRetrans, well, 1, trailNodeSilent, CauseNodeDrop},
+		{"nobody sent again", RespTimeout, well, 0, trailUnknown, CauseSrvSilent},
+	} {
+		a := record.Attempt{Start: s1, Connected: s1 + ms, End: 5 * s1, Retrans: tc.retrans}
+		c := &record.Conn{Server: "n1", Accepted: a.Connected}
+		e := evidence{outcome: outcome{Attempt: a, class: tc.class, conn: c, node: "n1"}, tl: timeline.New(nil), harness: tc.harness,
+			s: Settings{LB: service, Timeout: 2500 * time.Millisecond}, trail: tc.trail}
+		if got := causeOf(e); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+}
+
+// A loss counts if the harness was sound: not if it was sent late, or waited for a balancer that
+// was full, or nobody looked at the host.
+func TestSound(t *testing.T) {
+	lost := outcome{class: EOFBeforeResp, Attempt: record.Attempt{Intended: s1, Start: s1, End: s1 + ms}, conn: &record.Conn{}}
+	s := Settings{Timeout: 2500 * time.Millisecond, Limits: DefaultLimits()}
+	if !lost.sound(moments{known: true}, s) {
+		t.Error("a loss on time is not sound")
+	}
+	late, full := lost, lost
+	late.Intended -= 11 * ms
+	full.conn = &record.Conn{Full: true}
+	if late.sound(moments{known: true}, s) || full.sound(moments{known: true}, s) || lost.sound(moments{}, s) {
+		t.Error("late, full or unwatched, and sound")
+	}
+}
+
+// Servers that take turns have one attempt more or less in any second; one alone has all.
+func TestLedgerAllowsTurns(t *testing.T) {
+	for part, want := range map[float64]float64{1: 1, 0.5: 0} {
+		l := ledger{}
+		for range 10 {
+			l.at("n1", s1).expect(share{node: "n1", part: part, lost: true, could: outcomes{lost: true}})
+		}
+		l.at("n1", s1).lost.measured = int(10*part) - 1
+		if got := l.unexplained(); got != want {
+			t.Errorf("one loss less than of %g of ten: %g unexplained, want %g", part, got, want)
+		}
 	}
 }

@@ -70,6 +70,7 @@ func TestTrail(t *testing.T) {
 		{"the pod did, and did not answer", upTo(10), trailPodLate},
 		{"the pod did, and answered late", late(10, 900), trailPodLate},
 		{"the node kept the answer", upTo(11, later(all[10], 204)), trailNodeSilent},
+		{"the node kept the answer, and the pod closed behind it", upTo(11, func() record.Packet { p := resets(6, all[7]); p.Flags = "F."; return p }()), trailNodeSilent},
 		{"the answer left the node", all, trailPassed},
 		{"the pod reset after the answer had gone", upTo(12, resets(6, all[7]), resets(6, all[6])), trailPassed},
 		{"the pod closed before the request came", upTo(6, func() record.Packet { p := resets(2, all[1]); p.Flags = "F."; return p }()), trailPodEnd},
