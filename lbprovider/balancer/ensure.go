@@ -12,6 +12,7 @@ import (
 	"k8s.io/cloud-provider/api"
 
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
+	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
 )
 
@@ -104,6 +105,27 @@ func (b *Balancer) Update(ctx context.Context, svc *v1.Service, nodes []*v1.Node
 	})
 	if !slices.Equal(before, after) {
 		return fmt.Errorf("load balancer of %s/%s moved from %v to %v, which is not published yet", svc.Namespace, svc.Name, before, after)
+	}
+	return nil
+}
+
+// Reload starts a worker with the configuration that it has already, as a change that needs one
+// would. Without a load balancer that serves there is nothing to do.
+func (b *Balancer) Reload(ctx context.Context) error {
+	defer b.lock()()
+	var spec instance.Spec
+	var goal lbplan.LB
+	var ended error
+	b.set(func() { spec, goal, ended = b.spec, b.goal, b.ended })
+	if ended != nil || goal.Service == "" {
+		return nil
+	}
+	now, err := b.answering(ctx)
+	if err == nil {
+		err = b.reload(ctx, b.haproxyConfig(goal, spec), now)
+	}
+	if err != nil {
+		return fmt.Errorf("reload the load balancer of %s: %w", goal.Service, err)
 	}
 	return nil
 }

@@ -2,7 +2,7 @@
 // for each Service.
 //
 //	fleet.go      which there are: adopted and swept at a start, followed by their events
-//	ensure.go     what a Service's controller asks of one: ensure, update, remove
+//	ensure.go     what is asked of one: ensure, update, reload, remove
 //	revive.go     one that ended is started again
 //	bring.go      a Service to what should run: adopted as it is, or started anew
 //	converge.go   a HAProxy that runs to its configuration: socket commands or a reload
@@ -17,6 +17,7 @@ package balancer
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -143,6 +144,18 @@ func (f *Fleet) Follow(ctx context.Context, watch func(context.Context, func(ins
 			wg.Go(func() { f.at(e.Name).revive(ctx) })
 		}
 	})
+}
+
+// Reload reloads all load balancers that serve. One that cannot be keeps no other from it.
+func (f *Fleet) Reload(ctx context.Context) error {
+	var wg sync.WaitGroup
+	all := f.balancers()
+	errs := make([]error, len(all))
+	for i, b := range all {
+		wg.Go(func() { errs[i] = b.Reload(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // drainEvery is how often endDrains looks; connections live that much longer at most.

@@ -172,6 +172,35 @@ func IsGone(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, errNoSocket)
 }
 
+// Master is the process that started all workers, as this process sees it: who listens at the
+// master's socket (SO_PEERCRED). In a container it has another number of its own.
+func (c *Client) Master(ctx context.Context) (pid int, err error) {
+	path := filepath.Join(c.dir, MasterSocket)
+	conn, err := dial(ctx, path)
+	if err != nil {
+		return 0, fmt.Errorf("ask who listens at %s: %w", path, err)
+	}
+	defer conn.Close()
+	socket, ok := conn.(*net.UnixConn)
+	if !ok {
+		return 0, fmt.Errorf("ask who listens at %s: it is no Unix socket", path)
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return 0, fmt.Errorf("ask who listens at %s: %w", path, err)
+	}
+	var peer *unix.Ucred
+	var asked error
+	err = raw.Control(func(fd uintptr) { peer, asked = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err = errors.Join(err, asked); err != nil {
+		return 0, fmt.Errorf("ask who listens at %s: %w", path, err)
+	}
+	if peer.Pid <= 1 { // in a namespace that this one does not see
+		return 0, fmt.Errorf("who listens at %s is out of sight", path)
+	}
+	return int(peer.Pid), nil
+}
+
 // askMaster waits until the master listens: it does not while it starts, or
 // executes itself anew for an earlier reload. What follows the connect says
 // nothing, because a reload closes the connection.

@@ -124,7 +124,7 @@ func TestDeclarationFile(t *testing.T) {
 // The report has the timeout that HAProxy is given for its checks, if it is given one.
 func TestBalancerOfReport(t *testing.T) {
 	for profile, want := range map[string]time.Duration{"l4-fast": time.Second, "l4-strict": 2 * time.Second, "seed": 0} {
-		if got := balancer(report.LB{Profile: profile, Interval: time.Second}); time.Duration(got.Timeout) != want {
+		if got := balancer(report.LB{Profile: profile, Interval: report.Duration(time.Second)}); time.Duration(got.Timeout) != want {
 			t.Errorf("%s: timeout %s, want %s", profile, got.Timeout, want)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/report/conformance"
 	"github.com/plumbline/plumbline/suites/row"
-	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/run"
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
@@ -40,7 +40,7 @@ func (s *brokenStage) Run() cluster.Run { return "broken-aaaaa" }
 
 func (s *brokenStage) Cluster() cluster.Cluster { return brokenCluster{} }
 
-func (s *brokenStage) LB() scenario.LB { return noLB{} }
+func (s *brokenStage) LB() run.LB { return noLB{} }
 
 func (s *brokenStage) Install(context.Context, row.Row) (string, func(context.Context) error, error) {
 	return "v1", func(ctx context.Context) error {
@@ -65,7 +65,7 @@ func (c openCluster) RESTConfig() *rest.Config { return c.config }
 
 func (openCluster) Nodes(context.Context) ([]cluster.Node, error) { return nil, nil }
 
-type noLB struct{ scenario.LB }
+type noLB struct{ run.LB }
 
 func (noLB) Profile() report.LB { return report.LB{} }
 
@@ -134,7 +134,7 @@ type (
 
 func (openStage) Kind() string { return "lab" }
 
-func (openStage) LB() scenario.LB { return noLB{} }
+func (openStage) LB() run.LB { return noLB{} }
 
 func (openStage) Run() cluster.Run { return "open-aaaaa" }
 
@@ -242,7 +242,7 @@ func TestStreams(t *testing.T) {
 func TestCheckPath(t *testing.T) {
 	svc := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080, Protocol: corev1.ProtocolTCP}}}}
 	lb, err := lbplan.Build(svc, nil)
-	if err != nil || lb.Check.Path != balancer(report.LB{Interval: time.Second, Path: lbplan.CheckPath}).Path {
+	if err != nil || lb.Check.Path != balancer(report.LB{Interval: report.Duration(time.Second), Path: lbplan.CheckPath}).Path {
 		t.Errorf("%v: the path is %q", err, lb.Check.Path)
 	}
 }

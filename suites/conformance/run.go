@@ -26,7 +26,7 @@ import (
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/report/conformance"
 	"github.com/plumbline/plumbline/suites/row"
-	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/run"
 	"github.com/plumbline/plumbline/suites/stage"
 	"github.com/plumbline/plumbline/suites/timeouts"
 )
@@ -71,7 +71,7 @@ func New() *Options {
 	o.Stage.Flags(fs)
 	// Both families, or the behaviours of dual stack are left out. In front of an
 	// existing cluster ours would be on this host's loopback, which no pod reaches.
-	o.Stage.IPFamily, o.Stage.Foreign.LB = "dual", string(scenario.NoLB)
+	o.Stage.IPFamily, o.Stage.Foreign.LB = "dual", string(run.NoLB)
 	fs.Lookup("ip-family").DefValue, fs.Lookup("lb").DefValue = o.Stage.IPFamily, o.Stage.Foreign.LB
 	return o
 }

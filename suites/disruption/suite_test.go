@@ -1,8 +1,9 @@
-// Package disruption has scenarios as a suite of Ginkgo, for those who want that: what
-// `plumbline run` does on the same flags, each row of its report a spec's expectation.
+package disruption
+
+// The rolling update as a suite of Ginkgo, for those who want that: what `plumbline run` does on the
+// same flags, each row of its report a spec's expectation.
 //
 //	go test ./suites/disruption -run '^TestDisruption$' -cluster=lab -rollouts=1
-package disruption
 
 import (
 	"context"
@@ -28,7 +29,7 @@ type options struct {
 	rows    string
 	results string
 	stage   stage.Options
-	scenario.Scenario
+	todo    scenario.Run
 }
 
 var opts options
@@ -61,13 +62,16 @@ func asked() (is bool) {
 }
 
 func (o *options) define(fs *flag.FlagSet) (err error) {
-	o.Scenario, err = scenario.Find("rolling-update")
+	if o.todo, err = scenario.Plan(nil, "", rollingUpdate()); err != nil {
+		return err
+	}
 	fs.StringVar(&o.rows, "rows", row.Names(row.Default()), "dataplanes to run, in order")
 	fs.StringVar(&o.results, "results", "../../results", "directory for reports and records")
 	o.stage.Flags(fs)
 	o.stage.MeasureFlags(fs)
-	o.Scenario.Flags(fs)
-	return err
+	o.todo.Flags(fs)
+	o.todo.Scenarios[0].Params.Flags(fs)
+	return nil
 }
 
 // enter turns flags into a scenario, refuses what contradicts itself, and puts this
@@ -76,13 +80,13 @@ func (o *options) enter() (err error) {
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	}
-	if o.Rows, err = row.Parse(o.rows); err != nil {
+	if o.todo.Rows, err = row.Parse(o.rows); err != nil {
 		return err
 	}
-	if err := errors.Join(o.Validate(), o.CheckHost()); err != nil {
+	if err := errors.Join(o.todo.Validate(), o.todo.CheckHost()); err != nil {
 		return err
 	}
-	o.stage.Rows, o.stage.Profile = o.Rows, o.Profile
+	o.stage.Rows, o.stage.Profile = o.todo.Rows, o.todo.Profile
 	return stage.Enter(context.Background(), &o.stage, slog.Default())
 }
 
@@ -98,21 +102,15 @@ func TestDisruption(t *testing.T) {
 // takeDown is how long an interrupted run may take to remove its cluster.
 const takeDown = 3 * time.Minute
 
-// One replica moves from worker to worker with every restart. The load balancer
-// learns of it only by its health checks; until then the old node must go on
-// serving with its terminating pod (KEP-1669), or requests are lost.
-//
-//	client -> HAProxy -> worker  nodePort, eTP=Local -> pod (old, terminating)
-//	                  -> worker2 nodePort, eTP=Local -> pod (new)
 var _ = ginkgo.Describe("rolling update", ginkgo.Label("eTP=Local", "KEP-1669"), func() {
 	ginkgo.It("loses nothing with the fallback to terminating endpoints", ginkgo.GracePeriod(takeDown), func(ctx ginkgo.SpecContext) {
 		if !asked() {
 			ginkgo.Skip("needs a cluster: -cluster=lab, kind or existing")
 		}
-		sum, dir, err := stage.Measure(ctx, opts.Scenario, opts.stage, opts.results, slog.Default())
+		sum, dir, err := stage.Measure(ctx, opts.todo, opts.stage, opts.results, slog.Default())
 		gomega.Expect(err).NotTo(gomega.HaveOccurred(), "run the scenario")
 		ginkgo.AddReportEntry("report", dir)
-		for _, row := range sum.Rows {
+		for _, row := range sum.Scenarios[0].Rows {
 			gomega.Expect(row.Word).NotTo(gomega.BeElementOf(report.Fail, report.Blind, report.Invalid), "row %s: %s", row.Name, row.Error)
 		}
 		gomega.Expect(sum.ExitCode).To(gomega.BeZero())

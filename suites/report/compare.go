@@ -13,8 +13,10 @@ import (
 
 // Pair is one row of two reports.
 type Pair struct {
-	Name string
-	A, B *Row // nil: the report has no such row
+	Name string // of the row, behind that of its scenario where a report has several
+	A, B *Row   // nil: the report has no such row
+	// of are the scenarios that the rows are of.
+	ofA, ofB *Scenario
 	// Differs is empty if both measured the same, as far as chance allows.
 	Differs []string
 	// Seen are the smallest differences that would have been called ones.
@@ -25,7 +27,7 @@ type Pair struct {
 // check interval, in seconds: arrivals are 10 ms apart, and states are polled.
 const windowSlack = 0.3
 
-// Compare holds two runs of one scenario against each other, row by row. Their settings must
+// Compare holds two runs against each other, row by row of each scenario. Their settings must
 // be the same, and a row that loses nothing must do so in both. Then the difference of the two
 // is judged itself: losses and slow answers in all, by class and by cause, latencies, and how many
 // rollouts did not count, at an error of FamilyError for all that is compared (difference.go).
@@ -39,18 +41,34 @@ func Compare(a, b Summary) []Pair {
 
 func pairsOf(a, b Summary) []Pair {
 	var out []Pair
-	for i := range a.Rows {
-		out = append(out, Pair{Name: a.Rows[i].Name, A: &a.Rows[i]})
-	}
-rows:
-	for i := range b.Rows {
+	several := len(a.Scenarios) > 1 || len(b.Scenarios) > 1
+	at := func(sc *Scenario, row *Row) *Pair {
 		for n := range out {
-			if out[n].Name == b.Rows[i].Name {
-				out[n].B = &b.Rows[i]
-				continue rows
+			p := &out[n]
+			if p.ofA != nil && p.ofA.Name == sc.Name && p.A.Name == row.Name && p.B == nil {
+				return p
 			}
 		}
-		out = append(out, Pair{Name: b.Rows[i].Name, B: &b.Rows[i]})
+		p := Pair{Name: row.Name}
+		if several {
+			p.Name = sc.Name + ", " + row.Name
+		}
+		out = append(out, p)
+		return &out[len(out)-1]
+	}
+	for i := range a.Scenarios {
+		sc := &a.Scenarios[i]
+		for n := range sc.Rows {
+			p := at(sc, &sc.Rows[n])
+			p.A, p.ofA = &sc.Rows[n], sc
+		}
+	}
+	for i := range b.Scenarios {
+		sc := &b.Scenarios[i]
+		for n := range sc.Rows {
+			p := at(sc, &sc.Rows[n])
+			p.B, p.ofB = &sc.Rows[n], sc
+		}
 	}
 	return out
 }
@@ -81,7 +99,7 @@ func (p Pair) differences(a, b Summary, c chance) (out, seen []string) {
 	if p.A == nil || p.B == nil {
 		return []string{"only one report has it"}, nil
 	}
-	x, y := a.Settings, b.Settings
+	x, y := p.ofA.Settings, p.ofB.Settings
 	x.Rollouts, y.Rollouts, x.Seed, y.Seed, x.Timeouts, y.Timeouts = 0, 0, 0, 0, "", ""
 	if x != y || a.LB != b.LB {
 		out = append(out, "the runs had other settings")
@@ -96,8 +114,9 @@ func (p Pair) differences(a, b Summary, c chance) (out, seen []string) {
 	if !p.comparable() {
 		return out, nil
 	}
-	if p.A.Judged && p.B.Judged && p.A.lostBeyond(a.Settings) != p.B.lostBeyond(b.Settings) {
-		out = append(out, fmt.Sprintf("one lost more than its budget: %d, then %d", p.A.Lost()+p.A.lostInvalid(), p.B.Lost()+p.B.lostInvalid()))
+	mine, its := p.A.promise(*p.ofA), p.B.promise(*p.ofB)
+	if mine != nil && its != nil && p.A.lostBeyond(*p.ofA) != p.B.lostBeyond(*p.ofB) {
+		out = append(out, fmt.Sprintf("one lost more than its budget: %d, then %d", p.A.counted(*mine), p.B.counted(*its)))
 	}
 	for _, f := range figures(*p.A, *p.B) {
 		t := c.compareFigure(f, *p.A, *p.B)

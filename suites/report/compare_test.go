@@ -16,43 +16,43 @@ import (
 // Two runs agree if chance explains their difference, and only then.
 func TestCompare(t *testing.T) {
 	base := sample()
-	base.Rows = base.Rows[1:2] // ignore+drop: lost 590, band 412.3 to 790
+	base.Scenarios[0].Rows = base.Scenarios[0].Rows[1:2] // ignore+drop: lost 590, band 412.3 to 790
 	for _, tc := range []struct {
 		name   string
 		mutate func(*Summary)
 		want   string
 	}{
 		{"the same", func(*Summary) {}, ""},
-		{"another seed", func(s *Summary) { s.Settings.Seed = 7 }, ""},
-		{"beyond the model", func(s *Summary) { s.Rows[0].Rollouts[0].Lost += 300 }, "lost 295, then 445 per rollout"},
+		{"another seed", func(s *Summary) { s.Scenarios[0].Settings.Seed = 7 }, ""},
+		{"beyond the model", func(s *Summary) { s.Scenarios[0].Rows[0].Rollouts[0].Lost += 300 }, "lost 295, then 445 per rollout"},
 		{"more than chance", func(s *Summary) {
-			for i := range s.Rows[0].Rollouts {
-				s.Rows[0].Rollouts[i].Lost += 90
+			for i := range s.Scenarios[0].Rows[0].Rollouts {
+				s.Scenarios[0].Rows[0].Rollouts[i].Lost += 90
 			}
 		}, "lost 295, then 385 per rollout"},
 		{"one class for another", func(s *Summary) { move(s, verdict.RespTimeout, verdict.EOFBeforeResp) }, "lost as resp_timeout 294, then 0 per rollout; lost as eof_before_resp 1, then 295 per rollout"},
-		{"slow", func(s *Summary) { s.Rows[0].Rollouts[0].Slow = 200 }, "slow 1, then 100.5 per rollout"},
+		{"slow", func(s *Summary) { s.Scenarios[0].Rows[0].Rollouts[0].Slow = 200 }, "slow 1, then 100.5 per rollout"},
 		{"slower", func(s *Summary) {
-			for i := range s.Rows[0].Rollouts {
-				s.Rows[0].Rollouts[i].Latency.P99 = 3
+			for i := range s.Scenarios[0].Rows[0].Rollouts {
+				s.Scenarios[0].Rows[0].Rollouts[i].Latency.P99 = 3
 			}
 		}, "latency p99 10 ms, then 3000 ms"},
-		{"many that do not count", func(s *Summary) { s.Rows[0].Invalid = make([]verdict.Rollout, 400) }, "other parts of the rollouts did not count"},
-		{"longer windows", func(s *Summary) { s.Rows[0].Rollouts[0].NodeWindows[0].End += 9 }, "windows differ by 9.00 s"},
-		{"other settings", func(s *Summary) { s.Settings.Rate++ }, "other settings"},
+		{"many that do not count", func(s *Summary) { s.Scenarios[0].Rows[0].Invalid = make([]verdict.Rollout, 400) }, "other parts of the rollouts did not count"},
+		{"longer windows", func(s *Summary) { s.Scenarios[0].Rows[0].Rollouts[0].NodeWindows[0].End += 9 }, "windows differ by 9.00 s"},
+		{"other settings", func(s *Summary) { s.Scenarios[0].Settings.Rate++ }, "other settings"},
 		{"another profile", func(s *Summary) { s.LB.Fall++ }, "other settings"},
-		{"no model", func(s *Summary) { s.Rows[0].Predicted = nil }, ""},
+		{"no model", func(s *Summary) { s.Scenarios[0].Rows[0].Predicted = nil }, ""},
 		{"slow, of a busy host", func(s *Summary) {
-			s.Rows[0].Rollouts[0].Slow, s.Rows[0].Rollouts[0].SlowCauses = 200, map[verdict.Cause]int{verdict.CauseHarness: 199}
+			s.Scenarios[0].Rows[0].Rollouts[0].Slow, s.Scenarios[0].Rows[0].Rollouts[0].SlowCauses = 200, map[verdict.Cause]int{verdict.CauseHarness: 199}
 		}, ""},
-		{"nothing ran", func(s *Summary) { s.Rows[0].Rollouts = nil }, "a run could not be judged"},
-		{"unsupported", func(s *Summary) { s.Rows[0].Unsupported = "no netem" }, "unsupported: no netem"},
-		{"another row", func(s *Summary) { s.Rows[0].Name = "x" }, "only one report has it"},
+		{"nothing ran", func(s *Summary) { s.Scenarios[0].Rows[0].Rollouts = nil }, "a run could not be judged"},
+		{"unsupported", func(s *Summary) { s.Scenarios[0].Rows[0].Unsupported = "no netem" }, "unsupported: no netem"},
+		{"another row", func(s *Summary) { s.Scenarios[0].Rows[0].Name = "x" }, "only one report has it"},
 	} {
 		other := sample()
-		other.Rows = other.Rows[1:2]
+		other.Scenarios[0].Rows = other.Scenarios[0].Rows[1:2]
 		for _, s := range []*Summary{&base, &other} { // as the model has it, that it is chance
-			s.Rows[0].Predicted.Var = 2 * 29 * 29
+			s.Scenarios[0].Rows[0].Predicted.Var = 2 * 29 * 29
 		}
 		tc.mutate(&other)
 		got := Compare(base, other)[0].Differs
@@ -84,7 +84,7 @@ func TestCompareWhereTheModelHasNoLoss(t *testing.T) {
 			}
 			r.Rollouts = append(r.Rollouts, v)
 		}
-		s.Rows = []Row{r}
+		s.Scenarios[0].Rows = []Row{r}
 		return s
 	}
 	if got := Compare(run(0, 0), run(1, 40))[0].Differs; len(got) > 0 {
@@ -97,8 +97,8 @@ func TestCompareWhereTheModelHasNoLoss(t *testing.T) {
 
 // move has losses seen as another class.
 func move(s *Summary, from, to verdict.Class) {
-	for i := range s.Rows[0].Rollouts {
-		v := &s.Rows[0].Rollouts[i]
+	for i := range s.Scenarios[0].Rows[0].Rollouts {
+		v := &s.Scenarios[0].Rows[0].Rollouts[i]
 		v.Classes = maps.Clone(v.Classes)
 		v.Classes[to] += v.Classes[from]
 		delete(v.Classes, from)
@@ -135,7 +135,7 @@ func drawn(rng *rand.Rand, part float64) Summary {
 		}
 		fallback.Rollouts = append(fallback.Rollouts, noisy(rollout(n+1, lost)))
 	}
-	s.Rows = []Row{ignore, fallback}
+	s.Scenarios[0].Rows = []Row{ignore, fallback}
 	return s
 }
 

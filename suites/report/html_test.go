@@ -18,7 +18,7 @@ func hostile() Summary {
 	s := sample()
 	rendertest.Poison(reflect.ValueOf(&s), rendertest.Worse, func(v any) bool {
 		switch v.(type) {
-		case Word, Mode, verdict.Class, verdict.Cause, record.Kind: // the harness's own words
+		case Word, Mode, Whose, Model, verdict.Class, verdict.Cause, record.Kind: // the harness's own words
 			return true
 		}
 		return false
@@ -34,7 +34,7 @@ func TestHTMLIsSelfContained(t *testing.T) {
 	}
 	rendertest.SelfContained(t, b, 50)
 	kinds := map[string]bool{}
-	for _, l := range draw(hostile().Rows[0].Rollouts[0]).Lanes {
+	for _, l := range draw(hostile().Scenarios[0].Rows[0].Rollouts[0]).Lanes {
 		kinds[strings.Split(l.Label, " x")[0]] = true
 	}
 	for _, k := range []string{"pod", "endpoint", "forwards", "health port", "balancer"} {
@@ -58,7 +58,7 @@ func TestJUnitHostile(t *testing.T) {
 	if err := xml.Unmarshal(b, &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Cases) != len(hostile().Rows)+1 || got.Cases[0].Name != render.Text(rendertest.Worse) {
+	if len(got.Cases) != len(hostile().Scenarios[0].Rows)+1 || got.Cases[0].Name != render.Text(rendertest.Worse) {
 		t.Errorf("%d cases, the first %q", len(got.Cases), got.Cases[0].Name)
 	}
 }

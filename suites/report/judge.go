@@ -10,7 +10,7 @@ import (
 
 // Exit codes of a run.
 const (
-	ExitPass    = 0 // judged rows are within budget
+	ExitPass    = 0 // what is promised holds
 	ExitLost    = 1 // one of them lost more, or was slow beyond SlowPart; or an ignore row lost more than the model allows
 	ExitUnknown = 2 // the harness could not judge, or does not see
 )
@@ -27,12 +27,14 @@ func ExitCode(s Summary) int {
 	if s.Error != "" || !s.tried() {
 		code = ExitUnknown
 	}
-	for _, r := range s.Rows {
-		switch r.Judge(s.Settings) {
-		case Fail, Excess:
-			return ExitLost
-		case Invalid, Blind:
-			code = ExitUnknown
+	for _, sc := range s.Scenarios {
+		for _, r := range sc.Rows {
+			switch r.Judge(sc) {
+			case Fail, Excess:
+				return ExitLost
+			case Invalid, Blind:
+				code = ExitUnknown
+			}
 		}
 	}
 	return code
@@ -40,23 +42,26 @@ func ExitCode(s Summary) int {
 
 // tried says whether any row was: an unsupported one is not.
 func (s Summary) tried() bool {
-	return slices.ContainsFunc(s.Rows, func(r Row) bool { return r.Unsupported == "" })
+	return slices.ContainsFunc(s.Scenarios, func(sc Scenario) bool {
+		return slices.ContainsFunc(sc.Rows, func(r Row) bool { return r.Unsupported == "" })
+	})
 }
 
 // Judge is the row's verdict word.
-func (r Row) Judge(s Settings) Word {
+func (r Row) Judge(sc Scenario) Word {
+	judged := r.promise(sc) != nil
 	switch {
 	case r.Unsupported != "":
 		return Unsupported
-	case r.Judged && (r.lostBeyond(s) || r.isSlow()):
+	case judged && (r.lostBeyond(sc) || r.isSlow()):
 		return Fail
 	case r.Error != "", len(r.Rollouts) == 0, len(r.Rollouts) < r.Wanted:
 		return Invalid
 	case len(r.Beside) > 0: // whose work it is cannot be told
 		return Info
-	case r.Judged:
+	case judged:
 		return Pass
-	case !r.probes(s):
+	case !r.probes(sc):
 		return Info
 	case r.Predicted == nil:
 		return Invalid
@@ -68,13 +73,40 @@ func (r Row) Judge(s Settings) Word {
 	return Info
 }
 
+// of says whether a row is among those of whom something is promised.
+func (w Whose) of(r Row) bool {
+	switch w {
+	case OfFallback:
+		return r.Judged
+	case OfIgnore:
+		return r.Own && r.Mode == Ignore
+	case OfOwn:
+		return r.Own || r.Judged
+	case OfEvery:
+		return true
+	}
+	return false
+}
+
+// promise is the one about losses that a row is held to; nil: none, it informs.
+func (r Row) promise(sc Scenario) *Promise {
+	for i, p := range sc.Promises {
+		if !p.Band && p.Of.of(r) {
+			return &sc.Promises[i]
+		}
+	}
+	return nil
+}
+
 // probes reports whether the row shows that the harness sees losses: it must
 // lose what the model says. Without a prediction it shows nothing.
-func (r Row) probes(s Settings) bool { return r.Own && r.Mode == Ignore && !s.Nominal }
+func (r Row) probes(sc Scenario) bool {
+	return slices.ContainsFunc(sc.Promises, func(p Promise) bool { return p.Band && p.Of.of(r) })
+}
 
 // unpredicted reports rollouts that count, and that no model vouches for.
-func (r Row) unpredicted(s Settings) bool {
-	return r.probes(s) && r.Predicted == nil && len(r.Rollouts) > 0
+func (r Row) unpredicted(sc Scenario) bool {
+	return r.probes(sc) && r.Predicted == nil && len(r.Rollouts) > 0
 }
 
 // blind: fewer losses than any phase of the load balancer's checks explains. A
@@ -87,9 +119,13 @@ func (r Row) blind() bool {
 // Complete fills in what follows from the rest: version, words, exit code.
 func Complete(s Summary) Summary {
 	s.APIVersion, s.Kind = APIVersion, Kind
-	s.Rows = slices.Clone(s.Rows)
-	for i, r := range s.Rows {
-		s.Rows[i].Word = r.Judge(s.Settings)
+	s.Scenarios = slices.Clone(s.Scenarios)
+	for i, sc := range s.Scenarios {
+		rows := slices.Clone(sc.Rows)
+		for n, r := range rows {
+			rows[n].Word = r.Judge(sc)
+		}
+		s.Scenarios[i].Rows = rows
 	}
 	s.ExitCode = ExitCode(s)
 	return s
@@ -108,6 +144,29 @@ func (r Row) lostInvalid() int {
 	return n
 }
 
+// ownDoing is what was lost, in rollouts that count, for the causes that a promise excepts.
+func (r Row) ownDoing(p Promise) int {
+	return r.sum(func(v verdict.Rollout) int { return excepted(p, v.Causes) })
+}
+
+// counted is what the row lost that counts against a promise: in rollouts that count, and at
+// sound moments of the others.
+func (r Row) counted(p Promise) int {
+	n := r.Lost() + r.lostInvalid() - r.ownDoing(p)
+	for _, v := range r.Invalid {
+		n -= excepted(p, v.SoundCauses)
+	}
+	return n
+}
+
+func excepted(p Promise, by map[verdict.Cause]int) int {
+	n := 0
+	for _, c := range p.But {
+		n += by[c]
+	}
+	return n
+}
+
 // slowBeyond is the slow answers of the first rollout that has more than SlowPart allows,
 // whether it counts or not: only those at sound moments are looked at.
 func (r Row) slowBeyond() (slow, sent int, is bool) {
@@ -121,8 +180,11 @@ func (r Row) slowBeyond() (slow, sent int, is bool) {
 
 func (r Row) isSlow() bool { _, _, is := r.slowBeyond(); return is }
 
-// lostBeyond: more were lost than the budget allows.
-func (r Row) lostBeyond(s Settings) bool { return r.Lost()+r.lostInvalid() > s.Budget }
+// lostBeyond: more were lost than the row's promise and the budget allow.
+func (r Row) lostBeyond(sc Scenario) bool {
+	p := r.promise(sc)
+	return p != nil && r.counted(*p) > sc.Settings.Budget
+}
 
 // excess: more losses than any phase of the checks explains. One balancer's phases are tied: at
 // worst they are in step, which doubles the variance (package model).

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/plumbline/plumbline/suites/report/render"
@@ -12,33 +13,44 @@ import (
 // A run that ended early has one more, an error: rows that were never begun are
 // in no summary, and those that were may all be good.
 func junit(s Summary) ([]byte, error) {
-	class := "plumbline." + render.Text(s.Scenario)
-	suite := render.NewSuite("plumbline "+render.Text(s.Scenario), s.Started, s.Finished.Sub(s.Started))
-	for _, r := range s.Rows {
-		word := r.Judge(s.Settings)
-		c := render.Case{Class: class, Name: render.Text(r.Name)}
-		var out []string
-		names := columns()
-		for i, cell := range cells(r, s.Settings) {
-			out = append(out, names[i]+": "+cell)
+	suite := render.NewSuite("plumbline "+names(s), s.Started, s.Finished.Sub(s.Started))
+	for _, sc := range s.Scenarios {
+		for _, r := range sc.Rows {
+			suite.Add(junitCase(r, sc))
 		}
-		c.Out = strings.Join(out, "\n")
-		p := &render.Problem{Message: problem(r, s.Settings), Type: string(word)}
-		switch word {
-		case Fail, Excess:
-			c.Failure = p
-		case Blind, Invalid:
-			c.Error = p
-		case Unsupported:
-			p.Message = render.Text(r.Unsupported)
-			c.Skipped = p
-		}
-		suite.Add(c)
 	}
 	if p := runProblem(s); p != "" {
+		class := "plumbline"
+		if sc := alone(s); sc != nil {
+			class = classOf(*sc)
+		}
 		suite.Add(render.Case{Class: class, Name: "run", Error: &render.Problem{Message: p, Type: string(Invalid)}})
 	}
 	return suite.XML()
+}
+
+func classOf(sc Scenario) string { return "plumbline." + render.Text(sc.Name) }
+
+func junitCase(r Row, sc Scenario) render.Case {
+	word := r.Judge(sc)
+	c := render.Case{Class: classOf(sc), Name: render.Text(r.Name)}
+	var out []string
+	names := columns()
+	for i, cell := range cells(r, sc) {
+		out = append(out, names[i]+": "+cell)
+	}
+	c.Out = strings.Join(out, "\n")
+	p := &render.Problem{Message: problem(r, sc), Type: string(word)}
+	switch word {
+	case Fail, Excess:
+		c.Failure = p
+	case Blind, Invalid:
+		c.Error = p
+	case Unsupported:
+		p.Message = render.Text(r.Unsupported)
+		c.Skipped = p
+	}
+	return c
 }
 
 // runProblem is why the run as a whole could not be judged, if so.
@@ -46,7 +58,7 @@ func runProblem(s Summary) string {
 	switch {
 	case s.Error != "":
 		return "the run ended early: " + render.Line(s.Error)
-	case len(s.Rows) == 0:
+	case !slices.ContainsFunc(s.Scenarios, func(sc Scenario) bool { return len(sc.Rows) > 0 }):
 		return "no row was run"
 	case !s.tried():
 		return "no row is supported here"
@@ -54,14 +66,17 @@ func runProblem(s Summary) string {
 	return ""
 }
 
-func problem(r Row, s Settings) string {
-	switch r.Judge(s) {
+func problem(r Row, sc Scenario) string {
+	switch r.Judge(sc) {
 	case Fail:
-		if !r.lostBeyond(s) {
+		if !r.lostBeyond(sc) {
 			slow, sent, _ := r.slowBeyond()
 			return fmt.Sprintf("%d of %d requests of a rollout were answered late for what may be the dataplane's doing, more than 1 in %.0f", slow, sent, 1/SlowPart)
 		}
-		text := fmt.Sprintf("lost %d of %d requests, budget %d", r.Lost(), r.Sent(), s.Budget)
+		text := fmt.Sprintf("lost %d of %d requests, budget %d", r.Lost(), r.Sent(), sc.Settings.Budget)
+		if n := r.counted(*r.promise(sc)); len(r.promise(sc).But) > 0 {
+			text += fmt.Sprintf("; %d of them count", n)
+		}
 		if n := r.lostInvalid(); n > 0 {
 			text += fmt.Sprintf("; and %d in rollouts that do not count, at moments at which the harness was sound", n)
 		}
@@ -74,7 +89,7 @@ func problem(r Row, s Settings) string {
 	switch {
 	case r.Error != "":
 		return render.Line(r.Error)
-	case r.unpredicted(s) && len(r.Rollouts) >= r.Wanted:
+	case r.unpredicted(sc) && len(r.Rollouts) >= r.Wanted:
 		return noPrediction
 	}
 	return fmt.Sprintf("%d of %s could be judged", len(r.Rollouts), render.Plural(r.Wanted, "rollout"))

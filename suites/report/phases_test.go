@@ -13,7 +13,7 @@ import (
 // Phases that are drawn are called alike once in a hundred times; those of checks that are in
 // step with the changes always.
 func TestPhases(t *testing.T) {
-	lb := LB{Interval: 2 * time.Second, Fall: 3, Rise: 1}
+	lb := LB{Interval: Duration(2 * time.Second), Fall: 3, Rise: 1}
 	row := func(of func() float64) Row {
 		var r Row
 		for range 8 {
@@ -54,7 +54,7 @@ func TestPhases(t *testing.T) {
 		t.Errorf("phases half an interval apart: %q", notes)
 	}
 	other := lb // checks of servers that are DOWN come at another interval: nothing ties them
-	other.Down = time.Second
+	other.Down = Duration(time.Second)
 	if notes := phaseNotes(row(tied), other); strings.Contains(notes[0], "tied") {
 		t.Errorf("phases of other intervals: %q", notes)
 	}

@@ -12,23 +12,22 @@ import (
 // Rejudged names the rollouts on which two verdicts on the same records differ, a line
 // each, and ends with how many there are.
 func Rejudged(was, now Summary) []string {
-	type key struct {
-		row    string
-		number int
-	}
-	before := map[key]verdict.Rollout{}
-	for _, r := range was.Rows {
-		for _, v := range slices.Concat(r.Invalid, r.Rollouts) {
-			before[key{r.Name, v.Number}] = v
-		}
-	}
 	var lines []string
 	all := 0
-	for _, r := range now.Rows {
-		for _, v := range slices.Concat(r.Invalid, r.Rollouts) {
+	for _, p := range pairsOf(was, now) {
+		if p.B == nil {
+			continue
+		}
+		before := map[int]verdict.Rollout{}
+		if p.A != nil {
+			for _, v := range slices.Concat(p.A.Invalid, p.A.Rollouts) {
+				before[v.Number] = v
+			}
+		}
+		for _, v := range slices.Concat(p.B.Invalid, p.B.Rollouts) {
 			all++
-			if what := changed(before[key{r.Name, v.Number}], v); what != "" {
-				lines = append(lines, fmt.Sprintf("%s, rollout %d: %s", render.Text(r.Name), v.Number, what))
+			if what := changed(before[v.Number], v); what != "" {
+				lines = append(lines, fmt.Sprintf("%s, rollout %d: %s", render.Text(p.Name), v.Number, what))
 			}
 		}
 	}

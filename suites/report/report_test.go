@@ -6,9 +6,11 @@ import (
 	"encoding/xml"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/suites/report/render"
+	"github.com/plumbline/plumbline/suites/timeline"
 	"github.com/plumbline/plumbline/suites/verdict"
 	"github.com/plumbline/plumbline/suites/verdict/model"
 )
@@ -105,26 +108,32 @@ func sample() Summary {
 	warned.SlowCauses = map[verdict.Cause]int{verdict.CauseSrvSilent: 1}
 	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	return Summary{
-		Scenario: "rolling-update", Title: "a rolling update under externalTrafficPolicy=Local",
 		Started: start, Finished: start.Add(9 * time.Minute),
 		Environment: Environment{OS: "Debian 13", Kernel: "6.12.9", CPUs: 2, MemoryMiB: 7900, Kubernetes: "v1.36.3", Nodes: 3, IPFamily: "ipv4", Cluster: "lab", UsedMiB: 512},
 		LB: LB{
-			Kind: "haproxy 3.0 (mode tcp)", Profile: "l4-strict", Path: "/healthz", Interval: 2 * time.Second, Fall: 3, Rise: 1,
-			Connect: 5 * time.Second, Client: time.Minute, Server: time.Minute, Balance: "roundrobin",
+			Kind: "haproxy 3.0 (mode tcp)", Profile: "l4-strict", Path: "/healthz", Interval: Duration(2 * time.Second), Fall: 3, Rise: 1,
+			Connect: Duration(5 * time.Second), Client: Duration(time.Minute), Server: Duration(time.Minute), Balance: "roundrobin",
 		},
-		Settings: Settings{Rate: 100, Timeout: 2500 * time.Millisecond, Deadline: 10 * time.Second, Delay: 12 * time.Second, Grace: time.Minute, Seed: 1, Rollouts: 2},
-		Rows: []Row{
-			{Name: "plumb-nftables fallback", Dataplane: "plumb-nftables", Own: true, Judged: true, Mode: Fallback, Wanted: 2,
-				Rollouts: []verdict.Rollout{rollout(1, 0), rollout(3, 0)}, Invalid: []verdict.Rollout{bad}, Predicted: predicted(2, 0, 0, 0)},
-			{Name: "plumb-nftables ignore+drop", Dataplane: "plumb-nftables", Own: true, Mode: Ignore, NoLocal: "drop", Wanted: 2,
-				Rollouts: []verdict.Rollout{rollout(1, 280), warned}, Predicted: predicted(2, 601, 412.3, 790)},
-			{Name: "kube-proxy " + evil, Dataplane: "kube-proxy", Mode: Fallback, Wanted: 2,
-				Rollouts: []verdict.Rollout{rollout(1, 3), rollout(2, 0)}, Sequence: "1 echo-a\n2 timeout\x1b[2J\n"},
-			{Name: "kube-proxy iptables", Dataplane: "kube-proxy", Mode: Fallback, Wanted: 2, Error: "install kube-proxy: pods not ready"},
-			{Name: "plumb-userspace fallback", Dataplane: "plumb-userspace", Own: true, Judged: true, Mode: Fallback, Wanted: 2, Unsupported: "this kernel lacks nftables tproxy"},
-		},
+		Scenarios: []Scenario{{
+			Name: "rolling-update", Title: "a rolling update under externalTrafficPolicy=Local", Model: SingleReplica,
+			Promises: []Promise{{Of: OfFallback}, {Of: OfIgnore, Band: true}},
+			Settings: Settings{Rate: 100, Timeout: Duration(2500 * time.Millisecond), Deadline: Duration(10 * time.Second), Delay: Duration(12 * time.Second), Grace: Duration(time.Minute), Seed: 1, Rollouts: 2},
+			Rows: []Row{
+				{Name: "plumb-nftables fallback", Dataplane: "plumb-nftables", Own: true, Judged: true, Mode: Fallback, Wanted: 2,
+					Rollouts: []verdict.Rollout{rollout(1, 0), rollout(3, 0)}, Invalid: []verdict.Rollout{bad}, Predicted: predicted(2, 0, 0, 0)},
+				{Name: "plumb-nftables ignore+drop", Dataplane: "plumb-nftables", Own: true, Mode: Ignore, NoLocal: "drop", Wanted: 2,
+					Rollouts: []verdict.Rollout{rollout(1, 280), warned}, Predicted: predicted(2, 601, 412.3, 790)},
+				{Name: "kube-proxy " + evil, Dataplane: "kube-proxy", Mode: Fallback, Wanted: 2,
+					Rollouts: []verdict.Rollout{rollout(1, 3), rollout(2, 0)}, Sequence: "1 echo-a\n2 timeout\x1b[2J\n"},
+				{Name: "kube-proxy iptables", Dataplane: "kube-proxy", Mode: Fallback, Wanted: 2, Error: "install kube-proxy: pods not ready"},
+				{Name: "plumb-userspace fallback", Dataplane: "plumb-userspace", Own: true, Judged: true, Mode: Fallback, Wanted: 2, Unsupported: "this kernel lacks nftables tproxy"},
+			},
+		}},
 	}
 }
+
+// first is a summary's scenario.
+func first(s Summary) *Scenario { return &s.Scenarios[0] }
 
 func TestTableGolden(t *testing.T) {
 	var b bytes.Buffer
@@ -279,6 +288,9 @@ func TestExitCode(t *testing.T) {
 	slow := func(n int) func(*Row) {           // of 2000
 		return func(r *Row) { r.Rollouts[0].Slow, r.Rollouts[0].SlowSound = n, n }
 	}
+	anecdote := func(s *Summary) { first(*s).Promises = first(*s).Promises[:1] }
+	promised := func(p ...Promise) func(*Summary) { return func(s *Summary) { first(*s).Promises = p } }
+	butNoServer := Promise{Of: OfEvery, But: []verdict.Cause{verdict.CauseNoServer}} // one of a rollout's losses
 	beside := func(r *Row) { r.Beside = []string{"node n1: kube-proxy: table ip kube-proxy"} }
 	for _, tc := range []struct {
 		name string
@@ -289,8 +301,8 @@ func TestExitCode(t *testing.T) {
 	}{
 		{"own fallback, nothing lost", []Row{own(Fallback, 0, 0)}, nil, 0, Pass},
 		{"own fallback lost one", []Row{own(Fallback, 0, 1)}, nil, 1, Fail},
-		{"within budget", []Row{own(Fallback, 1, 1)}, func(s *Summary) { s.Settings.Budget = 2 }, 0, Pass},
-		{"budget is for the row", []Row{own(Fallback, 2, 1)}, func(s *Summary) { s.Settings.Budget = 2 }, 1, Fail},
+		{"within budget", []Row{own(Fallback, 1, 1)}, func(s *Summary) { s.Scenarios[0].Settings.Budget = 2 }, 0, Pass},
+		{"budget is for the row", []Row{own(Fallback, 2, 1)}, func(s *Summary) { s.Scenarios[0].Settings.Budget = 2 }, 1, Fail},
 		{"ignore row loses as it must", []Row{own(Fallback, 0), with(own(Ignore, 300), band(1, 195))}, nil, 0, Info},
 		{"ignore row at the edge", []Row{with(own(Ignore, 195), band(1, 195))}, nil, 0, Info},
 		{"ignore row loses too little", []Row{own(Fallback, 0), with(own(Ignore, 194), band(1, 195))}, nil, 2, Blind},
@@ -298,14 +310,14 @@ func TestExitCode(t *testing.T) {
 		{"ignore row above the band, phases in step", []Row{with(own(Ignore, 401), func(r *Row) { band(1, 195)(r); r.Predicted.Var, r.Predicted.Max = 29*29, 440 })}, nil, 0, Info},
 		{"ignore row loses too much", []Row{own(Fallback, 0), with(own(Ignore, 401), band(1, 195))}, nil, 1, Excess},
 		{"ignore row loses more than phases in step", []Row{with(own(Ignore, 450), func(r *Row) { band(1, 195)(r); r.Predicted.Var, r.Predicted.Max = 29*29, 440 })}, nil, 1, Excess},
-		{"anecdote loses too much", []Row{with(own(Ignore, 999), band(1, 195))}, func(s *Summary) { s.Settings.Nominal = true }, 0, Info},
+		{"anecdote loses too much", []Row{with(own(Ignore, 999), band(1, 195))}, anecdote, 0, Info},
 		{"ignore row, band of other rollouts", []Row{with(own(Ignore, 300), band(3, 195))}, nil, 2, Blind},
 		{"ignore row without a model", []Row{own(Fallback, 0), own(Ignore, 0)}, nil, 2, Invalid},
 		{"ignore row without a model, not even run", []Row{own(Ignore)}, nil, 2, Invalid},
-		{"anecdote without a model", []Row{own(Ignore, 0)}, func(s *Summary) { s.Settings.Nominal = true }, 0, Info},
+		{"anecdote without a model", []Row{own(Ignore, 0)}, anecdote, 0, Info},
 		{"baseline without a model", []Row{own(Fallback, 0), with(own(Ignore, 0), base)}, nil, 0, Info},
 		{"fallback without a model", []Row{own(Fallback, 0)}, nil, 0, Pass},
-		{"anecdote", []Row{with(own(Ignore, 1), band(1, 195))}, func(s *Summary) { s.Settings.Nominal = true }, 0, Info},
+		{"anecdote", []Row{with(own(Ignore, 1), band(1, 195))}, anecdote, 0, Info},
 		{"baseline loses", []Row{own(Fallback, 0), with(own(Fallback, 50), base)}, nil, 0, Info},
 		{"another that declares the fallback loses", []Row{with(own(Fallback, 50), declared)}, nil, 1, Fail},
 		{"another that declares the fallback loses nothing", []Row{with(own(Fallback, 0), declared)}, nil, 0, Pass},
@@ -334,19 +346,30 @@ func TestExitCode(t *testing.T) {
 		{"lost beside another proxy", []Row{with(own(Fallback, 1), beside)}, nil, 1, Fail},
 		{"ignore row beside another proxy loses nothing", []Row{with(with(own(Ignore, 0), band(1, 195)), beside)}, nil, 0, Info},
 		{"not enough beside another proxy", []Row{with(own(Fallback), beside)}, nil, 2, Invalid},
+		{"a promise of every dataplane", []Row{with(own(Fallback, 1), base)}, promised(Promise{Of: OfEvery}), 1, Fail},
+		{"a promise of ours, another loses", []Row{with(own(Fallback, 1), base)}, promised(Promise{Of: OfOwn}), 0, Info},
+		{"a promise of ours, an ignore row loses", []Row{own(Ignore, 1)}, promised(Promise{Of: OfOwn}), 1, Fail},
+		{"a promise of ours, one that is judged like them loses", []Row{with(own(Fallback, 1), declared)}, promised(Promise{Of: OfOwn}), 1, Fail},
+		{"a loss that is the scenario's own doing", []Row{own(Fallback, 1)}, promised(butNoServer), 0, Pass},
+		{"and others", []Row{own(Fallback, 2)}, promised(butNoServer), 1, Fail},
+		{"and one at a sound moment of a rollout that does not count", []Row{with(own(Fallback, 0), func(r *Row) {
+			r.Invalid = []verdict.Rollout{rollout(9, 40)}
+			r.Invalid[0].LostSound, r.Invalid[0].SoundCauses = 1, map[verdict.Cause]int{verdict.CauseNoServer: 1}
+		})}, promised(butNoServer), 0, Pass},
+		{"nothing is promised", []Row{own(Fallback, 9), own(Ignore, 9)}, promised(), 0, Info},
 		{"run broke off", []Row{own(Fallback, 0)}, func(s *Summary) { s.Error = "interrupted" }, 2, Pass},
 		{"no rows", nil, nil, 2, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := Summary{Rows: tc.rows}
+			s := Summary{Scenarios: []Scenario{{Promises: sample().Scenarios[0].Promises, Rows: tc.rows}}}
 			if tc.edit != nil {
 				tc.edit(&s)
 			}
 			if got := ExitCode(s); got != tc.code {
 				t.Errorf("exit code %d, want %d", got, tc.code)
 			}
-			if done := Complete(s); done.ExitCode != tc.code || (len(s.Rows) > 0 && done.Rows[len(s.Rows)-1].Word != tc.word) {
-				t.Errorf("completed: exit %d, rows %+v; want word %s", done.ExitCode, done.Rows, tc.word)
+			if done := Complete(s); done.ExitCode != tc.code || (len(s.Scenarios[0].Rows) > 0 && done.Scenarios[0].Rows[len(s.Scenarios[0].Rows)-1].Word != tc.word) {
+				t.Errorf("completed: exit %d, rows %+v; want word %s", done.ExitCode, done.Scenarios[0].Rows, tc.word)
 			}
 		})
 	}
@@ -356,7 +379,7 @@ func TestExitCode(t *testing.T) {
 func TestRunInJUnit(t *testing.T) {
 	good := func(edit func(*Summary)) Summary {
 		s := sample()
-		s.Rows = s.Rows[:2]
+		s.Scenarios[0].Rows = s.Scenarios[0].Rows[:2]
 		edit(&s)
 		return s
 	}
@@ -369,10 +392,10 @@ func TestRunInJUnit(t *testing.T) {
 		{"to its end", good(func(*Summary) {}), 2, 0, 0, ""},
 		{"ended early", good(func(s *Summary) { s.Error = errors.Join(errors.New("remove x"), errors.New("interrupted")).Error() }), 3, 0, 1,
 			"the run ended early: remove x; interrupted"},
-		{"before its first row", good(func(s *Summary) { s.Rows, s.Error = nil, "no cluster" }), 1, 0, 1, "the run ended early: no cluster"},
-		{"no rows and no word why", good(func(s *Summary) { s.Rows = nil }), 1, 0, 1, "no row was run"},
-		{"and a row that lost", good(func(s *Summary) { s.Rows[0].Rollouts[0].Lost, s.Error = 1, "interrupted" }), 3, 1, 1, "the run ended early: interrupted"},
-		{"no prediction", good(func(s *Summary) { s.Rows[1].Predicted = nil }), 2, 0, 1, ""},
+		{"before its first row", good(func(s *Summary) { s.Scenarios[0].Rows, s.Error = nil, "no cluster" }), 1, 0, 1, "the run ended early: no cluster"},
+		{"no rows and no word why", good(func(s *Summary) { s.Scenarios[0].Rows = nil }), 1, 0, 1, "no row was run"},
+		{"and a row that lost", good(func(s *Summary) { s.Scenarios[0].Rows[0].Rollouts[0].Lost, s.Error = 1, "interrupted" }), 3, 1, 1, "the run ended early: interrupted"},
+		{"no prediction", good(func(s *Summary) { s.Scenarios[0].Rows[1].Predicted = nil }), 2, 0, 1, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b, err := junit(tc.s)
@@ -405,7 +428,7 @@ func TestRunInJUnit(t *testing.T) {
 func TestErrorsOnOneLine(t *testing.T) {
 	joined := errors.Join(errors.New("rollout 2: interrupted"), errors.New("remove kube-proxy:\n\n\tstill there\x1b[2J\r"))
 	s := sample()
-	s.Rows[1].Error, s.Error = joined.Error(), joined.Error()
+	s.Scenarios[0].Rows[1].Error, s.Error = joined.Error(), joined.Error()
 	const want = "rollout 2: interrupted; remove kube-proxy:; still there [2J"
 	var b bytes.Buffer
 	if err := Table(&b, Complete(s)); err != nil {
@@ -418,7 +441,7 @@ func TestErrorsOnOneLine(t *testing.T) {
 			t.Errorf("the table lacks %q:\n%s", line, b.String())
 		}
 	}
-	if got := problem(s.Rows[1], s.Settings); got != want {
+	if got := problem(s.Scenarios[0].Rows[1], s.Scenarios[0]); got != want {
 		t.Errorf("junit message %q, want %q", got, want)
 	}
 }
@@ -426,7 +449,7 @@ func TestErrorsOnOneLine(t *testing.T) {
 // TestUnpredictedNote: who reads that a row is invalid reads why.
 func TestUnpredictedNote(t *testing.T) {
 	s := sample()
-	s.Rows[1].Predicted = nil
+	s.Scenarios[0].Rows[1].Predicted = nil
 	var b bytes.Buffer
 	if err := Table(&b, Complete(s)); err != nil {
 		t.Fatal(err)
@@ -434,7 +457,7 @@ func TestUnpredictedNote(t *testing.T) {
 	if !strings.Contains(b.String(), "- plumb-nftables ignore+drop: "+noPrediction) || strings.Count(b.String(), noPrediction) != 1 {
 		t.Errorf("no note, or one too many, about the missing prediction:\n%s", b.String())
 	}
-	if got := problem(s.Rows[1], s.Settings); got != noPrediction {
+	if got := problem(s.Scenarios[0].Rows[1], s.Scenarios[0]); got != noPrediction {
 		t.Errorf("junit message %q", got)
 	}
 }
@@ -442,12 +465,12 @@ func TestUnpredictedNote(t *testing.T) {
 // TestBesideNote: whoever reads a report is told that another's work may be in it.
 func TestBesideNote(t *testing.T) {
 	s := sample()
-	s.Rows[0].Beside = []string{"node n1: kube-proxy: table ip kube-proxy", "node n2: x\ny"}
+	s.Scenarios[0].Rows[0].Beside = []string{"node n1: kube-proxy: table ip kube-proxy", "node n2: x\ny"}
 	var b bytes.Buffer
 	if err := Table(&b, Complete(s)); err != nil {
 		t.Fatal(err)
 	}
-	want := "- " + s.Rows[0].Name + ": measured beside another Service proxy, whose work this may be: node n1: kube-proxy: table ip kube-proxy; node n2: x; y"
+	want := "- " + s.Scenarios[0].Rows[0].Name + ": measured beside another Service proxy, whose work this may be: node n1: kube-proxy: table ip kube-proxy; node n2: x; y"
 	if !strings.Contains(b.String(), want) {
 		t.Errorf("no note %q:\n%s", want, b.String())
 	}
@@ -455,22 +478,107 @@ func TestBesideNote(t *testing.T) {
 
 func TestModelNotes(t *testing.T) {
 	s := sample()
-	s.Rows[0].Predicted.SafeDelay, s.Rows[0].Predicted.Note = 12.2, "a word"
-	if n := modelNotes(s.Rows[0], s.Settings); len(n) != 2 || !strings.Contains(n[1], "12.2 s") {
+	s.Scenarios[0].Rows[0].Predicted.SafeDelay, s.Scenarios[0].Rows[0].Predicted.Note = 12.2, "a word"
+	if n := modelNotes(s.Scenarios[0].Rows[0], s.Scenarios[0].Settings); len(n) != 2 || !strings.Contains(n[1], "12.2 s") {
 		t.Errorf("%q", n)
 	}
-	s.Settings.PreStop = 200 * time.Millisecond
-	if n := modelNotes(s.Rows[0], s.Settings); len(n) != 1 {
+	s.Scenarios[0].Settings.PreStop = Duration(200 * time.Millisecond)
+	if n := modelNotes(s.Scenarios[0].Rows[0], s.Scenarios[0].Settings); len(n) != 1 {
 		t.Errorf("long enough: %q", n)
 	}
 }
 
-func TestDurationsAreNumbers(t *testing.T) {
-	b, err := json.Marshal(sample().LB)
+// Durations are text, and are read as such, and as the nanoseconds of v1alpha1.
+func TestDurations(t *testing.T) {
+	want := LB{Interval: Duration(2500 * time.Millisecond)}
+	b, err := json.Marshal(want)
+	if err != nil || !bytes.Contains(b, []byte(`"interval":"2.5s"`)) {
+		t.Errorf("%s, %v", b, err)
+	}
+	for _, text := range []string{`{"interval":"2.5s"}`, `{"interval":2500000000}`} {
+		var got LB
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{`{"interval":"2.5"}`, `{"interval":true}`} {
+		if err := json.Unmarshal([]byte(text), &LB{}); err == nil {
+			t.Errorf("%s: no error", text)
+		}
+	}
+}
+
+// A report of the version before says the same as one of this: of an anecdote that its band
+// judges nothing.
+func TestReadV1alpha1(t *testing.T) {
+	for nominal, promises := range map[bool]int{false: 2, true: 1} {
+		path := filepath.Join(t.TempDir(), SummaryFile)
+		old := fmt.Sprintf(`{"apiVersion":"plumbline.io/v1alpha1","kind":"DisruptionReport","scenario":"e1","title":"x","lb":{"interval":1000000000},
+			"settings":{"rate":100,"delay":6000000000,"nominal":%t},"rows":[{"name":"a","own":true,"mode":"fallback","wanted":1,"rollouts":[{"number":1,"lost":1}]}],"exitCode":1}`, nominal)
+		if err := os.WriteFile(path, []byte(old), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sc := s.Scenarios[0]
+		if sc.Name != "e1" || sc.Settings.Delay != Duration(6*time.Second) || s.LB.Interval != Duration(time.Second) || len(sc.Promises) != promises || sc.Model != SingleReplica {
+			t.Errorf("read %+v", s)
+		}
+		if done := Complete(s); done.ExitCode != ExitLost || done.Scenarios[0].Rows[0].Word != Fail || done.APIVersion != APIVersion {
+			t.Errorf("judged %+v", done)
+		}
+	}
+}
+
+// Several scenarios have a section each behind an overview, and are told apart in every rendering.
+func TestSeveralScenarios(t *testing.T) {
+	s := sample()
+	second := s.Scenarios[0]
+	second.Name, second.Says, second.Source = "lb-reload", "A reload loses nothing.", []string{"a guide"}
+	second.Starts = timeline.Start{Kind: record.KindLB, State: "reload"}
+	second.Promises = []Promise{{Of: OfEvery}}
+	second.Rows = slices.Clone(second.Rows[:2])
+	at := rollout(1, 0)
+	for i := range 2 {
+		at.Transitions = append(at.Transitions, verdict.Transition{At: 2 * float64(i), Kind: record.KindLB, State: "reload", Lost: i})
+	}
+	at.Transitions[1].Stale = map[string]float64{"n2": 0, "n1": 1.5}
+	second.Rows[0].Rollouts = []verdict.Rollout{at, rollout(2, 0)}
+	s.Scenarios = append(s.Scenarios, second)
+	var table bytes.Buffer
+	if err := Table(&table, Complete(s)); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "several.txt", table.Bytes())
+	golden(t, "several.md", markdown(s))
+	page, err := html(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Contains(b, []byte(`"interval":2000000000`)) {
-		t.Errorf("%s", b)
+	suite, err := junit(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"<h2>rolling-update</h2>", "<h2>lb-reload</h2>", "t = 0 is the first lb reload", "t = 0 is the deletion of the old pod"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("report.html lacks %q", want)
+		}
+	}
+	for _, want := range []string{`classname="plumbline.rolling-update"`, `classname="plumbline.lb-reload"`, `tests="7"`} {
+		if !strings.Contains(string(suite), want) {
+			t.Errorf("junit.xml lacks %q", want)
+		}
+	}
+	names := map[string]bool{}
+	for _, p := range Compare(s, s) {
+		names[p.Name] = true
+		if p.A == nil || p.B == nil || p.A != p.B && p.A.Name != p.B.Name {
+			t.Errorf("%s is paired wrongly", p.Name)
+		}
+	}
+	if len(names) != 7 || !names["lb-reload, "+second.Rows[0].Name] {
+		t.Errorf("pairs %v", names)
 	}
 }

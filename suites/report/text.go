@@ -2,10 +2,13 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/suites/report/render"
 	"github.com/plumbline/plumbline/suites/verdict"
 )
@@ -19,19 +22,19 @@ func columns() []string {
 }
 
 // cells are one row under columns.
-func cells(r Row, s Settings) []string {
+func cells(r Row, sc Scenario) []string {
 	least, most := r.LostRange()
 	rollouts := fmt.Sprint(len(r.Rollouts))
 	if n := len(r.Invalid); n > 0 {
 		rollouts += fmt.Sprintf(" (+%d invalid)", n)
 	}
 	if len(r.Rollouts) == 0 {
-		return []string{render.Text(r.Name), rollouts, "-", "-", "-", "-", "-", "-", "-", "-", "-", string(r.Judge(s)), "-"}
+		return []string{render.Text(r.Name), rollouts, "-", "-", "-", "-", "-", "-", "-", "-", "-", string(r.Judge(sc)), "-"}
 	}
 	return []string{
 		render.Text(r.Name), rollouts, fmt.Sprint(r.Sent()), fmt.Sprint(r.Lost()),
 		span(least, most), secs(r.LongestWindow()), secs(r.LongestOutage()), fmt.Sprint(r.Slow()),
-		modelCell(r), reconstructedCell(r), residualCell(r), string(r.Judge(s)), list(r.LostClasses()),
+		modelCell(r), reconstructedCell(r), residualCell(r), string(r.Judge(sc)), list(r.LostClasses()),
 	}
 }
 
@@ -100,6 +103,25 @@ func list(counts []Count) string {
 	return strings.Join(parts, ", ")
 }
 
+// alone is the only scenario of a run; nil: there are none, or several, each with a section of
+// its own.
+func alone(s Summary) *Scenario {
+	if len(s.Scenarios) == 1 {
+		return &s.Scenarios[0]
+	}
+	return nil
+}
+
+// names of the scenarios.
+func names(s Summary) string {
+	var all []string
+	for _, sc := range s.Scenarios {
+		all = append(all, render.Text(sc.Name))
+	}
+	return strings.Join(all, ", ")
+}
+
+// facts are what a run depends on; those of its scenario are among them if it is alone.
 func facts(s Summary) []render.Fact {
 	e := s.Environment
 	host := []string{}
@@ -118,16 +140,13 @@ func facts(s Summary) []render.Fact {
 		}
 	}
 	out := []render.Fact{
-		{"scenario", render.Text(s.Scenario) + render.Prefixed(": ", render.Text(s.Title))},
 		{"host", strings.Join(host, ", ")},
 		{"cluster", clusterText(e)},
 		{"balancer", lbText(s.LB)},
-		{"probe", fmt.Sprintf("%g new connections/s, answer within %s (recorded up to %s), seed %d; a SYN that is not answered is sent again after %s",
-			s.Settings.Rate, s.Settings.Timeout, s.Settings.Deadline, s.Settings.Seed, resends(s.Settings))},
-		{"workload", workloadText(s.Settings)},
 	}
-	if s.Settings.Timeouts != "" {
-		out = append(out, render.Fact{"timeouts", render.Text(s.Settings.Timeouts)})
+	if sc := alone(s); sc != nil {
+		of := scenarioFacts(*sc)
+		out = append(append(of[:1:1], out...), of[1:]...)
 	}
 	if e.Lacks != "" {
 		out = append(out, render.Fact{"lacks", render.Text(e.Lacks)})
@@ -138,11 +157,28 @@ func facts(s Summary) []render.Fact {
 	return out
 }
 
+// scenarioFacts are what a scenario's rows have in common.
+func scenarioFacts(sc Scenario) []render.Fact {
+	set := sc.Settings
+	out := []render.Fact{{"scenario", render.Text(sc.Name) + render.Prefixed(": ", render.Text(sc.Title))}}
+	if sc.Says != "" {
+		out = append(out, render.Fact{"promise", render.Text(sc.Says) + render.Prefixed(" Sources: ", render.Text(strings.Join(sc.Source, ", ")))})
+	}
+	out = append(out,
+		render.Fact{"probe", fmt.Sprintf("%g new connections/s, answer within %s (recorded up to %s), seed %d; a SYN that is not answered is sent again after %s",
+			set.Rate, set.Timeout, set.Deadline, set.Seed, resends(set))},
+		render.Fact{"workload", workloadText(set)})
+	if set.Timeouts != "" {
+		out = append(out, render.Fact{"timeouts", render.Text(set.Timeouts)})
+	}
+	return out
+}
+
 // resends are those SYNs that go out before an attempt is given up.
 func resends(s Settings) string {
 	var parts []string
 	for _, d := range s.SYN.Resends() {
-		if d < s.Deadline {
+		if d < time.Duration(s.Deadline) {
 			parts = append(parts, d.String())
 		}
 	}
@@ -167,7 +203,7 @@ func lbText(l LB) string {
 	t := fmt.Sprintf("%s%s, profile %s: check%s every %s", render.Text(l.Kind), render.Prefixed(", version ", render.Text(l.Version)), render.Text(l.Profile), render.Prefixed(" of ", render.Text(l.Path)), l.Interval)
 	for _, p := range []struct {
 		name string
-		d    time.Duration
+		d    Duration
 	}{{"fast", l.Fast}, {"down", l.Down}} {
 		if p.d > 0 && p.d != l.Interval {
 			t += fmt.Sprintf(" (%s %s)", p.name, p.d)
@@ -195,6 +231,12 @@ func retries(n int) string {
 
 func workloadText(s Settings) string {
 	t := fmt.Sprintf("shutdown delay %s, grace %s", s.Delay, s.Grace)
+	if s.Replicas > 1 {
+		t = render.Plural(s.Replicas, "replica") + ", " + t
+	}
+	if s.Policy != "" {
+		t = "externalTrafficPolicy " + render.Text(s.Policy) + ", " + t
+	}
 	if s.PreStop > 0 {
 		t += fmt.Sprintf(", preStop %s", s.PreStop)
 	}
@@ -204,6 +246,9 @@ func workloadText(s Settings) string {
 	if s.Unready {
 		t += ", unready on SIGTERM"
 	}
+	if s.Hold > 0 {
+		t += fmt.Sprintf("; the fault stays for %s", s.Hold)
+	}
 	if s.Pods > 0 {
 		t += fmt.Sprintf("; beside %s in %s", render.Plural(s.Pods, "pod"), render.Plural(s.Services, "Service"))
 	}
@@ -212,54 +257,110 @@ func workloadText(s Settings) string {
 
 const noPrediction = "the model gave no prediction: whether the harness sees every loss cannot be told"
 
-// notes are what the table has no room for, one line each.
+// notes are what the tables have no room for, one line each.
 func notes(s Summary) []string {
 	var out []string
-	for _, r := range s.Rows {
-		name := render.Text(r.Name)
-		if r.Error != "" {
-			out = append(out, name+": not run to its end: "+render.Line(r.Error))
-		}
-		if r.Unsupported != "" {
-			out = append(out, name+": unsupported here: "+render.Line(r.Unsupported))
-			continue
-		}
-		if len(r.Beside) > 0 {
-			out = append(out, name+": measured beside another Service proxy, whose work this may be: "+render.Line(strings.Join(r.Beside, "; ")))
-		}
-		if c := r.Causes(); len(c) > 0 {
-			out = append(out, name+": causes of the losses: "+causes(c))
-		}
-		if c := r.SlowCauses(); len(c) > 0 {
-			out = append(out, name+": causes of the slow answers: "+causes(c))
-		}
-		out = append(out, modelNotes(r, s.Settings)...)
-		out = append(out, phaseNotes(r, s.LB)...)
-		for _, v := range r.Invalid {
-			out = append(out, fmt.Sprintf("%s: rollout %d is not counted: %s%s", name, v.Number, render.Text(strings.Join(v.Reasons, "; ")), lostThere(v)))
-		}
-		for _, v := range r.Rollouts {
-			for _, w := range v.Warnings {
-				out = append(out, fmt.Sprintf("%s: rollout %d: %s", name, v.Number, render.Text(w)))
-			}
-		}
-		if n := len(r.Rollouts); n < r.Wanted {
-			out = append(out, fmt.Sprintf("%s: %d of %s could be judged", name, n, render.Plural(r.Wanted, "rollout")))
-		}
-		if r.unpredicted(s.Settings) {
-			out = append(out, name+": "+noPrediction)
-		}
-		if r.Judge(s.Settings) == Blind {
-			out = append(out, fmt.Sprintf("%s: lost %d, and no phase of the checks loses that few: the harness does not see what it should", name, r.Lost()))
-		}
-		if r.Judge(s.Settings) == Excess {
-			out = append(out, fmt.Sprintf("%s: lost %d, and no phase of the checks loses that many: something beside terminating endpoints was lost", name, r.Lost()))
-		}
+	if sc := alone(s); sc != nil {
+		out = scenarioNotes(*sc, s.LB)
 	}
 	if p := runProblem(s); p != "" {
 		out = append(out, p)
 	}
 	return out
+}
+
+// scenarioNotes are those of one scenario's rows.
+func scenarioNotes(sc Scenario, lb LB) []string {
+	var out []string
+	for _, r := range sc.Rows {
+		out = append(out, rowNotes(r, sc, lb)...)
+	}
+	return out
+}
+
+func rowNotes(r Row, sc Scenario, lb LB) []string {
+	var out []string
+	name := render.Text(r.Name)
+	if r.Error != "" {
+		out = append(out, name+": not run to its end: "+render.Line(r.Error))
+	}
+	if r.Unsupported != "" {
+		return append(out, name+": unsupported here: "+render.Line(r.Unsupported))
+	}
+	if len(r.Beside) > 0 {
+		out = append(out, name+": measured beside another Service proxy, whose work this may be: "+render.Line(strings.Join(r.Beside, "; ")))
+	}
+	if c := r.Causes(); len(c) > 0 {
+		out = append(out, name+": causes of the losses: "+causes(c))
+	}
+	if p := r.promise(sc); p != nil && r.Lost() > 0 && len(p.But) > 0 {
+		out = append(out, fmt.Sprintf("%s: %d of %d losses are the scenario's own doing, and do not count", name, r.ownDoing(*p), r.Lost()))
+	}
+	if c := r.SlowCauses(); len(c) > 0 {
+		out = append(out, name+": causes of the slow answers: "+causes(c))
+	}
+	out = append(out, transitionNotes(r)...)
+	out = append(out, modelNotes(r, sc.Settings)...)
+	out = append(out, phaseNotes(r, lb)...)
+	for _, v := range r.Invalid {
+		out = append(out, fmt.Sprintf("%s: rollout %d is not counted: %s%s", name, v.Number, render.Text(strings.Join(v.Reasons, "; ")), lostThere(v)))
+	}
+	for _, v := range r.Rollouts {
+		for _, w := range v.Warnings {
+			out = append(out, fmt.Sprintf("%s: rollout %d: %s", name, v.Number, render.Text(w)))
+		}
+	}
+	if n := len(r.Rollouts); n < r.Wanted {
+		out = append(out, fmt.Sprintf("%s: %d of %s could be judged", name, n, render.Plural(r.Wanted, "rollout")))
+	}
+	if r.unpredicted(sc) {
+		out = append(out, name+": "+noPrediction)
+	}
+	if r.Judge(sc) == Blind {
+		out = append(out, fmt.Sprintf("%s: lost %d, and no phase of the checks loses that few: the harness does not see what it should", name, r.Lost()))
+	}
+	if r.Judge(sc) == Excess {
+		out = append(out, fmt.Sprintf("%s: lost %d, and no phase of the checks loses that many: something beside terminating endpoints was lost", name, r.Lost()))
+	}
+	return out
+}
+
+// transitionNotes say what each transition of a rollout lost where there is more to it than one
+// deletion.
+func transitionNotes(r Row) []string {
+	var out []string
+	for _, v := range r.Rollouts {
+		for i, t := range v.Transitions {
+			if len(v.Transitions) == 1 && t.Kind == record.KindPod && t.Stale == nil {
+				continue
+			}
+			what := fmt.Sprintf("%s %s", t.Kind, render.Text(t.State))
+			if t.Node != "" {
+				what += " on " + render.Text(t.Node)
+			}
+			line := fmt.Sprintf("%s: rollout %d: %s", render.Text(r.Name), v.Number, what)
+			if len(v.Transitions) > 1 {
+				line += fmt.Sprintf(", %d of %d", i+1, len(v.Transitions))
+			}
+			line += fmt.Sprintf(", at %.2f s: lost %d, slow %d", t.At, t.Lost, t.Slow)
+			if t.Outage > 0 {
+				line += fmt.Sprintf(", no prompt answer for %.2f s", t.Outage)
+			}
+			for _, node := range slices.Sorted(maps.Keys(t.Stale)) {
+				line += "; " + staleText(node, t.Stale[node])
+			}
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// staleText says how long a node knew of an old state.
+func staleText(node string, s float64) string {
+	if s == 0 {
+		return render.Text(node) + " gave it no request after that"
+	}
+	return fmt.Sprintf("%s gave it requests for %.2f s more", render.Text(node), s)
 }
 
 // lostThere is what a rollout that does not count lost.

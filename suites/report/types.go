@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/suites/timeline"
 	"github.com/plumbline/plumbline/suites/verdict"
 	"github.com/plumbline/plumbline/suites/verdict/model"
 )
 
 // The version of summary.json. A field may be added; a change of meaning takes
-// a new version.
+// a new version. Reports of the version before are read as well (v1alpha1.go).
 const (
-	APIVersion = "plumbline.io/v1alpha1"
+	APIVersion = "plumbline.io/v1alpha2"
 	Kind       = "DisruptionReport"
 )
 
@@ -26,21 +27,58 @@ const (
 	Ignore   Mode = "ignore"
 )
 
-// Summary is a whole run.
+// Summary is a whole run: scenarios, each on the same rows.
 type Summary struct {
 	APIVersion  string      `json:"apiVersion"` // set by Write
 	Kind        string      `json:"kind"`       // set by Write
-	Scenario    string      `json:"scenario"`
-	Title       string      `json:"title,omitempty"` // one line for people
 	Started     time.Time   `json:"started"`
 	Finished    time.Time   `json:"finished"`
 	Environment Environment `json:"environment"`
 	LB          LB          `json:"lb"`
-	Settings    Settings    `json:"settings"`
-	Rows        []Row       `json:"rows"`
+	Scenarios   []Scenario  `json:"scenarios"`
 	Error       string      `json:"error,omitempty"` // the run ended early: why
 	ExitCode    int         `json:"exitCode"`        // set by Write
 }
+
+// Scenario is one disturbance, with a row for each dataplane that met it.
+type Scenario struct {
+	Name     string         `json:"name"`
+	Title    string         `json:"title,omitempty"` // what is done, a line for people
+	Says     string         `json:"says,omitempty"`  // what good looks like, a sentence
+	Source   []string       `json:"source,omitempty"`
+	Settings Settings       `json:"settings"`
+	Starts   timeline.Start `json:"starts,omitzero"` // what begins a transition, and with the first the drawing's time; zero: the deletion of a pod
+	Promises []Promise      `json:"promises"`
+	Model    Model          `json:"model,omitempty"` // which says beforehand what is lost
+	Rows     []Row          `json:"rows"`
+}
+
+// Model names one of package model's.
+type Model string
+
+// SingleReplica is model.SingleReplica.
+const SingleReplica Model = "single-replica"
+
+// Promise is what a scenario holds rows to. One without Band is about losses and slow answers:
+// none beyond the budget.
+type Promise struct {
+	Of   Whose           `json:"of"`
+	But  []verdict.Cause `json:"but,omitempty"`  // what is lost for these is the scenario's own doing, and does not count
+	Band bool            `json:"band,omitempty"` // they lose what the model says, neither less nor more: this shows that the harness sees losses
+}
+
+// Whose promise it is.
+type Whose string
+
+const (
+	OfFallback Whose = "fallback" // rows that claim to have KEP-1669 (Row.Judged)
+	OfIgnore   Whose = "ignore"   // own rows that are told not to have it
+	OfOwn      Whose = "own"      // the project's, and those that are judged like them
+	OfEvery    Whose = "every"    // whichever dataplane it is
+)
+
+// Duration is written as people write it: 2.5s.
+type Duration time.Duration
 
 // Environment is where the run took place.
 type Environment struct {
@@ -63,41 +101,43 @@ type Environment struct {
 
 // LB is the load balancer's profile as it was configured.
 type LB struct {
-	Kind       string        `json:"kind"`              // e.g. "HAProxy, mode tcp, ipMode Proxy"
-	Version    string        `json:"version,omitempty"` // of ours, as it says itself
-	Profile    string        `json:"profile"`
-	Path       string        `json:"path,omitempty"` // of the health check
-	Interval   time.Duration `json:"interval"`       // durations are nanoseconds in JSON
-	Fast       time.Duration `json:"fast,omitempty"`
-	Down       time.Duration `json:"down,omitempty"`
-	Fall       int           `json:"fall"`
-	Rise       int           `json:"rise"`
-	Connect    time.Duration `json:"connect"`
-	Client     time.Duration `json:"client,omitempty"`
-	Server     time.Duration `json:"server,omitempty"`
-	Retries    int           `json:"retries"`
-	Redispatch bool          `json:"redispatch"`
-	Balance    string        `json:"balance"`
+	Kind       string   `json:"kind"`              // e.g. "HAProxy, mode tcp, ipMode Proxy"
+	Version    string   `json:"version,omitempty"` // of ours, as it says itself
+	Profile    string   `json:"profile"`
+	Path       string   `json:"path,omitempty"` // of the health check
+	Interval   Duration `json:"interval"`
+	Fast       Duration `json:"fast,omitempty"`
+	Down       Duration `json:"down,omitempty"`
+	Fall       int      `json:"fall"`
+	Rise       int      `json:"rise"`
+	Connect    Duration `json:"connect"`
+	Client     Duration `json:"client,omitempty"`
+	Server     Duration `json:"server,omitempty"`
+	Retries    int      `json:"retries"`
+	Redispatch bool     `json:"redispatch"`
+	Balance    string   `json:"balance"`
 }
 
-// Settings are the run's own.
+// Settings are those of a scenario's rollouts.
 type Settings struct {
-	Rate     float64       `json:"rate"`
-	Timeout  time.Duration `json:"timeout"`
-	Deadline time.Duration `json:"deadline"`
-	Delay    time.Duration `json:"delay"` // the workload's shutdown delay
-	PreStop  time.Duration `json:"preStop,omitempty"`
-	Grace    time.Duration `json:"grace"`
-	MinReady time.Duration `json:"minReady,omitempty"`
-	Unready  bool          `json:"unreadyOnSigterm,omitempty"`
-	Seed     uint64        `json:"seed"`
-	Rollouts int           `json:"rollouts"`           // wanted per row
-	Pods     int           `json:"pods,omitempty"`     // that run beside the workload
-	Services int           `json:"services,omitempty"` // beside the workload's
-	Timeouts string        `json:"timeouts,omitempty"` // name=duration,...: waits for what is no matter of the dataplane
-	Budget   int           `json:"budget"`             // lost requests a judged row may have in all; slow ones: SlowPart
-	SYN      verdict.SYNs  `json:"syn,omitzero"`       // how this kernel resends a SYN
-	Nominal  bool          `json:"nominal,omitempty"`  // an anecdote (E1-E3): ignore rows are not held against the band
+	Rate     float64      `json:"rate"`
+	Timeout  Duration     `json:"timeout"`
+	Deadline Duration     `json:"deadline"`
+	Delay    Duration     `json:"delay"` // the workload's shutdown delay
+	PreStop  Duration     `json:"preStop,omitempty"`
+	Grace    Duration     `json:"grace"`
+	MinReady Duration     `json:"minReady,omitempty"`
+	Hold     Duration     `json:"hold,omitempty"`     // how long a fault stays
+	Replicas int          `json:"replicas,omitempty"` // of the workload; 0: one
+	Policy   string       `json:"policy,omitempty"`   // externalTrafficPolicy of its Service; empty: Local
+	Unready  bool         `json:"unreadyOnSigterm,omitempty"`
+	Seed     uint64       `json:"seed"`
+	Rollouts int          `json:"rollouts"`           // wanted per row
+	Pods     int          `json:"pods,omitempty"`     // that run beside the workload
+	Services int          `json:"services,omitempty"` // beside the workload's
+	Timeouts string       `json:"timeouts,omitempty"` // name=duration,...: waits for what is no matter of the dataplane
+	Budget   int          `json:"budget"`             // lost requests a judged row may have in all; slow ones: SlowPart
+	SYN      verdict.SYNs `json:"syn,omitzero"`       // how this kernel resends a SYN
 }
 
 // Row is one dataplane in one mode.

@@ -43,21 +43,29 @@ func Write(dir string, s Summary) error {
 	return nil
 }
 
-// Read reads a summary.json of this version.
+// Read reads a summary.json of this version, or of the one before.
 func Read(path string) (Summary, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return Summary{}, fmt.Errorf("read the report: %w", err)
 	}
+	var is struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
 	var s Summary
-	if err := json.Unmarshal(b, &s); err != nil {
+	err = json.Unmarshal(b, &is)
+	switch {
+	case err != nil:
+	case is.Kind == Kind && is.APIVersion == APIVersion:
+		err = json.Unmarshal(b, &s)
+	case is.Kind == Kind && is.APIVersion == v1alpha1:
+		s, err = fromV1alpha1(b)
+	default:
+		return Summary{}, fmt.Errorf("read the report %s: it is a %s %s, not a %s %s", path, is.APIVersion, is.Kind, APIVersion, Kind)
+	}
+	if err != nil {
 		return Summary{}, fmt.Errorf("read the report %s: %w", path, err)
-	}
-	if s.APIVersion != APIVersion || s.Kind != Kind {
-		return Summary{}, fmt.Errorf("read the report %s: it is a %s %s, not a %s %s", path, s.APIVersion, s.Kind, APIVersion, Kind)
-	}
-	for i, r := range s.Rows { // older ones do not say it of ours
-		s.Rows[i].Judged = r.Judged || r.Own && r.Mode == Fallback
 	}
 	return s, nil
 }

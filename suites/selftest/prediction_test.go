@@ -107,8 +107,8 @@ func predicted(ctx context.Context, results string, s setting) (verdict.Rollout,
 	gomega.Expect(files).NotTo(gomega.BeEmpty(), "%v", err)
 	sum, readErr := report.Read(files[0])
 	gomega.Expect(readErr).NotTo(gomega.HaveOccurred())
-	gomega.Expect(sum.Rows).To(gomega.HaveLen(1), "%v", err)
-	row := sum.Rows[0]
+	gomega.Expect(sum.Scenarios[0].Rows).To(gomega.HaveLen(1), "%v", err)
+	row := sum.Scenarios[0].Rows[0]
 	gomega.Expect(row.Rollouts).To(gomega.HaveLen(1), "%v", err)
 	gomega.Expect(row.Predicted).NotTo(gomega.BeNil())
 	return row.Rollouts[0], *row.Predicted

@@ -306,8 +306,8 @@ func compared(results, log string) (out injections) {
 	sum, err := report.Read(dirs[0])
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	all := readInjected(log)
-	for _, r := range slices.Concat(sum.Rows[0].Rollouts, sum.Rows[0].Invalid) {
-		streams, err := tape.Read(filepath.Join(filepath.Dir(dirs[0]), sum.Rows[0].Records, fmt.Sprintf("rollout-%02d", r.Number)))
+	for _, r := range slices.Concat(sum.Scenarios[0].Rows[0].Rollouts, sum.Scenarios[0].Rows[0].Invalid) {
+		streams, err := tape.Read(filepath.Join(filepath.Dir(dirs[0]), sum.Scenarios[0].Rows[0].Records, fmt.Sprintf("rollout-%02d", r.Number)))
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		in := streams[0]
 		before := out.seen

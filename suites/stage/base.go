@@ -12,19 +12,26 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/fixtures/disrupt"
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/host/clean"
+	"github.com/plumbline/plumbline/fixtures/kubewait"
+	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
 	"github.com/plumbline/plumbline/lbprovider/profile"
+	"github.com/plumbline/plumbline/lbprovider/records"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/row"
-	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/run"
 )
 
 // Options describe what is brought up.
@@ -285,9 +292,9 @@ func (b *base) install(ctx context.Context, d cluster.Dataplane) (string, func(c
 func (b *base) lbDir() string { return filepath.Join(b.opts.run.Dir, "lb") }
 
 // LB is the load balancer in front.
-func (b *base) LB() scenario.LB { return b.balancer("") }
+func (b *base) LB() run.LB { return b.balancer("") }
 
-func (b *base) balancer(class string) scenario.LB {
+func (b *base) balancer(class string) run.LB {
 	return balancer{b.provider, b.profile, b.opts.Name, b.lbDir(), class}
 }
 
@@ -303,18 +310,79 @@ func (b balancer) Dir(service types.UID) string {
 	return filepath.Join(b.dir, instance.Name(b.cluster, string(service)))
 }
 
+// Reload has the provider reload all of its load balancers, and returns when one of them has begun.
+func (b balancer) Reload(ctx context.Context) error {
+	begun := func() (n int, err error) {
+		events, err := b.Events()
+		for _, e := range events {
+			if e.Kind == record.KindLB && e.State == records.StateReload {
+				n++
+			}
+		}
+		return n, err
+	}
+	before, err := begun()
+	if err != nil {
+		return err
+	}
+	if err := b.process.Signal(syscall.SIGHUP); err != nil {
+		return fmt.Errorf("tell the load balancer provider: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	for {
+		now, err := begun()
+		if err != nil || now > before {
+			return err
+		}
+		if err := kubewait.Pause(ctx, recordsEvery); err != nil {
+			return fmt.Errorf("wait until a load balancer reloads: %w", err)
+		}
+	}
+}
+
+const (
+	startPatience = 15 * time.Second      // for the provider to begin what it is told
+	recordsEvery  = 10 * time.Millisecond // its records are looked at
+)
+
+// End ends the HAProxy of a Service: at once, or softly.
+func (b balancer) End(ctx context.Context, lb disrupt.LB, softly bool) error {
+	pid, err := haproxy.NewClient(b.Dir(lb.UID)).Master(ctx)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return fmt.Errorf("open process %d: %w", pid, err)
+	}
+	defer unix.Close(fd)
+	// What listened a moment ago is what was opened, unless its number is another's by now.
+	if again, err := haproxy.NewClient(b.Dir(lb.UID)).Master(ctx); err != nil || again != pid {
+		return errors.Join(fmt.Errorf("process %d has ended by itself", pid), err)
+	}
+	sig := unix.SIGKILL
+	if softly {
+		sig = unix.SIGUSR1 // management.txt, 4: stop listening, finish what there is
+	}
+	if err := unix.PidfdSendSignal(fd, sig, nil, 0); err != nil {
+		return fmt.Errorf("end process %d: %w", pid, err)
+	}
+	return nil
+}
+
 // Class is that of the Services it serves, where it is not alone.
 func (b balancer) Class() string { return b.class }
 
 // Front is ours.
-func (balancer) Front() scenario.Front { return scenario.OurLB }
+func (balancer) Front() run.Front { return run.OurLB }
 
 // Profile is how the load balancer was configured.
 func (b balancer) Profile() report.LB {
 	return report.LB{
 		Version: b.Version(),
-		Kind:    "HAProxy, mode tcp, ipMode Proxy", Profile: b.profile.Name, Path: lbplan.CheckPath, Interval: b.profile.Interval, Fast: b.profile.Fast, Down: b.profile.Down,
-		Fall: b.profile.Fall, Rise: b.profile.Rise, Connect: b.profile.Connect, Client: b.profile.Idle, Server: b.profile.Idle,
+		Kind:    "HAProxy, mode tcp, ipMode Proxy", Profile: b.profile.Name, Path: lbplan.CheckPath, Interval: report.Duration(b.profile.Interval), Fast: report.Duration(b.profile.Fast), Down: report.Duration(b.profile.Down),
+		Fall: b.profile.Fall, Rise: b.profile.Rise, Connect: report.Duration(b.profile.Connect), Client: report.Duration(b.profile.Idle), Server: report.Duration(b.profile.Idle),
 		Retries: b.profile.ConnectRetries(), Balance: "roundrobin",
 	}
 }

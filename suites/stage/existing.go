@@ -18,7 +18,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/existing"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/row"
-	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/run"
 )
 
 // Existing is a stage on a cluster that somebody else made. It makes namespaces and,
@@ -150,7 +150,7 @@ func (e *Existing) openControl(ctx context.Context) error {
 }
 
 func (e *Existing) openProvider(ctx context.Context) error {
-	if e.opts.Foreign.LB != string(scenario.OurLB) {
+	if e.opts.Foreign.LB != string(run.OurLB) {
 		return nil
 	}
 	plumbLB, err := Program(e.opts.run, "plumb-lb")
@@ -258,7 +258,7 @@ func (e *Existing) Kind() string { return "existing" }
 func (e *Existing) DualStack() bool { return false }
 
 // SharesAddress is true but for the cluster's own load balancer: ours is on this host.
-func (e *Existing) SharesAddress() bool { return e.opts.Foreign.LB != string(scenario.ClusterLB) }
+func (e *Existing) SharesAddress() bool { return e.opts.Foreign.LB != string(run.ClusterLB) }
 
 // Cluster is what a scenario runs on.
 func (e *Existing) Cluster() cluster.Cluster { return e.cluster }
@@ -278,29 +278,29 @@ func (e *Existing) Probe(context.Context) (string, error) {
 func (e *Existing) Control() netip.AddrPort { return e.control }
 
 // LB is the load balancer in front, of which nothing is known unless it is ours.
-func (e *Existing) LB() scenario.LB {
-	if e.opts.Foreign.LB == string(scenario.OurLB) {
+func (e *Existing) LB() run.LB {
+	if e.opts.Foreign.LB == string(run.OurLB) {
 		return e.balancer(existing.LBClass(e.Run()))
 	}
-	return unknownLB{front: scenario.Front(e.opts.Foreign.LB)}
+	return unknownLB{front: run.Front(e.opts.Foreign.LB)}
 }
 
 // unknownLB is one of which nothing is recorded, or none. Its other methods are
-// not to be called (scenario.LB).
+// not to be called (run.LB).
 type unknownLB struct {
-	scenario.LB
-	front scenario.Front
+	run.LB
+	front run.Front
 }
 
 // Front says which of the two it is.
-func (u unknownLB) Front() scenario.Front { return u.front }
+func (u unknownLB) Front() run.Front { return u.front }
 
 // Died is never closed.
 func (unknownLB) Died() <-chan struct{} { return nil }
 
 // Profile says that nothing is known.
 func (u unknownLB) Profile() report.LB {
-	if u.front == scenario.NoLB {
+	if u.front == run.NoLB {
 		return report.LB{Kind: "none (a node port, externalTrafficPolicy=Cluster)", Profile: "none"}
 	}
 	return report.LB{Kind: "the cluster's own", Profile: "unknown"}

@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/probeagent"
 	"github.com/plumbline/plumbline/suites/row"
-	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/run"
 )
 
 // Foreign says what is known of an existing cluster.
@@ -45,7 +45,7 @@ func EnterExisting(ctx context.Context, o *Options, log *slog.Logger) error {
 	if err := o.settleFamily(ctx, log); err != nil {
 		return err
 	}
-	if o.Foreign.LB == string(scenario.OurLB) && os.Geteuid() != 0 {
+	if o.Foreign.LB == string(run.OurLB) && os.Geteuid() != 0 {
 		return errors.New("--lb=ours needs root: HAProxy runs as a user of its own, and takes ports below 1024")
 	}
 	state, err := host.UserStateDir()
@@ -66,7 +66,7 @@ func (f Foreign) check(rows []row.Row) error {
 	switch {
 	case f.Kubeconfig == "":
 		return errors.New("--cluster=existing needs --kubeconfig: a file, or in-cluster in a pod of the cluster")
-	case f.Kubeconfig == existing.InCluster && f.LB == string(scenario.OurLB):
+	case f.Kubeconfig == existing.InCluster && f.LB == string(run.OurLB):
 		return errors.New("--lb=ours needs a file as --kubeconfig")
 	case f.EchoImage == "":
 		return errors.New("--cluster=existing needs --echo-image: an image of plumb-echo that the nodes have or can pull")
@@ -89,7 +89,7 @@ func (f Foreign) check(rows []row.Row) error {
 }
 
 func checkLB(lb string) error {
-	if lb != string(scenario.OurLB) && lb != string(scenario.ClusterLB) && lb != string(scenario.NoLB) {
+	if lb != string(run.OurLB) && lb != string(run.ClusterLB) && lb != string(run.NoLB) {
 		return fmt.Errorf("unknown --lb %q; known: ours, cluster, none", lb)
 	}
 	return nil

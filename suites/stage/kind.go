@@ -19,7 +19,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/kind"
 	"github.com/plumbline/plumbline/fixtures/nodeimage"
 	"github.com/plumbline/plumbline/suites/row"
-	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/run"
 )
 
 // Kind is a stage on a kind cluster with an HAProxy in front.
@@ -34,7 +34,7 @@ type Kind struct {
 	control netip.AddrPort
 }
 
-var _ scenario.Stage = (*Kind)(nil)
+var _ run.Stage = (*Kind)(nil)
 
 // EnterKind checks what is asked for, takes away what runs of the same name have left on this
 // host that live no more, and begins the run. The cluster keeps its name: it may outlive the run.

@@ -17,7 +17,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/lab/network"
 	"github.com/plumbline/plumbline/fixtures/userns"
 	"github.com/plumbline/plumbline/suites/row"
-	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/run"
 )
 
 // Lab is a stage of network namespaces on this host, with an HAProxy in front.
@@ -31,7 +31,7 @@ type Lab struct {
 	version  string // of kube-proxy
 }
 
-var _ scenario.Stage = (*Lab)(nil)
+var _ run.Stage = (*Lab)(nil)
 
 // runMark is the environment variable that tells this program, started anew, its run.
 const runMark = "PLUMBLINE_RUN"

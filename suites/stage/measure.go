@@ -11,18 +11,19 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/run"
 	"github.com/plumbline/plumbline/suites/scenario"
 	"github.com/plumbline/plumbline/suites/verdict"
 )
 
-// Measure runs a scenario on a cluster made for it and writes the report
+// Measure runs scenarios on a cluster made for them and writes the report
 // below results. It returns the report and the directory it lies in. An error
 // is the harness's; what was measured before it is written all the same.
-func Measure(ctx context.Context, s scenario.Scenario, o Options, results string, log *slog.Logger) (sum report.Summary, dir string, err error) {
-	if dir, err = o.ResultsDir(results, s.Name); err != nil {
+func Measure(ctx context.Context, todo scenario.Run, o Options, results string, log *slog.Logger) (sum report.Summary, dir string, err error) {
+	if dir, err = o.ResultsDir(results, nameOf(todo)); err != nil {
 		return sum, "", err
 	}
-	o.Profile, o.Rows, o.Dir = s.Profile, s.Rows, dir
+	o.Profile, o.Rows, o.Dir = todo.Profile, todo.Rows, dir
 	ctx, o.Lost = context.WithCancelCause(ctx)
 	defer o.Lost(nil)
 	st, err := Open(ctx, o, log)
@@ -33,7 +34,7 @@ func Measure(ctx context.Context, s scenario.Scenario, o Options, results string
 	if err := awaitQuiet(ctx, o.AwaitQuiet, log); err != nil {
 		return sum, dir, err
 	}
-	sum, err = scenario.Run(ctx, s, st, dir, log)
+	sum, err = run.Do(ctx, todo, st, dir, log)
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = errors.Join(cause, err)
 	}
@@ -47,6 +48,14 @@ func Measure(ctx context.Context, s scenario.Scenario, o Options, results string
 	err = errors.Join(err, unknown)
 	sum = report.Complete(sum)
 	return sum, dir, errors.Join(err, report.Write(dir, sum), latest(results, dir))
+}
+
+// nameOf a run is its scenario's, or how many it has.
+func nameOf(todo scenario.Run) string {
+	if len(todo.Scenarios) == 1 {
+		return todo.Scenarios[0].Name
+	}
+	return fmt.Sprintf("%d-scenarios", len(todo.Scenarios))
 }
 
 // awaitQuiet looks whether timers are as punctual as a rollout that counts asks for, and

@@ -1,15 +1,12 @@
 package stage
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -130,61 +127,4 @@ func (p *Provider) Conns() ([]record.Conn, error) {
 // Events are the changes of its load balancers so far.
 func (p *Provider) Events() ([]record.Event, error) {
 	return p.events.Read()
-}
-
-// AwaitServers waits until exactly these nodes are UP at a load balancer.
-func (p *Provider) AwaitServers(ctx context.Context, lb string, nodes ...string) error {
-	want := map[string]bool{}
-	for _, n := range nodes {
-		want[n] = true
-	}
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		events, err := p.Events()
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		up := upServers(events, lb)
-		if maps.Equal(up, want) {
-			return nil
-		}
-		select {
-		case <-ticker.C:
-		case <-p.done:
-			return p.Err()
-		case <-ctx.Done():
-			return fmt.Errorf("wait until load balancer %s has %v UP (has %v): %w", lb, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(up)), ctx.Err())
-		}
-	}
-}
-
-// upServers is the state at the end of the events: nodes that are UP. One that is so in some
-// IP families of the load balancer only is called so.
-func upServers(events []record.Event, lb string) map[string]bool {
-	state := map[string]map[record.Family]bool{} // by node
-	families := map[record.Family]bool{}
-	for _, e := range events {
-		if e.Kind != record.KindServer || e.LB != lb {
-			continue
-		}
-		if state[e.Node] == nil {
-			state[e.Node] = map[record.Family]bool{}
-		}
-		families[e.Family] = true
-		if state[e.Node][e.Family] = e.State == "UP"; e.State != "UP" {
-			delete(state[e.Node], e.Family)
-		}
-	}
-	up := map[string]bool{}
-	for node, in := range state {
-		switch len(in) {
-		case 0:
-		case len(families):
-			up[node] = true
-		default:
-			up[node+" (in part)"] = true
-		}
-	}
-	return up
 }

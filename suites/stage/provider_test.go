@@ -3,13 +3,13 @@ package stage
 import (
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/fixtures/disrupt"
 	"github.com/plumbline/plumbline/fixtures/record"
 )
 
@@ -49,52 +49,51 @@ func TestStopEndsTheProvider(t *testing.T) {
 	}
 }
 
-// A provider that dies must end what waits for it, and say where to look.
+// A provider that dies is noticed, and says where to look.
 func TestDeathIsNoticed(t *testing.T) {
 	p := start(t, "exit 3")
-	err := p.AwaitServers(t.Context(), "a/b", "w1")
+	<-p.Died()
+	err := p.Err()
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "plumb-lb.log") {
-		t.Errorf("waiting on a dead provider: %v", err)
+		t.Errorf("a dead provider: %v", err)
 	}
 }
 
-func TestAwaitServers(t *testing.T) {
-	p := start(t, "sleep 60 & wait")
+// A reload is over when it is on record, and one that is not begun is an error.
+func TestReload(t *testing.T) {
+	dir := t.TempDir()
+	p := start(t, `r="${1#--records=}"; trap 'printf "{\"at\":1,\"kind\":\"lb\",\"state\":\"reload\"}\n" >>"$r/lb-events.jsonl"' HUP; : >`+dir+`/ready; while :; do sleep 0.05; done`)
 	w, err := record.Create[record.Event](filepath.Join(p.records, "lb-events.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close()
-	server := func(lb, node, state string) {
-		w.Write(record.Event{Kind: record.KindServer, LB: lb, Node: node, State: state})
-		w.Flush()
+	w.Write(record.Event{Kind: record.KindLB, State: "reload"}) // an earlier one
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
 	}
-	server("a/b", "w1", "UP")
-	server("a/b", "w2", "UP")
-	server("x/y", "w3", "UP")
-	soon, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "ready")); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	b := balancer{Provider: p}
+	for n := range 2 {
+		if err := b.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if events, err := p.Events(); err != nil || len(events) != n+2 {
+			t.Errorf("%d events after reload %d, %v", len(events), n+1, err)
+		}
+	}
+	deaf := balancer{Provider: start(t, `trap "" HUP; : >`+dir+`/deaf; sleep 60 & wait`)}
+	soon, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	err = p.AwaitServers(soon, "a/b", "w2")
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "has [w2] UP (has [w1 w2])") {
-		t.Errorf("with one too many: %v", err)
+	if err := deaf.Reload(soon); err == nil {
+		t.Error("a reload that did not begin")
 	}
-	server("a/b", "w1", "DOWN")
-	if err := p.AwaitServers(t.Context(), "a/b", "w2"); err != nil {
-		t.Errorf("with exactly the wanted: %v", err)
-	}
-}
-
-// With two families a node is UP in both, or in part.
-func TestUpServersOfTwoFamilies(t *testing.T) {
-	event := func(node, state string, f record.Family) record.Event {
-		return record.Event{Kind: record.KindServer, LB: "a/b", Node: node, State: state, Family: f}
-	}
-	got := upServers([]record.Event{
-		event("w1", "UP", record.IPv4), event("w1", "UP", record.IPv6), event("w2", "UP", record.IPv4), event("w2", "DOWN", record.IPv6),
-		event("w3", "UP", record.IPv6), event("w3", "DOWN", record.IPv6),
-	}, "a/b")
-	if want := map[string]bool{"w1": true, "w2 (in part)": true}; !maps.Equal(got, want) {
-		t.Errorf("UP %v, want %v", got, want)
+	if err := b.End(t.Context(), disrupt.LB{Service: "ns/echo", UID: "none"}, false); err == nil {
+		t.Error("a load balancer that is not there has ended")
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/suites/row"
-	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/run"
 )
 
 // Use is what a run does in somebody's cluster, as far as its rights depend on it.
@@ -55,7 +55,7 @@ func Rights(u Use) (*rbacv1.ClusterRole, error) {
 			rule("coordination.k8s.io", "leases", "get,create,update"),
 		},
 	}
-	if u.LB == string(scenario.OurLB) { // with Kubernetes' service controller
+	if u.LB == string(run.OurLB) { // with Kubernetes' service controller
 		role.Rules = append(role.Rules,
 			rule(core, "nodes", "watch"),
 			rule(core, "services", "watch,patch"),

@@ -14,7 +14,7 @@ import (
 	"os"
 
 	"github.com/plumbline/plumbline/fixtures/host"
-	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/run"
 )
 
 // StateDir holds what lives only as long as a run: kubeconfigs, sockets, locks.
@@ -22,7 +22,7 @@ const StateDir = host.StateDir
 
 // Stage is what a scenario runs on, until it is closed.
 type Stage interface {
-	scenario.Stage
+	run.Stage
 	// Probe is the image of plumb-probe.
 	Probe(ctx context.Context) (string, error)
 	// Digests say what exactly was installed last.

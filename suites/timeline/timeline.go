@@ -28,12 +28,23 @@ const (
 // The observers report what they find before they report changes.
 const initialWithin = time.Second
 
+// Start says which events begin a transition: of a pod that it is deleted, of the load balancer
+// that it reloads or ends, of the scenario that it does something.
+type Start struct {
+	Kind  record.Kind `json:"kind"`
+	State string      `json:"state"`
+}
+
+// PodDeleted is what begins a transition where nothing else is said.
+func PodDeleted() Start { return Start{record.KindPod, Deleting} }
+
+func (s Start) String() string { return string(s.Kind) + " " + s.State }
+
 // Timeline grows by the events of one rollout. The zero value holds none.
 type Timeline struct {
-	kinds   map[record.Kind]*kind
-	pods    map[string]pod
-	deleted string
-	origin  int64
+	kinds  map[record.Kind]*kind
+	pods   map[string]pod
+	begins []record.Event // pods that were deleted, acts, and what the load balancer did
 }
 
 type pod struct{ node, uid string }
@@ -77,7 +88,10 @@ func (t *Timeline) Add(e record.Event) {
 	case record.KindPod, record.KindEndpoint:
 		key = e.Pod
 	case record.KindServer, record.KindNodePort, record.KindHCNP:
-	default: // acts change nothing that has a state
+	case record.KindAct, record.KindLB: // they change nothing that has a state
+		t.begins = append(t.begins, e)
+		return
+	default:
 		return
 	}
 	if e.Kind == record.KindPod {
@@ -113,8 +127,8 @@ func (t *Timeline) addPod(e record.Event) {
 	p.node, p.uid = cmp.Or(e.Node, p.node), cmp.Or(e.UID, p.uid)
 	t.pods[e.Pod] = p
 	// A pod that is deleting when it is first seen was so before.
-	if e.State == Deleting && seen && t.deleted == "" {
-		t.deleted, t.origin = e.Pod, e.At
+	if e.State == Deleting && seen {
+		t.begins = append(t.begins, e)
 	}
 }
 
@@ -171,8 +185,56 @@ func (t *Timeline) track(k record.Kind, name string) (tr []mark, initial bool) {
 	return tr, len(tr) > 0 && tr[0].at-of.begin <= initialWithin.Nanoseconds()
 }
 
+// Starts are the events that begin a transition, in order.
+func (t *Timeline) Starts(s Start) []record.Event {
+	var all []record.Event
+	for _, e := range t.begins {
+		if e.Kind == s.Kind && e.State == s.State {
+			all = append(all, e)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b record.Event) int { return cmp.Compare(a.At, b.At) })
+	return all
+}
+
 // Deleted is the first pod whose deletion was seen to happen, and when; "" if there is none.
-func (t *Timeline) Deleted() (pod string, at int64) { return t.deleted, t.origin }
+func (t *Timeline) Deleted() (pod string, at int64) {
+	for _, e := range t.Starts(PodDeleted()) {
+		return e.Pod, e.At
+	}
+	return "", 0
+}
+
+// Pod is one that lives, as it is known at a time.
+type Pod struct{ Name, Node, State string }
+
+// Live are the pods that are known and not gone at a time, by name.
+func (t *Timeline) Live(at int64) []Pod {
+	var all []Pod
+	for _, name := range t.Known(record.KindPod) {
+		if s := t.At(record.KindPod, name, at); s != "" && s != Gone {
+			all = append(all, Pod{name, t.NodeOf(name), s})
+		}
+	}
+	return all
+}
+
+// Cut reports whether a node was kept from the API at a time, or for so long before it that its
+// agents may not have come back.
+func (t *Timeline) Cut(node string, at int64, before time.Duration) (is bool, since int64) {
+	for _, e := range t.begins {
+		if e.Kind != record.KindAct || e.At > at {
+			continue
+		}
+		switch {
+		case e.State == record.ActCut && e.Node == node:
+			is, since = true, e.At
+		case e.State == record.ActHealed && at-e.At > before.Nanoseconds():
+			is = false
+		}
+	}
+	return is, since
+}
 
 // NodeOf is the node of a pod; "" where it is not known.
 func (t *Timeline) NodeOf(pod string) string { return t.pods[pod].node }

@@ -44,6 +44,7 @@ func rules() []rule {
 		{CausePod, evidence.appAnswered},
 		{CauseLBSilent, func(e evidence) bool { return e.late() && (e.trail == trailBalancer || e.trail == trailPassed) }},
 		{CauseLBSilent, evidence.requestSentAgain},
+		{CauseStale, func(e evidence) bool { return e.s.Cluster && len(unheardOf(e.tl, e.outcome)) > 0 && e.connectFailed() }},
 		{CauseLagPodGone, func(e evidence) bool { return e.lag() && e.pods().gone && e.connectFailed() }},
 		{CausePod, func(e evidence) bool {
 			return e.dead() && e.pods().gone && !e.podsBefore(heardWithin).gone && e.connectFailed()

@@ -61,6 +61,9 @@ func judge(in Input, classify classifier) Rollout {
 	host := hostMoments(in.Control, s, classify)
 	explain(out, tl, host, s, newTrails(in, s))
 
+	if s.Starts == (timeline.Start{}) {
+		s.Starts = timeline.PodDeleted()
+	}
 	origin, known := findOrigin(tl, s, out)
 	rel := func(t int64) float64 { return seconds(t - origin) }
 	r := Rollout{Number: s.Rollout, Classes: map[Class]int{}, Causes: map[Cause]int{}, SlowCauses: map[Cause]int{}}
@@ -83,13 +86,19 @@ func judge(in Input, classify classifier) Rollout {
 	}
 	r.Reconstruction = reconstruct(out, tl, s)
 	r.Sensitivity = sensitivity(out, s, tl, classify)
-	r.Observed = observe(tl, events, origin, known)
+	r.Transitions = transitions(out, tl, s, r.Outages, rel)
+	if s.Starts == timeline.PodDeleted() {
+		r.Observed = observe(tl, events, origin, known)
+	}
 	r.Series = series(out, events, s.Limits.Samples, rel)
 	selfCheck(&r, in, s, out, classify)
 	if !known {
-		r.Reasons = append(r.Reasons, "no pod was deleted while this was recorded")
+		r.Reasons = append(r.Reasons, nothingBegan(s.Starts))
 	}
 	r.Valid = len(r.Reasons) == 0
+	if !r.Valid {
+		r.SoundCauses = soundCauses(out, host, s)
+	}
 	return r
 }
 
@@ -222,17 +231,24 @@ func sensitivity(out []outcome, s Settings, tl *timeline.Timeline, classify clas
 	return all
 }
 
-// findOrigin is the first deletion of a pod; else what the settings say; else
+// findOrigin is when the first transition began; else what the settings say; else
 // the first attempt, and not known.
 func findOrigin(tl *timeline.Timeline, s Settings, out []outcome) (origin int64, known bool) {
-	deleted, at := tl.Deleted()
+	starts := tl.Starts(s.Starts)
 	switch {
-	case deleted != "":
-		return at, true
+	case len(starts) > 0:
+		return starts[0].At, true
 	case s.Origin != 0:
 		return s.Origin, true
 	case len(out) > 0:
 		return out[0].Intended, false
 	}
 	return 0, false
+}
+
+func nothingBegan(s timeline.Start) string {
+	if s == timeline.PodDeleted() {
+		return "no pod was deleted while this was recorded"
+	}
+	return "nothing began: no " + s.String() + " was recorded"
 }

@@ -65,7 +65,7 @@ func could(tl *timeline.Timeline, node string, t int64, s Settings) outcomes {
 // load balancer gave the attempt to a server that does not forward. It looks at
 // states only, never at what became of the attempt.
 func reconstruct(out []outcome, tl *timeline.Timeline, s Settings) Reconstruction {
-	r := Reconstruction{Possible: len(tl.Known(record.KindServer)) > 0 && len(tl.Known(record.KindNodePort)) > 0}
+	r := Reconstruction{Possible: !s.Cluster && len(tl.Known(record.KindServer)) > 0 && len(tl.Known(record.KindNodePort)) > 0}
 	if !r.Possible {
 		return r
 	}

@@ -47,19 +47,19 @@ func selfCheck(r *Rollout, in Input, s Settings, out []outcome, classify classif
 		}
 	}
 	if s.LB != "" {
-		r.Reasons = append(r.Reasons, unusable(*r)...)
+		r.Reasons = append(r.Reasons, unusable(*r, s)...)
 	} else {
-		r.Warnings = append(r.Warnings, unusable(*r)...)
+		r.Warnings = append(r.Warnings, unusable(*r, s)...)
 	}
 }
 
 // unusable is what the load balancer's records lack. Without its states nothing
 // tells what loss to expect, and without its log no loss has a node or a cause:
 // a rollout through a load balancer of ours counts only with both.
-func unusable(r Rollout) []string {
+func unusable(r Rollout, s Settings) []string {
 	var list sayings
 	h := r.Harness
-	list.add(!r.Reconstruction.Possible, "no load balancer or node states were recorded: nothing to reconstruct from")
+	list.add(!r.Reconstruction.Possible && !s.Cluster, "no load balancer or node states were recorded: nothing to reconstruct from")
 	list.add(h.Joined*10 < h.Connected*9, "only %d of %d attempts that connected are in the load balancer's log", h.Joined, h.Connected)
 	return list
 }

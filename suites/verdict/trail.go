@@ -47,6 +47,9 @@ type trails struct {
 
 func newTrails(in Input, s Settings) trails {
 	t := trails{ports: s.Ports, nodes: map[string]bool{}, bySide: map[netip.AddrPort][]record.Packet{}}
+	if s.Cluster { // the node sends from an address of its own
+		return t
+	}
 	for _, e := range in.Events {
 		if e.Kind == record.KindTap {
 			t.nodes[e.Node] = e.State == record.TapComplete

@@ -7,14 +7,15 @@
 // that the observed states explain (Reconstruction), and whether the harness
 // itself may be believed (Valid).
 //
-// Time in a Rollout is float64 seconds after the rollout's origin, the deletion
-// of the old pod; durations are float64 seconds as well.
+// Time in a Rollout is float64 seconds after the rollout's origin, its first transition: the
+// deletion of the old pod, where nothing else is said. Durations are float64 seconds as well.
 package verdict
 
 import (
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/suites/timeline"
 )
 
 // Class is the outcome of one attempt, as the client saw it.
@@ -83,6 +84,7 @@ const (
 	CauseLBSilent    Cause = "lb-silent"         // the LB did not answer the client's SYN, or took the connection up late
 	CauseLBReset     Cause = "lb-reset"          // a connection was reset between the client and the LB
 	CauseMisrouted   Cause = "node-misrouted"    // the node gave the connection to a pod that is not a local one of the Service
+	CauseStale       Cause = "node-stale"        // the node sent to a pod that had been deleted, and that it could not hear of: it was kept from the API
 	CauseLagPodAlive Cause = "check-lag-alive"   // LB still sent to a node that answered its health check with 503 and did not forward, though its pod lived: a dataplane without fallback
 	CauseLagPodGone  Cause = "check-lag-gone"    // the same, the pod was gone: the shutdown delay is shorter than the LB's detection
 	CauseLagUnready  Cause = "check-lag-unready" // the same, the pod lived but had turned unready: fallback may not use it
@@ -118,7 +120,7 @@ func (c Cause) Hop() Hop {
 		return HopHarness
 	case CauseNoServer, CauseLBRefused, CauseLBSilent, CauseLBReset:
 		return HopBalancer
-	case CauseMisrouted, CauseLagPodAlive, CauseLagPodGone, CauseLagUnready, CauseNodeDrop, CauseNodeReject, CauseNodeReset:
+	case CauseMisrouted, CauseStale, CauseLagPodAlive, CauseLagPodGone, CauseLagUnready, CauseNodeDrop, CauseNodeReject, CauseNodeReset:
 		return HopNode
 	case CausePodDrop, CausePodReject, CausePodReset, CausePod:
 		return HopPod
@@ -130,21 +132,23 @@ func (c Cause) Hop() Hop {
 
 // Settings are the circumstances of a rollout that records do not carry.
 type Settings struct {
-	Rollout  int           `json:"rollout"`           // number of the rollout, from 1
-	Rate     float64       `json:"rate"`              // planned attempts per second
-	Timeout  time.Duration `json:"timeout"`           // the client's patience T_o: an attempt that took longer is lost
-	Deadline time.Duration `json:"deadline"`          // hard deadline of the probe; what exceeds it is censored
-	Nodes    []string      `json:"nodes"`             // nodes the LB may send to
-	LB       string        `json:"lb,omitempty"`      // namespace/name of the Service: records of others are ignored, and without its own the rollout is not valid; empty: no record is ignored, none is demanded
-	Unseen   bool          `json:"unseen,omitempty"`  // a load balancer of which nothing is known stands in between
-	Local    bool          `json:"local,omitempty"`   // eTP=Local: an answer from a node other than the LB's target is wrong_backend
-	Connect  time.Duration `json:"connect,omitempty"` // LB: timeout of one dial to a server
-	Retries  int           `json:"retries,omitempty"` // LB: redials of the same server, 1 s apart
-	SYN      SYNs          `json:"syn,omitzero"`      // how the LB's kernel resends a SYN
-	Origin   int64         `json:"origin,omitempty"`  // t=0, when events hold no deletion of a pod; 0: the first attempt
-	Family   record.Family `json:"family,omitempty"`  // states and connections of the other family are ignored; empty: there is one
-	Ports    Ports         `json:"ports,omitzero"`    // of the Service, by which packets are told
-	Limits   Limits        `json:"limits,omitzero"`   // zero: DefaultLimits
+	Rollout  int            `json:"rollout"`           // number of the rollout, from 1
+	Rate     float64        `json:"rate"`              // planned attempts per second
+	Timeout  time.Duration  `json:"timeout"`           // the client's patience T_o: an attempt that took longer is lost
+	Deadline time.Duration  `json:"deadline"`          // hard deadline of the probe; what exceeds it is censored
+	Nodes    []string       `json:"nodes"`             // nodes the LB may send to
+	LB       string         `json:"lb,omitempty"`      // namespace/name of the Service: records of others are ignored, and without its own the rollout is not valid; empty: no record is ignored, none is demanded
+	Unseen   bool           `json:"unseen,omitempty"`  // a load balancer of which nothing is known stands in between
+	Local    bool           `json:"local,omitempty"`   // eTP=Local: an answer from a node other than the LB's target is wrong_backend
+	Cluster  bool           `json:"cluster,omitempty"` // eTP=Cluster: a node sends on to pods of other nodes, so that neither its packets nor a poll of its port tell of a request's way
+	Connect  time.Duration  `json:"connect,omitempty"` // LB: timeout of one dial to a server
+	Retries  int            `json:"retries,omitempty"` // LB: redials of the same server, 1 s apart
+	SYN      SYNs           `json:"syn,omitzero"`      // how the LB's kernel resends a SYN
+	Starts   timeline.Start `json:"starts,omitzero"`   // what begins a transition; zero: the deletion of a pod
+	Origin   int64          `json:"origin,omitempty"`  // t=0, when events hold none that begins a transition; 0: the first attempt
+	Family   record.Family  `json:"family,omitempty"`  // states and connections of the other family are ignored; empty: there is one
+	Ports    Ports          `json:"ports,omitzero"`    // of the Service, by which packets are told
+	Limits   Limits         `json:"limits,omitzero"`   // zero: DefaultLimits
 }
 
 // Ports are those of a Service: on the nodes, and of its pods.
@@ -212,6 +216,10 @@ type Rollout struct {
 
 	SlowCauses map[Cause]int `json:"slowCauses,omitempty"` // every slow answer, by cause
 
+	SoundCauses map[Cause]int `json:"soundCauses,omitempty"` // of LostSound, in a rollout that is not valid
+
+	Transitions []Transition `json:"transitions,omitempty"` // in order; the first is at 0
+
 	NodeWindows   []Window `json:"nodeWindows,omitempty"` // per LB target node, bridged
 	Outages       []Window `json:"outages,omitempty"`     // runs of two and more without a prompt answer between them
 	LongestWindow float64  `json:"longestWindow"`         // inner, over NodeWindows
@@ -247,6 +255,22 @@ func (w Window) Inner() float64 { return w.End - w.Start }
 
 // Outer is the length of the outer window in seconds.
 func (w Window) Outer() float64 { return w.OuterEnd - w.OuterStart }
+
+// Transition is one disturbance of a rollout, and what was lost from it until the next.
+type Transition struct {
+	At    float64     `json:"at"`
+	Kind  record.Kind `json:"kind"`
+	State string      `json:"state"`
+	Node  string      `json:"node,omitempty"`
+	Pod   string      `json:"pod,omitempty"`
+	Lost  int         `json:"lost"`
+	Slow  int         `json:"slow"`
+	// Outage is the longest time without a prompt answer that began with it or later.
+	Outage float64 `json:"outage"`
+	// Stale is, of a pod that was deleted under eTP=Cluster, how long after that each node still
+	// gave requests to it: as its answers tell, and losses by node-stale.
+	Stale map[string]float64 `json:"stale,omitempty"`
+}
 
 // Quantiles of a set of durations, in seconds.
 type Quantiles struct {

@@ -6,7 +6,7 @@
 //
 // It runs outside the cluster, as root or as a user who may use Docker. It may
 // be stopped and started at any time: load balancers go on without it and are
-// found again. Of the cluster it writes Services (status, finalizer) and their
+// found again, and at SIGHUP they are reloaded. Of the cluster it writes Services (status, finalizer) and their
 // Events, nothing else.
 package main
 

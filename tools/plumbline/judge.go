@@ -6,11 +6,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/suites/report"
-	"github.com/plumbline/plumbline/suites/scenario"
+	runs "github.com/plumbline/plumbline/suites/run"
 )
 
 // judgedDir is where, in a run's folder, the reports of a later verdict go.
@@ -29,7 +31,7 @@ func judgeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			now, err := scenario.Judge(args[0])
+			now, err := runs.Judge(args[0])
 			if err != nil {
 				return err
 			}
@@ -58,13 +60,28 @@ func writeLines(w io.Writer, lines []string) error {
 	return nil
 }
 
-// resultOf is a report's exit code as an error.
+// resultOf is a report's exit code as an error, with the scenarios it is for.
 func resultOf(sum report.Summary, dir string) error {
 	switch sum.ExitCode {
 	case report.ExitLost:
-		return verdictError("scenario " + sum.Scenario + " lost requests beyond its budget")
+		return verdictError(scenariosWith(sum, report.Fail, report.Excess) + " lost requests beyond its budget")
 	case report.ExitUnknown:
-		return errors.New("scenario " + sum.Scenario + " could not be judged; see " + filepath.Join(dir, report.MarkdownFile))
+		return errors.New(scenariosWith(sum, report.Invalid, report.Blind) + " could not be judged; see " + filepath.Join(dir, report.MarkdownFile))
 	}
 	return nil
+}
+
+// scenariosWith are those that have a row with one of these words; all of them if none has.
+func scenariosWith(sum report.Summary, words ...report.Word) string {
+	var all, some []string
+	for _, sc := range sum.Scenarios {
+		all = append(all, sc.Name)
+		if slices.ContainsFunc(sc.Rows, func(r report.Row) bool { return slices.Contains(words, r.Word) }) {
+			some = append(some, sc.Name)
+		}
+	}
+	if len(some) == 0 {
+		some = all
+	}
+	return "scenario " + strings.Join(some, " and scenario ")
 }

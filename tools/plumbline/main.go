@@ -63,7 +63,7 @@ func run() int {
 		},
 	}
 	root.PersistentFlags().BoolVarP(&verbose, "verbose", "v", false, "say why, not only what")
-	root.AddCommand(doctorCommand(), nodeImageCommand(), clusterCommand(), runCommand(), conformanceCommand(), compareCommand(), judgeCommand(), matrixCommand(), sonobuoyCommand(), rbacCommand(), benchCommand(), cleanCommand())
+	root.AddCommand(doctorCommand(), nodeImageCommand(), clusterCommand(), runCommand(), listCommand(), conformanceCommand(), compareCommand(), judgeCommand(), matrixCommand(), sonobuoyCommand(), rbacCommand(), benchCommand(), cleanCommand())
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0

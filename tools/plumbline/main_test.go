@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"plumbline": 
 // TestScripts runs the CLI as a user does. `exits N plumbline ...` demands that
 // exit status and, other than for 0, exactly one line on standard error.
 func TestScripts(t *testing.T) {
-	kept, err := filepath.Abs("../../suites/scenario/testdata/kept")
+	kept, err := filepath.Abs("../../suites/run/testdata/kept")
 	if err != nil {
 		t.Fatal(err)
 	}

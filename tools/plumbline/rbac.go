@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/plumbline/plumbline/suites/row"
-	"github.com/plumbline/plumbline/suites/scenario"
+	runs "github.com/plumbline/plumbline/suites/run"
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
@@ -41,7 +41,7 @@ func rbacCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&u.LB, "lb", string(scenario.OurLB), "as of the runs: ours, cluster or none")
+	cmd.Flags().StringVar(&u.LB, "lb", string(runs.OurLB), "as of the runs: ours, cluster or none")
 	cmd.Flags().StringVar(&rows, "rows", row.Existing, "as of the runs; manifest:FILE: with what the manifest's objects need")
 	cmd.Flags().BoolVar(&u.Conformance, "conformance", false, "for the conformance suite too")
 	return cmd

@@ -9,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/suites/conformance"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/disruption"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/scenario"
@@ -21,61 +23,46 @@ import (
 )
 
 type runOptions struct {
-	scenario, rows, declaration, results string
-	failOn                               []string
+	scenarios, failOn          []string
+	rows, declaration, results string
 	stage.Options
 }
 
 func runCommand() *cobra.Command {
-	var o runOptions
-	// The scenario's own defaults depend on its name, so its flags are read in a
-	// second pass over those that were given.
-	given := scenario.Scenario{Timeouts: scenario.DefaultTimeouts()}
+	o := runOptions{scenarios: []string{"rolling-update"}}
+	// Scenarios have defaults of their own, so that flags are read in a second pass, of those that
+	// were given.
+	var shown scenario.Run
+	var params scenario.Params
+	entries, err := disruption.Find(o.scenarios...)
+	if err == nil {
+		shown, err = scenario.Plan(nil, "", entries...)
+	}
+	if err != nil {
+		panic(err) // the default is in the catalogue
+	}
+	params = shown.Scenarios[0].Params
 	fs := goflag.NewFlagSet("scenario", goflag.ContinueOnError)
-	given.Flags(fs)
+	shown.Flags(fs)
+	params.Flags(fs)
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Run a scenario on a cluster made for it",
+		Short: "Run scenarios on a cluster made for them",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			s, err := scenario.Find(o.scenario)
+			todo, err := o.plan(cmd)
 			if err != nil {
 				return err
 			}
-			own := goflag.NewFlagSet("scenario", goflag.ContinueOnError)
-			s.Flags(own)
-			own.VisitAll(func(f *goflag.Flag) {
-				if cmd.Flags().Changed(f.Name) {
-					err = errors.Join(err, own.Set(f.Name, fs.Lookup(f.Name).Value.String()))
-				}
-			})
-			if o.rows != "" && err == nil {
-				s.Rows, err = row.Parse(o.rows)
-			}
-			if o.declaration != "" && err == nil {
-				err = declare(s.Rows, o.declaration)
-			}
-			if err == nil {
-				err = row.FailOn(s.Rows, o.failOn)
-			}
-			if err == nil {
-				err = s.Validate()
-			}
-			if err == nil {
-				err = s.CheckHost()
-			}
-			if err != nil {
-				return err
-			}
-			o.Rows, o.Profile = s.Rows, s.Profile
+			o.Rows, o.Profile = todo.Rows, todo.Profile
 			if err := stage.Enter(cmd.Context(), &o.Options, slog.Default()); err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, o.Leave(context.WithoutCancel(cmd.Context()))) }()
-			return measure(cmd.Context(), s, o)
+			return measure(cmd.Context(), todo, o)
 		},
 	}
-	cmd.Flags().StringVar(&o.scenario, "scenario", "rolling-update", "rolling-update, e1, e2 or e3")
+	cmd.Flags().StringSliceVar(&o.scenarios, "scenario", o.scenarios, "`names` of scenarios, run one after another on each row ("+strings.Join(disruption.Names(), ", ")+")")
 	cmd.Flags().StringVar(&o.rows, "rows", "", "dataplanes to run, in order (default: the scenario's)")
 	cmd.Flags().StringVar(&o.declaration, "declaration", "", "`file` that declares what the dataplane of the row existing or manifest:FILE supports, as for conformance: one with the feature terminating-fallback is judged like ours")
 	cmd.Flags().StringSliceVar(&o.failOn, "fail-on", nil, "`rows` whose losses beyond --max-lost fail the run, beside those that claim to lose nothing")
@@ -84,6 +71,56 @@ func runCommand() *cobra.Command {
 	o.MeasureFlags(fs)
 	cmd.Flags().AddGoFlagSet(fs)
 	return cmd
+}
+
+// plan is what flags ask for, if it can be run at all.
+func (o *runOptions) plan(cmd *cobra.Command) (todo scenario.Run, err error) {
+	entries, err := disruption.Find(o.scenarios...)
+	if err != nil {
+		return todo, err
+	}
+	var rows []row.Row
+	if o.rows != "" {
+		if rows, err = row.Parse(o.rows); err != nil {
+			return todo, err
+		}
+	}
+	profile := ""
+	if cmd.Flags().Changed("profile") {
+		profile = cmd.Flags().Lookup("profile").Value.String()
+	}
+	if todo, err = scenario.Plan(rows, profile, entries...); err != nil {
+		return todo, err
+	}
+	if err = set(cmd, todo.Flags); err != nil {
+		return todo, err
+	}
+	for i := range todo.Scenarios {
+		if err = set(cmd, todo.Scenarios[i].Params.Flags); err != nil {
+			return todo, err
+		}
+	}
+	if o.declaration != "" {
+		if err = declare(todo.Rows, o.declaration); err != nil {
+			return todo, err
+		}
+	}
+	if err = row.FailOn(todo.Rows, o.failOn); err != nil {
+		return todo, err
+	}
+	return todo, errors.Join(todo.Validate(), todo.CheckHost())
+}
+
+// set gives flags that were given to what defines them.
+func set(cmd *cobra.Command, define func(*goflag.FlagSet)) (err error) {
+	own := goflag.NewFlagSet("scenario", goflag.ContinueOnError)
+	define(own)
+	own.VisitAll(func(f *goflag.Flag) {
+		if cmd.Flags().Changed(f.Name) {
+			err = errors.Join(err, own.Set(f.Name, cmd.Flags().Lookup(f.Name).Value.String()))
+		}
+	})
+	return err
 }
 
 // declare holds the row of others to what a file declares of their dataplane.
@@ -108,10 +145,10 @@ func declare(rows []row.Row, file string) error {
 	return nil
 }
 
-// measure runs a scenario on a fresh cluster, writes and prints the report.
-func measure(ctx context.Context, s scenario.Scenario, o runOptions) error {
-	sum, dir, err := stage.Measure(ctx, s, o.Options, o.results, slog.Default())
-	if len(sum.Rows) == 0 {
+// measure runs scenarios on a fresh cluster, writes and prints the report.
+func measure(ctx context.Context, todo scenario.Run, o runOptions) error {
+	sum, dir, err := stage.Measure(ctx, todo, o.Options, o.results, slog.Default())
+	if len(sum.Scenarios) == 0 || len(sum.Scenarios[0].Rows) == 0 {
 		return err
 	}
 	fmt.Println()

@@ -7,11 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/run"
 )
 
 // fronted is a stage with a load balancer in front.
-type fronted interface{ LB() scenario.LB }
+type fronted interface{ LB() run.LB }
 
 // Balanced makes it a Service of type LoadBalancer that the stage's own load
 // balancer serves (NeedLB).

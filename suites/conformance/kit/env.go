@@ -18,7 +18,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/disrupt"
 	"github.com/plumbline/plumbline/fixtures/probeagent"
-	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/run"
 )
 
 // Outside is the name of the client outside the cluster.
@@ -253,7 +253,7 @@ func (e *Env) missing(n Need) string {
 		}
 		return ""
 	case NeedLB:
-		if s, ok := e.stage.(fronted); !ok || s.LB().Front() != scenario.OurLB || e.stage.Kind() == "existing" {
+		if s, ok := e.stage.(fronted); !ok || s.LB().Front() != run.OurLB || e.stage.Kind() == "existing" {
 			return "a load balancer of ours with an address that pods reach too" // on an existing cluster it is on this host's loopback
 		}
 		return ""

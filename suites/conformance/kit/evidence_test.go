@@ -17,7 +17,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/probeagent"
-	"github.com/plumbline/plumbline/suites/scenario"
+	"github.com/plumbline/plumbline/suites/run"
 )
 
 // backdrop is a stage whose nodes print the command they are given, and whose load
@@ -27,10 +27,10 @@ type backdrop struct{ dir string }
 func (b *backdrop) Kind() string             { return "backdrop" }
 func (b *backdrop) Run() cluster.Run         { return "backdrop-aaaaa" }
 func (b *backdrop) Cluster() cluster.Cluster { return shell{} }
-func (b *backdrop) LB() scenario.LB          { return folder{dir: b.dir} }
+func (b *backdrop) LB() run.LB               { return folder{dir: b.dir} }
 
 type folder struct {
-	scenario.LB
+	run.LB
 	dir string
 }
 

@@ -265,6 +265,45 @@ func TestHost(t *testing.T) {
 	f.checkWrites()
 }
 
+// At a hangup the load balancer gets a new worker under the same master, which answers from its first
+// moment on: it knows what the old one knew of nodes.
+func TestReloadAtHangup(t *testing.T) {
+	f := newForeign(t)
+	lb := f.start()
+	f.await("the Service has no address", func() bool { return f.ingress() != "" })
+	ip := f.ingress()
+	f.await("no answer", func() bool { return f.answers(ip) })
+	dirs, err := filepath.Glob(filepath.Join(f.stateDir, "plumbline-lb-*"))
+	f.check(err)
+	client := haproxy.NewClient(dirs[0])
+	master := f.master()
+	if by, err := client.Master(t.Context()); err != nil || by != master {
+		t.Errorf("who listens is %d, the master %d, %v", by, master, err)
+	}
+	before, err := client.Running(t.Context())
+	f.check(err)
+	f.check(lb.Process.Signal(syscall.SIGHUP))
+	after, err := client.Await(t.Context(), func(r haproxy.Running) bool { return r.PID != before.PID })
+	f.check(err)
+	for i, s := range after.Servers {
+		if !s.Up || len(after.Servers) != len(before.Servers) {
+			t.Errorf("server %d is %+v after the reload, was %+v", i, s, before.Servers)
+		}
+	}
+	for range 20 {
+		if !f.answers(ip) {
+			t.Fatal("no answer after a reload")
+		}
+	}
+	if f.master() != master {
+		t.Errorf("master %d, was %d", f.master(), master)
+	}
+	f.check(lb.Process.Signal(syscall.SIGTERM))
+	if err := lb.Wait(); err != nil {
+		t.Errorf("stopped: %v", err)
+	}
+}
+
 // A node whose address changes is followed, and one that gets its address late is used.
 func TestNodeAddressIsFollowed(t *testing.T) {
 	f := newForeign(t)

@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"k8s.io/klog/v2"
 )
@@ -18,7 +21,7 @@ const (
 	exitBadCall = 2 // nothing was done: flags, or something of the host is missing
 )
 
-// Main is the program until ctx ends.
+// Main is the program until ctx ends. SIGHUP has it reload its load balancers.
 func Main(ctx context.Context, args []string, _, stderr io.Writer) int {
 	opts, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -31,12 +34,15 @@ func Main(ctx context.Context, args []string, _, stderr io.Writer) int {
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: opts.level()}))
 	klog.SetSlogLogger(log)
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	s, err := prepare(ctx, opts, log)
 	if err != nil {
 		fmt.Fprintf(stderr, "plumb-lb: %v\n", err)
 		return exitBadCall
 	}
-	if err := errors.Join(s.run(ctx), s.close()); err != nil {
+	if err := errors.Join(s.run(ctx, hangups), s.close()); err != nil {
 		fmt.Fprintf(stderr, "plumb-lb: %v\n", err)
 		return exitFailed
 	}

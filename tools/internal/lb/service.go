@@ -116,8 +116,8 @@ func lockStateDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// run serves until ctx ends. Load balancers stay.
-func (s *server) run(ctx context.Context) error {
+// run serves until ctx ends, and reloads at every hangup. Load balancers stay.
+func (s *server) run(ctx context.Context, hangups <-chan os.Signal) error {
 	if s.backend.note != "" {
 		s.log.Warn(s.backend.note)
 	}
@@ -143,6 +143,7 @@ func (s *server) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // before the wait above
 	wg.Go(func() { s.fleet.Follow(ctx, s.backend.watch) })
+	wg.Go(func() { s.reloadAt(ctx, hangups) })
 
 	s.log.Info("waiting for the API", "kubeconfig", s.opts.kubeconfig)
 	services := core.Services().Lister()
@@ -163,6 +164,19 @@ func (s *server) run(ctx context.Context) error {
 	s.log.Info("serving", "cluster", s.opts.cluster, "instances", s.opts.instances, "on", s.backend.on, "ranges", s.opts.ranges, "profile", s.opts.profile.String())
 	controller.Run(ctx, workers, controllers.NewControllerManagerMetrics("plumb-lb"))
 	return nil
+}
+
+func (s *server) reloadAt(ctx context.Context, hangups <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
+			if err := s.fleet.Reload(ctx); err != nil {
+				s.log.Error("not all load balancers were reloaded", "error", err)
+			}
+		}
+	}
 }
 
 // wanted are the Services that the service controller still has something to

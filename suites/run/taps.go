@@ -1,4 +1,4 @@
-package scenario
+package run
 
 import (
 	"fmt"
@@ -141,6 +141,6 @@ func (t *taps) stop(to *tape.Tape, sides map[netip.AddrPort]bool) {
 }
 
 // ports are those by which packets of the workload's Service are told.
-func (r *runner) ports() verdict.Ports {
-	return verdict.Ports{Node: uint16(r.service.Spec.Ports[0].NodePort), Pod: workload.Port}
+func (p *play) ports() verdict.Ports {
+	return verdict.Ports{Node: uint16(p.service.Spec.Ports[0].NodePort), Pod: workload.Port}
 }

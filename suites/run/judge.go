@@ -1,4 +1,4 @@
-package scenario
+package run
 
 import (
 	"cmp"
@@ -37,17 +37,19 @@ func Judge(dir string) (report.Summary, error) {
 	if err != nil {
 		return sum, err
 	}
-	for i := range sum.Rows {
-		if err := judgeRow(dir, sum, i); err != nil {
-			return sum, err
+	for i := range sum.Scenarios {
+		for n := range sum.Scenarios[i].Rows {
+			if err := judgeRow(dir, sum.LB, sum.Scenarios[i], n); err != nil {
+				return sum, err
+			}
 		}
 	}
 	return report.Complete(sum), nil
 }
 
 // judgeRow puts the row's rollouts where they belong now.
-func judgeRow(dir string, sum report.Summary, n int) error {
-	row := &sum.Rows[n]
+func judgeRow(dir string, lb report.LB, sc report.Scenario, n int) error {
+	row := &sc.Rows[n]
 	all := slices.Concat(row.Rollouts, row.Invalid)
 	slices.SortFunc(all, func(a, b verdict.Rollout) int { return cmp.Compare(a.Number, b.Number) })
 	row.Rollouts, row.Invalid = nil, nil
@@ -80,7 +82,7 @@ func judgeRow(dir string, sum report.Summary, n int) error {
 	}
 	row.Predicted = nil
 	if ours && len(row.Rollouts) > 0 {
-		row.Predicted = predict(sum, *row)
+		row.Predicted = predict(lb, sc, *row)
 	}
 	return nil
 }

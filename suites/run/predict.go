@@ -1,4 +1,4 @@
-package scenario
+package run
 
 import (
 	"time"
@@ -20,20 +20,25 @@ const (
 )
 
 // predict is the model's loss for the rollouts of a row that count; nil: it has none.
-func predict(s report.Summary, row report.Row) *model.Prediction {
-	p, err := model.SingleReplica(inputs(s, row), len(row.Rollouts))
+func predict(lb report.LB, sc report.Scenario, row report.Row) *model.Prediction {
+	if sc.Model != report.SingleReplica {
+		return nil
+	}
+	p, err := model.SingleReplica(inputs(lb, sc.Settings, row), len(row.Rollouts))
 	if err != nil {
 		return nil
 	}
 	return &p
 }
 
-func inputs(s report.Summary, row report.Row) model.Inputs {
-	lb, set := s.LB, s.Settings
+func inputs(lb report.LB, set report.Settings, row report.Row) model.Inputs {
+	span := func(d report.Duration) time.Duration { return time.Duration(d) }
 	in := model.Inputs{
 		Rate: set.Rate, Semantics: model.Semantics(row.Mode), Propagation: propagation, Controller: controller, Kubelet: kubelet,
-		LB:      model.LB{Interval: lb.Interval, Fast: lb.Fast, Down: lb.Down, Fall: lb.Fall, Rise: lb.Rise, Check: time.Millisecond},
-		PreStop: set.PreStop, Delay: set.Delay, Grace: set.Grace, MinReady: set.MinReady, Slack: slack,
+		LB: model.LB{
+			Interval: span(lb.Interval), Fast: span(lb.Fast), Down: span(lb.Down), Fall: lb.Fall, Rise: lb.Rise, Check: time.Millisecond,
+		},
+		PreStop: span(set.PreStop), Delay: span(set.Delay), Grace: span(set.Grace), MinReady: span(set.MinReady), Slack: slack,
 	}
 	if !row.Own {
 		in.Propagation += kubeProxyMinSync

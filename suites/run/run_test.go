@@ -1,62 +1,20 @@
-package scenario
+package run
 
 import (
 	"maps"
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/record"
-	"github.com/plumbline/plumbline/fixtures/workload"
 	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/scenario"
 	"github.com/plumbline/plumbline/suites/tape"
 	"github.com/plumbline/plumbline/suites/verdict"
 )
-
-func TestCatalogIsValid(t *testing.T) {
-	for name, s := range catalog() {
-		if err := s.Validate(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if s.Name != name || s.Title == "" {
-			t.Errorf("%s: name %q, title %q", name, s.Name, s.Title)
-		}
-	}
-	if _, err := Find("e9"); err == nil || !strings.Contains(err.Error(), `unknown scenario "e9"; known: e1, e2, e3, rolling-update`) {
-		t.Errorf("unknown scenario: %v", err)
-	}
-}
-
-func TestValidateRefuses(t *testing.T) {
-	ok, err := Find("rolling-update")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tc := range []struct {
-		name   string
-		mutate func(*Scenario)
-		want   string
-	}{
-		{"no rows", func(s *Scenario) { s.Rows = nil }, "no rows"},
-		{"no rollouts", func(s *Scenario) { s.Rollouts = 0 }, "0 rollouts"},
-		{"patience beyond the probe's", func(s *Scenario) { s.Timeout = time.Minute }, "timeout 1m0s"},
-		{"negative budget", func(s *Scenario) { s.MaxLost = -1 }, "-1 lost requests"},
-		{"negative delay", func(s *Scenario) { s.Delay = -1 }, "not be negative"},
-		{"odd preStop", func(s *Scenario) { s.PreStop = 1500 * time.Millisecond }, "whole seconds"},
-		{"killed before told", func(s *Scenario) { s.Grace, s.PreStop = 5*time.Second, 6*time.Second }, "grace 5s is shorter than preStop 6s"},
-	} {
-		s := ok
-		tc.mutate(&s)
-		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: %v, want %q", tc.name, err, tc.want)
-		}
-	}
-}
 
 // logged is a load balancer that only has a profile and a log.
 type logged struct {
@@ -66,7 +24,7 @@ type logged struct {
 
 func (l logged) Events() ([]record.Event, error) { return l.events, nil }
 func (logged) Front() Front                      { return OurLB }
-func (logged) Profile() report.LB                { return report.LB{Interval: 2 * time.Second} }
+func (logged) Profile() report.LB                { return report.LB{Interval: report.Duration(2 * time.Second)} }
 
 type onlyLB struct {
 	Stage
@@ -86,31 +44,48 @@ func TestLBEventsBeginWithTheStateAtTheStart(t *testing.T) {
 		server(1, us, "w1", "UP"), server(2, us, "w2", "DOWN"), server(3, us, "w1", "DOWN"), server(4, us, "w2", "UP"), server(5, "x/y", "w1", "UP"),
 		server(11, us, "w1", "UP"), server(12, "x/y", "w2", "DOWN"), server(30, us, "w2", "DOWN"),
 	}
-	r := &runner{stage: onlyLB{lb: logged{events: log}}, app: workload.Spec{Namespace: "plumbline-test", Name: "echo"},
-		nodes: []cluster.Node{{Name: "w1"}, {Name: "w2"}}}
-	got, err := r.lbEvents(10, 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []record.Event{server(10, us, "w1", "DOWN"), server(10, us, "w2", "UP"), server(11, us, "w1", "UP")}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
+	lb := &logged{events: log[:6]}
+	f := &follower{lb: lb, name: us, from: 10}
+	for _, want := range [][]record.Event{
+		{server(10, us, "w1", "DOWN"), server(10, us, "w2", "UP"), server(11, us, "w1", "UP")},
+		nil,
+		{server(30, us, "w2", "DOWN")},
+	} {
+		got, err := f.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if want == nil {
+			lb.events = log
+		}
 	}
 }
 
-// Phases must not repeat from rollout to rollout, must stay below an interval,
-// and must be the same for the same seed.
+// Phases are spread evenly over the rollouts that are wanted, are the same for the same seed, and
+// are below an interval also in repeats.
 func TestPhase(t *testing.T) {
-	r := &runner{stage: onlyLB{lb: logged{}}, Scenario: Scenario{Seed: 1}}
-	seen := map[time.Duration]bool{}
-	for row := range 3 {
-		for n := range 10 {
-			p := r.phase(n, row)
-			if p < 0 || p >= 2*time.Second || seen[p] || p != r.phase(n, row) {
-				t.Errorf("phase of row %d rollout %d: %s", row, n, p)
-			}
-			seen[p] = true
+	const wanted = 10
+	at := func(seed uint64) *play {
+		return &play{runner: &runner{stage: onlyLB{lb: logged{}}, Run: scenario.Run{Seed: seed}}, params: scenario.Params{Rollouts: wanted}}
+	}
+	p, other := at(1), at(2)
+	parts := map[time.Duration]bool{}
+	differ := false
+	for n := 1; n <= wanted+3; n++ {
+		phase := p.phase(n)
+		if phase < 0 || phase >= 2*time.Second || phase != at(1).phase(n) {
+			t.Errorf("phase of rollout %d: %s", n, phase)
 		}
+		differ = differ || phase != other.phase(n)
+		if n <= wanted {
+			parts[phase/(2*time.Second/wanted)] = true
+		}
+	}
+	if len(parts) != wanted || !differ {
+		t.Errorf("%d rollouts are in %d parts of the interval; other with another seed: %t", wanted, len(parts), differ)
 	}
 }
 
@@ -148,8 +123,8 @@ func TestStreamsOfTwoFamilies(t *testing.T) {
 	if _, err := targets(ingress("10.0.0.1", "10.0.0.2")); err == nil {
 		t.Error("two addresses of one family")
 	}
-	r := &runner{targets: two}
-	rows := r.perStream(report.Row{Name: "x", Records: "01-x"})
+	p := &play{targets: two}
+	rows := p.perStream(report.Row{Name: "x", Records: "01-x"})
 	if len(rows) != 2 || rows[0].Name != "x" || rows[1].Name != "x, IPv4" || rows[1].Stream != record.Second || rows[1].Records != "01-x" {
 		t.Errorf("rows %+v", rows)
 	}
@@ -167,11 +142,11 @@ func TestLBEventsOfTwoFamilies(t *testing.T) {
 	server := func(at int64, state string, f record.Family) record.Event {
 		return record.Event{At: at, Kind: record.KindServer, LB: "ns/echo", Node: "n1", State: state, Family: f}
 	}
-	r := &runner{
-		stage: onlyLB{lb: logged{events: []record.Event{server(1, "UP", record.IPv4), server(2, "DOWN", record.IPv6), server(15, "UP", record.IPv6)}}},
-		app:   workload.Spec{Namespace: "ns", Name: "echo"}, nodes: []cluster.Node{{Name: "n1"}},
+	f := &follower{
+		lb:   logged{events: []record.Event{server(1, "UP", record.IPv4), server(2, "DOWN", record.IPv6), server(15, "UP", record.IPv6)}},
+		name: "ns/echo", from: 10,
 	}
-	got, err := r.lbEvents(10, 20)
+	got, err := f.next()
 	want := []record.Event{server(10, "UP", record.IPv4), server(10, "DOWN", record.IPv6), server(15, "UP", record.IPv6)}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)

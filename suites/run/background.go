@@ -1,4 +1,4 @@
-package scenario
+package run
 
 import (
 	"context"
@@ -12,13 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/plumbline/plumbline/fixtures/workload"
+	"github.com/plumbline/plumbline/suites/scenario"
 )
-
-// Background is what a cluster holds beside the workload that is measured.
-type Background struct {
-	Pods     int // they run, in Deployments of ten
-	Services int // each selects the pods of one Deployment
-}
 
 const groupSize = 10 // pods of a Deployment, endpoints of a Service
 
@@ -33,7 +28,7 @@ func (r *runner) backgroundApp(group int) workload.Spec {
 // fill makes the background and waits until every pod is ready and every Service
 // has its endpoints.
 func (r *runner) fill(ctx context.Context) error {
-	if r.Background == (Background{}) {
+	if r.Background == (scenario.Background{}) {
 		return nil
 	}
 	start := time.Now()
