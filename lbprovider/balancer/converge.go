@@ -109,6 +109,7 @@ func (b *Balancer) reload(ctx context.Context, cfg haproxy.Config, now haproxy.R
 		return err
 	}
 	b.cfg.Recorder.Seed(b.name, cfg.LB.Service, after.Servers)
+	b.cfg.Recorder.LB(cfg.LB.Service, records.StateReloaded, "")
 	b.cfg.Log.Info("load balancer reloaded", "lb", cfg.LB.Service, "servers", len(after.Servers))
 	return nil
 }

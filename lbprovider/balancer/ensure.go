@@ -120,9 +120,13 @@ func (b *Balancer) Reload(ctx context.Context) error {
 	if ended != nil || goal.Service == "" {
 		return nil
 	}
+	cfg := b.haproxyConfig(goal, spec)
 	now, err := b.answering(ctx)
+	if err == nil && !haproxy.Change(now, cfg).Done() {
+		err = errors.New("it is about to get another configuration")
+	}
 	if err == nil {
-		err = b.reload(ctx, b.haproxyConfig(goal, spec), now)
+		err = b.reload(ctx, cfg, now)
 	}
 	if err != nil {
 		return fmt.Errorf("reload the load balancer of %s: %w", goal.Service, err)

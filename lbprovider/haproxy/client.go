@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -252,6 +253,51 @@ func (c *Client) dropOld(ctx context.Context, pid int, server string) error {
 		}
 	}
 	return nil
+}
+
+// Session is a connection that is open.
+type Session struct {
+	Client netip.AddrPort
+	Node   string // of its server; empty: it has none yet
+	Age    time.Duration
+}
+
+// Sessions are those of the worker that serves, as old as wanted at least. (Those of workers that
+// were replaced are not among them.)
+func (c *Client) Sessions(ctx context.Context, age time.Duration) ([]Session, error) {
+	answer, err := c.Do(ctx, "show sess")
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(parseSessions(answer), func(s Session) bool { return s.Age < age }), nil
+}
+
+// parseSessions reads "ID: proto=… src=ADDRESS fe=… be=PROXY srv=SERVER ts=… age=1m2s …" (management.txt
+// 9.3), and leaves out what is no client's.
+func parseSessions(answer string) (out []Session) {
+	for line := range strings.Lines(answer) {
+		var s Session
+		for _, f := range strings.Fields(line) {
+			name, value, _ := strings.Cut(f, "=")
+			switch name {
+			case "src":
+				at, err := netip.ParseAddrPort(value)
+				if err == nil {
+					s.Client = netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+				}
+			case "srv":
+				if !strings.HasPrefix(value, "<") {
+					s.Node = nodeName(value)
+				}
+			case "age":
+				s.Age, _ = time.ParseDuration(value) // 0: younger than whoever asks can want
+			}
+		}
+		if s.Client.IsValid() {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // sessionsOf are the sessions with a server in the answer to "show sess" (management.txt

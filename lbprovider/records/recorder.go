@@ -31,10 +31,11 @@ const (
 
 // States of a record.KindLB event.
 const (
-	StateStart   = "start"
-	StateReload  = "reload"
-	StateRuntime = "runtime"
-	StateExit    = "exit"
+	StateStart    = record.LBStart
+	StateReload   = record.LBReload   // begun
+	StateReloaded = record.LBReloaded // and done
+	StateRuntime  = "runtime"
+	StateExit     = record.LBExit
 )
 
 // Recorder owns the log sockets of every load balancer and turns its rows into

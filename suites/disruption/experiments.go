@@ -32,7 +32,7 @@ func experiments() []scenario.Entry {
 			Defaults: scenario.Params{Rollouts: 1, Rate: 1, Timeout: 500 * time.Millisecond, Delay: 30 * time.Second},
 			Build: func(scenario.Params) scenario.Scenario {
 				return scenario.Scenario{
-					Replicas: 1, Policy: corev1.ServiceExternalTrafficPolicyLocal, Steps: moving(), Model: report.SingleReplica,
+					Replicas: 1, Policy: corev1.ServiceExternalTrafficPolicyLocal, Steps: moving(), Phased: true, Model: report.SingleReplica,
 					Promises: []report.Promise{{Of: report.OfFallback}}, Sequence: true,
 				}
 			},

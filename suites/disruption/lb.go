@@ -35,10 +35,10 @@ func lbReload() scenario.Entry {
 			s.Promises = []report.Promise{{Of: report.OfEvery}}
 			wait := preRoll
 			for range reloads {
-				s.Steps = append(s.Steps, scenario.Step{When: scenario.Settled(), Wait: wait, Name: "reload-lb", Do: func(scenario.Now) disrupt.Act { return disrupt.ReloadLB{} }})
+				s.Steps = append(s.Steps, scenario.Step{When: scenario.Settled(), Wait: wait, Name: "reload-lb", Do: func(n scenario.Now) disrupt.Act { return disrupt.ReloadLB{LB: n.Balancer} }})
 				wait = reloadEvery
 			}
-			s.Steps = append(s.Steps, scenario.Step{When: scenario.Settled(), Wait: reloadEvery, Name: "settled"})
+			s.Steps = append(s.Steps, scenario.Step{When: scenario.Settled(), Wait: reloadEvery, Name: record.ActSettled})
 			return s
 		},
 	}
@@ -69,13 +69,14 @@ func lbCrash() scenario.Entry {
 func ending(softly bool) scenario.Scenario {
 	name := map[bool]string{true: "restart-lb", false: "kill-lb"}[softly]
 	s := steady()
-	s.Starts = timeline.Start{Kind: record.KindLB, State: records.StateExit}
+	s.Starts = timeline.Start{Kind: record.KindAct, State: name} // what is known of the process's end comes later
+	s.Recovery = scenario.FirstChecks
 	s.Promises = []report.Promise{{Of: report.OfEvery, But: []verdict.Cause{
 		verdict.CauseNoServer, verdict.CauseLBRefused, verdict.CauseLBSilent, verdict.CauseLBReset,
 	}}}
 	s.Steps = []scenario.Step{
 		{When: scenario.Settled(), Wait: preRoll, Name: name, Do: func(n scenario.Now) disrupt.Act { return disrupt.EndLB{LB: n.Balancer, Softly: softly} }},
-		{When: scenario.Restarted(), Name: "settled"},
+		{When: scenario.Restarted(), Name: record.ActSettled},
 		{Wait: postRoll},
 	}
 	return s

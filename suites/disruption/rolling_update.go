@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/fixtures/disrupt"
+	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/scenario"
@@ -22,19 +23,20 @@ func rollingUpdate() scenario.Entry {
 		Rows:   row.Default(), Profile: usualProfile, Defaults: usual(),
 		Build: func(scenario.Params) scenario.Scenario {
 			return scenario.Scenario{
-				Replicas: 1, Policy: corev1.ServiceExternalTrafficPolicyLocal, Steps: moving(), Model: report.SingleReplica,
+				Replicas: 1, Policy: corev1.ServiceExternalTrafficPolicyLocal, Steps: moving(), Phased: true, Model: report.SingleReplica,
 				Promises: []report.Promise{{Of: report.OfFallback}, {Of: report.OfIgnore, Band: true}},
 			}
 		},
 	}
 }
 
-// moving restarts the workload, and lets the new pod in at a phase of the balancer's checks.
+// moving restarts the workload, and lets the new pod in: at once, or where the balancer's checks
+// cannot be put into a phase after a part of their interval.
 func moving() []scenario.Step {
 	return []scenario.Step{
 		{When: scenario.Settled(), Wait: preRoll, Name: "restart", Do: func(n scenario.Now) disrupt.Act { return disrupt.Restart{App: n.App} }},
 		{Do: func(n scenario.Now) disrupt.Act { return disrupt.Admit{App: n.App, After: n.Phase, Limit: n.Limit} }},
-		{When: scenario.Moved(), Name: "settled"},
+		{When: scenario.Moved(), Name: record.ActSettled},
 		{Wait: postRoll},
 	}
 }

@@ -114,9 +114,8 @@ func (p Pair) differences(a, b Summary, c chance) (out, seen []string) {
 	if !p.comparable() {
 		return out, nil
 	}
-	mine, its := p.A.promise(*p.ofA), p.B.promise(*p.ofB)
-	if mine != nil && its != nil && p.A.lostBeyond(*p.ofA) != p.B.lostBeyond(*p.ofB) {
-		out = append(out, fmt.Sprintf("one lost more than its budget: %d, then %d", p.A.counted(*mine), p.B.counted(*its)))
+	if p.A.promise(*p.ofA) != nil && p.B.promise(*p.ofB) != nil && p.A.lostBeyond(*p.ofA) != p.B.lostBeyond(*p.ofB) {
+		out = append(out, fmt.Sprintf("one lost more than its budget: %d, then %d", p.A.counted(), p.B.counted()))
 	}
 	for _, f := range figures(*p.A, *p.B) {
 		t := c.compareFigure(f, *p.A, *p.B)

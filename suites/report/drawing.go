@@ -12,10 +12,11 @@ import (
 )
 
 // drawing is the time line of one rollout, laid out: the template only writes
-// it down. Lanes share the x axis; t = 0 is the deletion of the old pod.
+// it down. Lanes share the x axis; t = 0 is the first transition.
 type drawing struct {
 	Width, Height, Left, Right int
 	Zero                       string // x of t=0; empty if not in sight
+	Marks                      []mark // later transitions, and faults that stay
 	Ticks                      []tick
 	Lanes                      []lane
 }
@@ -27,6 +28,8 @@ type tick struct {
 	X    string
 	Text string
 }
+
+type mark struct{ X, Title string }
 
 type lane struct {
 	Y, Mid, Height int
@@ -44,7 +47,7 @@ func (l lane) BarY() int { return l.Mid - 5 }
 
 type bar struct {
 	X, W  string
-	Class string // good, part, bad, idle, window, outage
+	Class string // good, part, bad, idle, window, slowed, outage
 	Title string
 }
 
@@ -81,7 +84,22 @@ func draw(v verdict.Rollout) *drawing {
 	if s.From <= 0 && s.To >= 0 {
 		d.Zero = x.at(0)
 	}
+	d.marks(v, x)
 	return d
+}
+
+// marks are what begins or ends behind t=0.
+func (d *drawing) marks(v verdict.Rollout, x axis) {
+	for i, t := range v.Transitions {
+		if i > 0 {
+			d.Marks = append(d.Marks, mark{x.at(t.At), fmt.Sprintf("%s %s at %.2f s", t.Kind, render.Text(t.State), t.At)})
+		}
+	}
+	for _, c := range v.Series.Changes {
+		if c.Kind == record.KindAct && (c.State == record.ActCut || c.State == record.ActHealed) {
+			d.Marks = append(d.Marks, mark{x.at(c.T), strings.TrimSpace(fmt.Sprintf("%s %s", render.Text(c.State), render.Text(c.Node))) + fmt.Sprintf(" at %.2f s", c.T)})
+		}
+	}
 }
 
 type axis struct{ from, to float64 }
@@ -124,22 +142,25 @@ func (d *drawing) stateLanes(s verdict.Series, x axis) {
 	}{
 		{record.KindPod, "pod", podStyle},
 		{record.KindEndpoint, "endpoint", endpointStyle},
+		{record.KindDirect, "answers its node", wanted("ok")},
 		{record.KindNodePort, "forwards", wanted("ok")},
+		{record.KindServed, "answers the balancer", wanted("ok")},
 		{record.KindHCNP, "health port", wanted("200")},
 		{record.KindServer, "balancer", wanted("UP")},
+		{record.KindLB, "balancer's process", processStyle},
 	} {
 		for _, name := range namesOf(s.Changes, k.kind) {
-			l := d.add(k.label + " " + render.Text(name))
+			l := d.add(strings.TrimSpace(k.label + " " + render.Text(name)))
 			l.Bars = bars(s, k.kind, name, k.style, x)
 		}
 	}
 }
 
 func nameOf(c verdict.Change) string {
-	if c.Kind == record.KindPod || c.Kind == record.KindEndpoint {
+	if c.Kind == record.KindPod || c.Kind == record.KindEndpoint || c.Kind == record.KindDirect {
 		return c.Pod
 	}
-	return c.Node
+	return c.Node // none of what the balancer does itself
 }
 
 func namesOf(changes []verdict.Change, kind record.Kind) []string {
@@ -184,6 +205,13 @@ func wanted(good string) func(string) string {
 	}
 }
 
+func processStyle(s string) string {
+	if s == "exit" {
+		return "bad"
+	}
+	return "good"
+}
+
 func podStyle(s string) string {
 	return map[string]string{"added": "idle", "unready": "idle", "ready": "good", "deleting": "part"}[s]
 }
@@ -219,8 +247,10 @@ func (d *drawing) requestLanes(v verdict.Rollout, x axis) {
 		}
 		l := d.add(label)
 		for _, w := range v.NodeWindows {
-			if w.Node == node {
+			if w.Node == node && w.Lost > 0 {
 				l.Shades = append(l.Shades, shade(w, x, "window"))
+			} else if w.Node == node {
+				l.Shades = append(l.Shades, shade(w, x, "slowed"))
 			}
 		}
 		l.Dots = paths(byNode[node], x, l.Mid)
@@ -234,7 +264,11 @@ func (d *drawing) requestLanes(v verdict.Rollout, x axis) {
 }
 
 func shade(w verdict.Window, x axis, class string) bar {
-	return x.bar(w.Start, w.End, class, fmt.Sprintf("%d of %d lost, %.2f s to %.2f s", w.Lost, w.Of, w.Start, w.End))
+	what := fmt.Sprintf("%d of %d lost", w.Lost, w.Of)
+	if w.Lost == 0 {
+		what = fmt.Sprintf("%d of %d slow", w.Slow, w.Of)
+	}
+	return x.bar(w.Start, w.End, class, fmt.Sprintf("%s, %.2f s to %.2f s", what, w.Start, w.End))
 }
 
 // paths draws each group of outcomes as zero-length strokes with round ends.

@@ -40,11 +40,12 @@ func ExitCode(s Summary) int {
 	return code
 }
 
-// tried says whether any row was: an unsupported one is not.
+// tried says whether any row of each scenario was: an unsupported one is not.
 func (s Summary) tried() bool {
-	return slices.ContainsFunc(s.Scenarios, func(sc Scenario) bool {
-		return slices.ContainsFunc(sc.Rows, func(r Row) bool { return r.Unsupported == "" })
-	})
+	untried := func(sc Scenario) bool {
+		return !slices.ContainsFunc(sc.Rows, func(r Row) bool { return r.Unsupported == "" })
+	}
+	return len(s.Scenarios) > 0 && !slices.ContainsFunc(s.Scenarios, untried)
 }
 
 // Judge is the row's verdict word.
@@ -135,34 +136,24 @@ func Complete(s Summary) Summary {
 func (r Row) Lost() int { return r.sum(func(v verdict.Rollout) int { return v.Lost }) }
 
 // lostInvalid is the number of lost requests in rollouts that do not count, at moments for
-// which the harness vouches all the same.
+// which the harness vouches all the same, but for the scenario's own doing.
 func (r Row) lostInvalid() int {
 	n := 0
 	for _, v := range r.Invalid {
-		n += v.LostSound
+		n += v.LostSound - v.Excepted.LostSound
 	}
 	return n
 }
 
-// ownDoing is what was lost, in rollouts that count, for the causes that a promise excepts.
-func (r Row) ownDoing(p Promise) int {
-	return r.sum(func(v verdict.Rollout) int { return excepted(p, v.Causes) })
-}
+// ownDoing is what was lost by the scenario's own doing, in rollouts that count.
+func (r Row) ownDoing() int { return r.sum(func(v verdict.Rollout) int { return v.Excepted.Lost }) }
 
 // counted is what the row lost that counts against a promise: in rollouts that count, and at
 // sound moments of the others.
-func (r Row) counted(p Promise) int {
-	n := r.Lost() + r.lostInvalid() - r.ownDoing(p)
+func (r Row) counted() int {
+	n := r.Lost() - r.ownDoing()
 	for _, v := range r.Invalid {
-		n -= excepted(p, v.SoundCauses)
-	}
-	return n
-}
-
-func excepted(p Promise, by map[verdict.Cause]int) int {
-	n := 0
-	for _, c := range p.But {
-		n += by[c]
+		n += v.LostSound - v.Excepted.LostSound
 	}
 	return n
 }
@@ -171,8 +162,8 @@ func excepted(p Promise, by map[verdict.Cause]int) int {
 // whether it counts or not: only those at sound moments are looked at.
 func (r Row) slowBeyond() (slow, sent int, is bool) {
 	for _, v := range slices.Concat(r.Rollouts, r.Invalid) {
-		if float64(v.SlowSound) > math.Ceil(SlowPart*float64(v.Sent)) {
-			return v.SlowSound, v.Sent, true
+		if n := v.SlowSound - v.Excepted.SlowSound; float64(n) > math.Ceil(SlowPart*float64(v.Sent)) {
+			return n, v.Sent, true
 		}
 	}
 	return 0, 0, false
@@ -182,8 +173,7 @@ func (r Row) isSlow() bool { _, _, is := r.slowBeyond(); return is }
 
 // lostBeyond: more were lost than the row's promise and the budget allow.
 func (r Row) lostBeyond(sc Scenario) bool {
-	p := r.promise(sc)
-	return p != nil && r.counted(*p) > sc.Settings.Budget
+	return r.promise(sc) != nil && r.counted() > sc.Settings.Budget
 }
 
 // excess: more losses than any phase of the checks explains. One balancer's phases are tied: at

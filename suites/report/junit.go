@@ -74,8 +74,8 @@ func problem(r Row, sc Scenario) string {
 			return fmt.Sprintf("%d of %d requests of a rollout were answered late for what may be the dataplane's doing, more than 1 in %.0f", slow, sent, 1/SlowPart)
 		}
 		text := fmt.Sprintf("lost %d of %d requests, budget %d", r.Lost(), r.Sent(), sc.Settings.Budget)
-		if n := r.counted(*r.promise(sc)); len(r.promise(sc).But) > 0 {
-			text += fmt.Sprintf("; %d of them count", n)
+		if n := r.ownDoing(); n > 0 {
+			text += fmt.Sprintf("; %d of them are the scenario's own doing", n)
 		}
 		if n := r.lostInvalid(); n > 0 {
 			text += fmt.Sprintf("; and %d in rollouts that do not count, at moments at which the harness was sound", n)

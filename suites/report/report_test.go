@@ -290,7 +290,8 @@ func TestExitCode(t *testing.T) {
 	}
 	anecdote := func(s *Summary) { first(*s).Promises = first(*s).Promises[:1] }
 	promised := func(p ...Promise) func(*Summary) { return func(s *Summary) { first(*s).Promises = p } }
-	butNoServer := Promise{Of: OfEvery, But: []verdict.Cause{verdict.CauseNoServer}} // one of a rollout's losses
+	every := promised(Promise{Of: OfEvery})
+	own1 := func(r *Row) { r.Rollouts[0].Excepted.Lost = 1 } // is the scenario's own doing
 	beside := func(r *Row) { r.Beside = []string{"node n1: kube-proxy: table ip kube-proxy"} }
 	for _, tc := range []struct {
 		name string
@@ -346,16 +347,20 @@ func TestExitCode(t *testing.T) {
 		{"lost beside another proxy", []Row{with(own(Fallback, 1), beside)}, nil, 1, Fail},
 		{"ignore row beside another proxy loses nothing", []Row{with(with(own(Ignore, 0), band(1, 195)), beside)}, nil, 0, Info},
 		{"not enough beside another proxy", []Row{with(own(Fallback), beside)}, nil, 2, Invalid},
-		{"a promise of every dataplane", []Row{with(own(Fallback, 1), base)}, promised(Promise{Of: OfEvery}), 1, Fail},
+		{"a promise of every dataplane", []Row{with(own(Fallback, 1), base)}, every, 1, Fail},
 		{"a promise of ours, another loses", []Row{with(own(Fallback, 1), base)}, promised(Promise{Of: OfOwn}), 0, Info},
 		{"a promise of ours, an ignore row loses", []Row{own(Ignore, 1)}, promised(Promise{Of: OfOwn}), 1, Fail},
 		{"a promise of ours, one that is judged like them loses", []Row{with(own(Fallback, 1), declared)}, promised(Promise{Of: OfOwn}), 1, Fail},
-		{"a loss that is the scenario's own doing", []Row{own(Fallback, 1)}, promised(butNoServer), 0, Pass},
-		{"and others", []Row{own(Fallback, 2)}, promised(butNoServer), 1, Fail},
+		{"a loss that is the scenario's own doing", []Row{with(own(Fallback, 1), own1)}, every, 0, Pass},
+		{"and others", []Row{with(own(Fallback, 2), own1)}, every, 1, Fail},
+		{"slow by the scenario's own doing", []Row{with(with(own(Fallback, 0), slow(9)), func(r *Row) { r.Rollouts[0].Excepted.SlowSound = 7 })}, every, 0, Pass},
 		{"and one at a sound moment of a rollout that does not count", []Row{with(own(Fallback, 0), func(r *Row) {
 			r.Invalid = []verdict.Rollout{rollout(9, 40)}
-			r.Invalid[0].LostSound, r.Invalid[0].SoundCauses = 1, map[verdict.Cause]int{verdict.CauseNoServer: 1}
-		})}, promised(butNoServer), 0, Pass},
+			r.Invalid[0].LostSound, r.Invalid[0].Excepted = 1, verdict.Excepted{Lost: 1, LostSound: 1}
+		})}, every, 0, Pass},
+		{"one of two scenarios was not supported at all", []Row{own(Fallback, 0)}, func(s *Summary) {
+			s.Scenarios = append(s.Scenarios, Scenario{Name: "other", Rows: []Row{{Unsupported: "no balancer of ours"}}})
+		}, 2, Pass},
 		{"nothing is promised", []Row{own(Fallback, 9), own(Ignore, 9)}, promised(), 0, Info},
 		{"run broke off", []Row{own(Fallback, 0)}, func(s *Summary) { s.Error = "interrupted" }, 2, Pass},
 		{"no rows", nil, nil, 2, ""},

@@ -293,8 +293,8 @@ func rowNotes(r Row, sc Scenario, lb LB) []string {
 	if c := r.Causes(); len(c) > 0 {
 		out = append(out, name+": causes of the losses: "+causes(c))
 	}
-	if p := r.promise(sc); p != nil && r.Lost() > 0 && len(p.But) > 0 {
-		out = append(out, fmt.Sprintf("%s: %d of %d losses are the scenario's own doing, and do not count", name, r.ownDoing(*p), r.Lost()))
+	if n := r.ownDoing(); n > 0 {
+		out = append(out, fmt.Sprintf("%s: %d of %d losses are the scenario's own doing, and do not count", name, n, r.Lost()))
 	}
 	if c := r.SlowCauses(); len(c) > 0 {
 		out = append(out, name+": causes of the slow answers: "+causes(c))
@@ -371,7 +371,11 @@ func lostThere(v verdict.Rollout) string {
 	case v.LostSound == 0:
 		return fmt.Sprintf("; of %d it lost %d", v.Sent, v.Lost)
 	}
-	return fmt.Sprintf("; of %d it lost %d, %d of them at moments at which the harness was sound: these count", v.Sent, v.Lost, v.LostSound)
+	text := fmt.Sprintf("; of %d it lost %d, %d of them at moments at which the harness was sound: these count", v.Sent, v.Lost, v.LostSound)
+	if n := v.Excepted.LostSound; n > 0 {
+		text += fmt.Sprintf(", but for %d that are the scenario's own doing", n)
+	}
+	return text
 }
 
 // causes is a list of causes, each with the hop it lies at.
@@ -408,6 +412,6 @@ func legend() []string {
 		"LOST: no complete answer in time. SLOW: answered, after a resent SYN, a redial or 200 ms and more; not lost.",
 		"WINDOW: the longest stretch of losses and slow answers on one node. OUTAGE: the longest time without any prompt answer.",
 		"MODEL: expected beforehand from the settings, with its 99.9 % band. RECONSTRUCTED: from the recorded states of balancer and nodes; it vouches for the books, and sees neither losses after the handshake nor those of one source. RESIDUAL: lost minus that; ! = node by node and second by second more than max(3, 3 %) remain, lost and slow, in some rollout.",
-		"VERDICT: pass/FAIL own dataplane with fallback, another that declares it, or one that is to be judged: any loss, or more than 1 in 1000 of a rollout slow for what may be its doing · info informs only · blind/EXCESS fewer/more losses than possible · invalid the harness could not judge.",
+		"VERDICT: pass/FAIL a row that something is promised of (own dataplane with fallback, another that declares it, or one that is to be judged; of other scenarios as they say): any loss, or more than 1 in 1000 of a rollout slow for what may be its doing · info informs only · blind/EXCESS fewer/more losses than possible · invalid the harness could not judge.",
 	}
 }

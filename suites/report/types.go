@@ -63,7 +63,7 @@ const SingleReplica Model = "single-replica"
 // none beyond the budget.
 type Promise struct {
 	Of   Whose           `json:"of"`
-	But  []verdict.Cause `json:"but,omitempty"`  // what is lost for these is the scenario's own doing, and does not count
+	But  []verdict.Cause `json:"but,omitempty"`  // what a transition loses for these is the scenario's own doing, and does not count (Rollout.Excepted)
 	Band bool            `json:"band,omitempty"` // they lose what the model says, neither less nor more: this shows that the harness sees losses
 }
 
@@ -129,6 +129,7 @@ type Settings struct {
 	MinReady Duration     `json:"minReady,omitempty"`
 	Hold     Duration     `json:"hold,omitempty"`     // how long a fault stays
 	Replicas int          `json:"replicas,omitempty"` // of the workload; 0: one
+	Recovery Duration     `json:"recovery,omitempty"` // of a transition: how long it may excuse losses
 	Policy   string       `json:"policy,omitempty"`   // externalTrafficPolicy of its Service; empty: Local
 	Unready  bool         `json:"unreadyOnSigterm,omitempty"`
 	Seed     uint64       `json:"seed"`

@@ -31,6 +31,9 @@ func fromV1alpha1(b []byte) (Summary, error) {
 	if !old.Settings.Nominal {
 		sc.Promises = append(sc.Promises, Promise{Of: OfIgnore, Band: true})
 	}
+	if old.LB.Profile == "none" { // clients went to a node port
+		sc.Settings.Policy = "Cluster"
+	}
 	s := old.Summary
 	s.Scenarios = []Scenario{sc}
 	return s, nil

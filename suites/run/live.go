@@ -67,14 +67,19 @@ func (l *live) now(n scenario.Now, f func(scenario.Now)) {
 	}
 }
 
+// first calls f with the states of the first stream.
+func (l *live) first(n scenario.Now, f func(scenario.Now)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n.At, n.Since, n.Timeline = record.Now(), l.since, l.states[0]
+	f(n)
+}
+
 // askEvery is how often a condition is asked.
 const askEvery = 20 * time.Millisecond
 
 // await waits until a condition holds for every stream.
 func (l *live) await(ctx context.Context, n scenario.Now, c scenario.Condition, limit time.Duration) error {
-	if c.Holds == nil {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	began, is := time.Time{}, false
@@ -175,8 +180,9 @@ func (f *follower) follow(ctx context.Context, l *live) error {
 		for _, e := range events {
 			l.add(e)
 		}
-		if kubewait.Pause(ctx, followEvery) != nil {
+		if ctx.Err() != nil { // this was the last of it
 			return nil
 		}
+		_ = kubewait.Pause(ctx, followEvery) // it ends at once with ctx
 	}
 }

@@ -28,6 +28,10 @@ import (
 // as are wanted, before the row is given up.
 const maxInvalid = 2
 
+// restart is how long a load balancer's process that has ended may take to be there again: a second
+// after its end at most, and its start (instance.Processes, and Docker's first wait).
+const restart = 3 * time.Second
+
 // play is one scenario on this run's stage.
 type play struct {
 	*runner
@@ -65,6 +69,10 @@ func newPlay(r *runner, n int, s scenario.Planned) *play {
 			Pods: r.Background.Pods, Services: r.Background.Services, Timeouts: timeouts.Text(r.Timeouts),
 		},
 	}
+	if p.Recovery == scenario.FirstChecks {
+		lb := r.stage.LB().Profile()
+		p.sum.Settings.Recovery = report.Duration(restart + time.Duration(lb.Rise+1)*time.Duration(max(lb.Interval, lb.Down)))
+	}
 	if p.Replicas > 1 {
 		p.sum.Settings.Replicas = p.Replicas
 	}
@@ -84,6 +92,9 @@ func (p *play) policy() corev1.ServiceExternalTrafficPolicy {
 
 // lacks is why the scenario cannot be run on this stage; empty: it can.
 func (p *play) lacks() string {
+	if len(p.Needs) == 0 {
+		return ""
+	}
 	w := p.world()
 	for _, n := range p.Needs {
 		if why := w.Lacks(n); why != "" {
@@ -172,6 +183,9 @@ func (p *play) rollouts(ctx context.Context, rows []report.Row) error {
 		p.log.Debug("recording", "scenario", p.sum.Name, "dataplane", rows[0].Name, "rollout", n)
 		all, err := p.trial(ctx, n, filepath.Join(p.dir, rows[0].Records, rolloutDir(n)))
 		if err != nil {
+			for i, v := range all { // what was seen until then
+				rows[i].Invalid = append(rows[i].Invalid, v)
+			}
 			return fmt.Errorf("rollout %d: %w", n, err)
 		}
 		reasons := spoiled(all)
@@ -227,6 +241,10 @@ func (p *play) settings(n int) verdict.Settings {
 		Rollout: n, Rate: p.params.Rate, Timeout: p.params.Timeout, Deadline: scenario.Deadline, SYN: p.sum.Settings.SYN,
 		Unseen: p.stage.LB().Front() == ClusterLB, Starts: p.Starts,
 	}
+	s.But.Within = time.Duration(p.sum.Settings.Recovery)
+	for _, promise := range p.Promises {
+		s.But.Causes = append(s.But.Causes, promise.But...)
+	}
 	if p.stage.LB().Front() == OurLB {
 		s.LB, s.Connect, s.Retries = p.lb().Service, time.Duration(lb.Connect), lb.Retries
 		s.Local = p.Policy == corev1.ServiceExternalTrafficPolicyLocal
@@ -239,10 +257,10 @@ func (p *play) settings(n int) verdict.Settings {
 	return s
 }
 
-// phase is a part of a check interval, by which a new pod's admission is put off (workload.Gate). The
-// interval is divided among the rollouts that are wanted, each of which gets a part of it to itself,
-// in an order that is drawn, and is put anywhere there: so phases are spread evenly, and are the
-// same for all rows. Those of repeats are drawn from all of it.
+// phase is a part of the balancer's check interval. The interval is divided among the rollouts that
+// are wanted, each of which gets a part of it to itself, in an order that is drawn, and is put
+// anywhere there: so phases are spread evenly, and are the same for all rows. Those of repeats
+// are drawn from all of it.
 func (p *play) phase(n int) time.Duration {
 	wanted := max(1, p.params.Rollouts)
 	order := rand.New(rand.NewPCG(p.Seed, 0)).Perm(wanted)

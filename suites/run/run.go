@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,16 +120,20 @@ func (r *runner) row(ctx context.Context, n int, spec row.Row) error {
 	if spec.Dataplane == row.Upstream {
 		out.NoLocal = "drop" // and cannot be told otherwise
 	}
+	if !slices.ContainsFunc(r.plays, func(p *play) bool { return p.lacks() == "" }) {
+		r.each(n, out, func(p *play, row *report.Row) { row.Unsupported = p.lacks() })
+		return nil
+	}
 	r.log.Info("row", "dataplane", out.Name)
 	version, remove, err := r.stage.Install(ctx, spec)
 	if lacks, ok := errors.AsType[cluster.Unsupported](err); ok {
 		r.log.Warn("dataplane is not supported here", "dataplane", out.Name, "why", lacks.Why)
-		r.each(n, out, func(row *report.Row) { row.Unsupported = lacks.Why })
+		r.each(n, out, func(_ *play, row *report.Row) { row.Unsupported = lacks.Why })
 		return nil
 	}
 	if err != nil {
 		r.log.Error("dataplane was not installed", "dataplane", out.Name, "error", err)
-		r.each(n, out, func(row *report.Row) { row.Error = err.Error() })
+		r.each(n, out, func(_ *play, row *report.Row) { row.Error = err.Error() })
 		if errors.Is(err, cluster.ErrNotRemoved) {
 			return errLeft
 		}
@@ -169,10 +174,10 @@ var (
 )
 
 // each adds the row to every scenario, as it comes out of change.
-func (r *runner) each(n int, row report.Row, change func(*report.Row)) {
+func (r *runner) each(n int, row report.Row, change func(*play, *report.Row)) {
 	for _, p := range r.plays {
 		row := p.rowOf(n, row)
-		change(&row)
+		change(p, &row)
 		p.sum.Rows = append(p.sum.Rows, row)
 	}
 }

@@ -64,11 +64,21 @@ func Moved() Condition {
 	}}
 }
 
-// Heard: it has settled, and every node has led to a pod that answers for a while: none sends to one
-// that is gone.
+// Ended: no pod that lives is being deleted.
+func Ended() Condition {
+	return Condition{Says: "the pod that was deleted is gone", Holds: func(n Now) bool {
+		return !slices.ContainsFunc(n.Live(n.At), func(p timeline.Pod) bool { return p.State == timeline.Deleting })
+	}}
+}
+
+// Heard: it has settled, and for a while every node has led to a pod that answers, each time it was
+// asked: none sends to one that is gone.
 func Heard(quiet time.Duration) Condition {
 	return Condition{Says: "every node has heard of it", For: quiet, Holds: func(n Now) bool {
-		return settled(n) && !slices.ContainsFunc(n.Workers, func(w string) bool { return n.Dead(w, n.At) })
+		return settled(n) && !slices.ContainsFunc(n.Workers, func(w string) bool {
+			from := n.At - quiet.Nanoseconds()
+			return !n.Steady(record.KindNodePort, w, from, n.At, timeline.Forwards) || !n.Steady(record.KindServed, w, from, n.At, timeline.Forwards)
+		})
 	}}
 }
 

@@ -49,7 +49,7 @@ func TestConditionsOfAMove(t *testing.T) {
 			{Settled(), at < 3 || at >= 9},
 			{Replaced(), at >= 9},
 			{Moved(), at >= 9},
-			{Heard(0), at >= 9},
+			{Ended(), at < 5 || at >= 8},
 		} {
 			if got := c.Holds(now(at, states()...)); got != c.want {
 				// At its start n2 is known not to forward.
@@ -103,9 +103,20 @@ func TestSettledWantsAll(t *testing.T) {
 }
 
 func TestHeardWantsEveryNodeToLead(t *testing.T) {
-	dead := record.Event{At: 10 * second, Kind: record.KindNodePort, Node: "n1", State: "ECONNREFUSED"}
-	if Heard(0).Holds(now(11, append(states(), dead)...)) {
-		t.Error("a node that leads nowhere has heard")
+	// A try that was in vain is followed by one that was not.
+	for _, k := range []record.Kind{record.KindNodePort, record.KindServed} {
+		flap := append(states(), record.Event{At: second, Kind: k, Node: "n1", State: "ok"}, record.Event{At: 11 * second, Kind: k, Node: "n1", State: "ECONNREFUSED"},
+			record.Event{At: 11*second + 1, Kind: k, Node: "n1", State: "ok"})
+		for at, want := range map[int64]bool{10: k == record.KindServed, 12: false, 13: false, 15: true} {
+			n := now(at, flap...)
+			n.Workers = []string{"n1"}
+			if k == record.KindNodePort && at == 10 {
+				want = true
+			}
+			if got := Heard(2 * time.Second).Holds(n); got != want {
+				t.Errorf("%s: at %d s a node that led nowhere at 11 s has heard: %v", k, at, got)
+			}
+		}
 	}
 	if c := Heard(3 * time.Second); c.For != 3*time.Second {
 		t.Errorf("for %s", c.For)

@@ -134,7 +134,11 @@ func (r Run) Validate() error {
 		}
 	}
 	for _, s := range r.Scenarios {
-		if err := s.validate(); err != nil {
+		err := s.validate()
+		if err == nil && s.Check != nil {
+			err = s.Check(s.Params)
+		}
+		if err != nil {
 			return fmt.Errorf("scenario %s: %w", s.Name, err)
 		}
 	}

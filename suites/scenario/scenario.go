@@ -28,6 +28,7 @@ type Entry struct {
 	Rows     []row.Row // that it is run on unless others are asked for
 	Profile  string    // of the load balancer, likewise
 	Defaults Params
+	Check    func(Params) error // why it would show nothing with these; nil: it has no such rule
 	Build    func(Params) Scenario
 }
 
@@ -39,9 +40,19 @@ type Scenario struct {
 	Steps    []Step
 	Starts   timeline.Start // of each transition; the first is the origin of the drawing
 	Promises []report.Promise
+	Recovery Recovery     // how long a transition excuses what a promise excepts
 	Model    report.Model // empty: none
+	Phased   bool         // what is lost depends on where in their interval the balancer's checks are
 	Sequence bool         // print what the client saw, a line per probe
 }
+
+// Recovery bounds what a transition excuses, beside the act "settled" that follows it.
+type Recovery int
+
+const (
+	UntilSettled Recovery = iota // by that act alone
+	FirstChecks                  // by the time that a load balancer needs to start and to find nodes that serve
+)
 
 // Step waits, then acts. Each part may be absent.
 type Step struct {
@@ -64,8 +75,8 @@ type Now struct {
 	// Balanced says that the load balancer's states are recorded.
 	Balanced bool
 	Balancer disrupt.LB    // the workload's
-	Phase    time.Duration // a part of the balancer's check interval, another one in each rollout
-	Limit    time.Duration // for what is no matter of the dataplane
+	Phase    time.Duration // a part of the check interval of a balancer that cannot be put into a phase; another one in each rollout
+	Limit    time.Duration // for what is no matter of the dataplane, and the pod's own time
 }
 
 // Node is where the n-th of the pods that live is, by name.

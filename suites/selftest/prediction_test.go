@@ -84,12 +84,13 @@ type setting struct {
 	mode                  string
 	delay, interval, rate int // s, 100 ms, 1/s
 	fall                  int
+	seed                  uint64 // of the phase too
 }
 
 func drawn(rng *rand.Rand) setting {
 	return setting{
 		mode:  []string{"ignore+drop", "ignore+reject", "fallback"}[rng.IntN(3)],
-		delay: 1 + rng.IntN(8), interval: 8 + rng.IntN(20), rate: []int{40, 100, 200}[rng.IntN(3)], fall: 2 + rng.IntN(2),
+		delay: 1 + rng.IntN(8), interval: 8 + rng.IntN(20), rate: []int{40, 100, 200}[rng.IntN(3)], fall: 2 + rng.IntN(2), seed: rng.Uint64N(1000),
 	}
 }
 
@@ -100,7 +101,7 @@ func (s setting) String() string {
 // predicted runs one rollout, and returns the one that counts with what was expected of it.
 func predicted(ctx context.Context, results string, s setting) (verdict.Rollout, model.Prediction) {
 	ginkgo.GinkgoHelper()
-	err := plumbline(ctx, "run", "--cluster=lab", "--name=predict", "--rows=plumb-nftables:"+s.mode, "--rollouts=1", "--await-quiet=10s", fmt.Sprintf("--delay=%ds", s.delay),
+	err := plumbline(ctx, "run", "--cluster=lab", "--name=predict", "--rows=plumb-nftables:"+s.mode, "--rollouts=1", "--await-quiet=10s", fmt.Sprintf("--delay=%ds", s.delay), fmt.Sprintf("--seed=%d", s.seed),
 		fmt.Sprintf("--rate=%d", s.rate), fmt.Sprintf("--profile=l4-fast,interval=%dms,fall=%d", s.interval*100, s.fall), "--results="+results)
 	files, globErr := filepath.Glob(filepath.Join(results, "*", report.SummaryFile))
 	gomega.Expect(globErr).NotTo(gomega.HaveOccurred())

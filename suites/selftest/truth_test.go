@@ -62,9 +62,10 @@ var _ = ginkgo.Describe("what a reconstruction does not see", ginkgo.Ordered, fu
 			r := troubled(ctx, inject, []cell{c}).rollouts
 			gomega.Expect(r).To(gomega.HaveLen(1))
 			rec := r[0].Reconstruction
-			ginkgo.AddReportEntry("reconstruction", ginkgo.ReportEntryVisibilityAlways, fmt.Sprintf("lost %d, slow %d, %+v", r[0].Lost, r[0].Slow, rec))
+			ginkgo.AddReportEntry("reconstruction", ginkgo.ReportEntryVisibilityAlways, fmt.Sprintf("lost %d, slow %d, %+v; %s", r[0].Lost, r[0].Slow, rec, strings.Join(r[0].Warnings, "; ")))
 			gomega.Expect(rec.Possible).To(gomega.BeTrue())
 			gomega.Expect(rec.Within).To(gomega.BeFalse(), "%+v", rec)
+			gomega.Expect(strings.Join(r[0].Warnings, "\n")).To(gomega.ContainSubstring("whole requests from the balancer's address"))
 		})
 	}
 })
@@ -135,7 +136,8 @@ func troubled(ctx context.Context, inject string, todo []cell) injections {
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	log := filepath.Join(results, "injected.jsonl")
 	rollouts, serves := 1+len(todo)/12, oldServes
-	if len(todo) == 1 {
+	alone := len(todo) == 1
+	if alone {
 		serves = 30 * time.Second
 	}
 	r, err := begin(ctx, "run", "--cluster=lab", "--name=truth", "--rows=plumb-nftables:fallback", fmt.Sprintf("--rollouts=%d", rollouts),
@@ -149,7 +151,7 @@ func troubled(ctx context.Context, inject string, todo []cell) injections {
 		if dir == "" {
 			break
 		}
-		todo = injectInto(ctx, inject, log, dir, todo)
+		todo = injectInto(ctx, inject, log, dir, todo, !alone)
 	}
 	if err := <-ended; err != nil { // lost requests are what it is for
 		exit, ok := errors.AsType[*exec.ExitError](err)
@@ -181,8 +183,13 @@ func awaitRollout(ctx context.Context, results string, n int, ended chan error) 
 	}
 }
 
-// injectInto puts as many cells into a rollout as fit, and returns the others.
-func injectInto(ctx context.Context, inject, log, dir string, todo []cell) []cell {
+// ephemeral is the first port that a kernel gives to who asks for none, as HAProxy does; those who
+// watch keep below.
+const ephemeral = 32768
+
+// injectInto puts as many cells into a rollout as fit, and returns the others. Counted are those
+// that only what is counted shall meet.
+func injectInto(ctx context.Context, inject, log, dir string, todo []cell, counted bool) []cell {
 	ginkgo.GinkgoHelper()
 	began := time.Now()
 	ports := settingsOf(dir).Ports
@@ -197,6 +204,9 @@ func injectInto(ctx context.Context, inject, log, dir string, todo []cell) []cel
 		switch c.hop {
 		case "node", "pod": // the kubelet's probes of the pod shall not meet it, nor those who watch the node
 			args = append(args, "-source="+addressIn(lb).String())
+			if counted {
+				args = append(args, fmt.Sprintf("-from-port=%d", ephemeral))
+			}
 		case observer:
 			args = append(args, "-source="+addressIn(client).String())
 		}

@@ -310,41 +310,69 @@ func (b balancer) Dir(service types.UID) string {
 	return filepath.Join(b.dir, instance.Name(b.cluster, string(service)))
 }
 
-// Reload has the provider reload all of its load balancers, and returns when one of them has begun.
-func (b balancer) Reload(ctx context.Context) error {
-	begun := func() (n int, err error) {
+// Reload has the provider reload all of its load balancers, and returns when this one is on record as
+// reloaded.
+func (b balancer) Reload(ctx context.Context, lb disrupt.LB) error {
+	done := func() (n int, err error) {
 		events, err := b.Events()
 		for _, e := range events {
-			if e.Kind == record.KindLB && e.State == records.StateReload {
+			if e.Kind == record.KindLB && e.State == records.StateReloaded && e.LB == lb.Service {
 				n++
 			}
 		}
 		return n, err
 	}
-	before, err := begun()
+	before, err := done()
 	if err != nil {
 		return err
 	}
 	if err := b.process.Signal(syscall.SIGHUP); err != nil {
 		return fmt.Errorf("tell the load balancer provider: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	ctx, cancel := context.WithTimeout(ctx, reloadPatience)
 	defer cancel()
 	for {
-		now, err := begun()
+		now, err := done()
 		if err != nil || now > before {
 			return err
 		}
 		if err := kubewait.Pause(ctx, recordsEvery); err != nil {
-			return fmt.Errorf("wait until a load balancer reloads: %w", err)
+			return fmt.Errorf("wait until it has reloaded (%s says more): %w", filepath.Join(b.records, "plumb-lb.log"), err)
 		}
 	}
 }
 
 const (
-	startPatience = 15 * time.Second      // for the provider to begin what it is told
-	recordsEvery  = 10 * time.Millisecond // its records are looked at
+	reloadPatience = 20 * time.Second      // the provider's own for one, and some
+	recordsEvery   = 10 * time.Millisecond // its records are looked at
 )
+
+// NetNS is where the HAProxy of a Service has its addresses: a file that is there as long as its
+// process.
+func (b balancer) NetNS(ctx context.Context, lb disrupt.LB) (string, error) {
+	pid, err := haproxy.NewClient(b.Dir(lb.UID)).Master(ctx)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("/proc/%d/ns/net", pid), nil
+}
+
+// Open are the connections to servers that are open, which no log tells of yet. Those that have
+// not waited for longer than a dial may take are left out: whether they are open is not known.
+func (b balancer) Open(ctx context.Context, lb disrupt.LB) ([]record.Conn, error) {
+	sessions, err := haproxy.NewClient(b.Dir(lb.UID)).Sessions(ctx, b.profile.Connect)
+	if err != nil {
+		return nil, err
+	}
+	now := record.Now()
+	var out []record.Conn
+	for _, s := range sessions {
+		if s.Node != "" {
+			out = append(out, record.Conn{LB: lb.Service, Client: s.Client, Server: s.Node, Accepted: now - s.Age.Nanoseconds(), At: now, Open: true})
+		}
+	}
+	return out, nil
+}
 
 // End ends the HAProxy of a Service: at once, or softly.
 func (b balancer) End(ctx context.Context, lb disrupt.LB, softly bool) error {

@@ -225,3 +225,6 @@ func (l *Lab) Probe(context.Context) (string, error) { return probe, nil }
 
 // Control is a server that no dataplane forwards for.
 func (l *Lab) Control() netip.AddrPort { return l.lab.Control() }
+
+// Sources are the addresses that clients may have.
+func (l *Lab) Sources() []netip.Addr { return l.lab.Network().Sources() }

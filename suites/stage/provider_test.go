@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -62,12 +64,15 @@ func TestDeathIsNoticed(t *testing.T) {
 // A reload is over when it is on record, and one that is not begun is an error.
 func TestReload(t *testing.T) {
 	dir := t.TempDir()
-	p := start(t, `r="${1#--records=}"; trap 'printf "{\"at\":1,\"kind\":\"lb\",\"state\":\"reload\"}\n" >>"$r/lb-events.jsonl"' HUP; : >`+dir+`/ready; while :; do sleep 0.05; done`)
+	hangups := make(chan os.Signal, 1) // a shell cannot trap what is ignored when it starts, as below nohup
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	p := start(t, `r="${1#--records=}"; trap 'printf "{\"at\":1,\"kind\":\"lb\",\"state\":\"reloaded\",\"lb\":\"ns/echo\"}\n" >>"$r/lb-events.jsonl"' HUP; : >`+dir+`/ready; while :; do sleep 0.05; done`)
 	w, err := record.Create[record.Event](filepath.Join(p.records, "lb-events.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Write(record.Event{Kind: record.KindLB, State: "reload"}) // an earlier one
+	w.Write(record.Event{Kind: record.KindLB, State: "reloaded", LB: "ns/echo"}) // an earlier one
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -77,9 +82,9 @@ func TestReload(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	b := balancer{Provider: p}
+	b, echo := balancer{Provider: p}, disrupt.LB{Service: "ns/echo"}
 	for n := range 2 {
-		if err := b.Reload(t.Context()); err != nil {
+		if err := b.Reload(t.Context(), echo); err != nil {
 			t.Fatal(err)
 		}
 		if events, err := p.Events(); err != nil || len(events) != n+2 {
@@ -89,7 +94,7 @@ func TestReload(t *testing.T) {
 	deaf := balancer{Provider: start(t, `trap "" HUP; : >`+dir+`/deaf; sleep 60 & wait`)}
 	soon, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if err := deaf.Reload(soon); err == nil {
+	if err := deaf.Reload(soon, echo); err == nil {
 		t.Error("a reload that did not begin")
 	}
 	if err := b.End(t.Context(), disrupt.LB{Service: "ns/echo", UID: "none"}, false); err == nil {

@@ -85,9 +85,9 @@ func ChangedAt(e record.Event) int64 {
 func (t *Timeline) Add(e record.Event) {
 	key := e.Node
 	switch e.Kind {
-	case record.KindPod, record.KindEndpoint:
+	case record.KindPod, record.KindEndpoint, record.KindDirect:
 		key = e.Pod
-	case record.KindServer, record.KindNodePort, record.KindHCNP:
+	case record.KindServer, record.KindNodePort, record.KindHCNP, record.KindServed:
 	case record.KindAct, record.KindLB: // they change nothing that has a state
 		t.begins = append(t.begins, e)
 		return
@@ -157,6 +157,18 @@ func (t *Timeline) At(k record.Kind, name string, at int64) string {
 		return tr[0].state
 	}
 	return ""
+}
+
+// Steady reports whether a thing was in one state all the time, or its state is not known at all.
+func (t *Timeline) Steady(k record.Kind, name string, from, to int64, state string) bool {
+	tr, _ := t.track(k, name)
+	if len(tr) == 0 {
+		return true
+	}
+	if s := t.At(k, name, from); s != state && s != "" {
+		return false
+	}
+	return !slices.ContainsFunc(tr, func(m mark) bool { return m.at > from && m.at <= to && m.state != state })
 }
 
 // First is the earliest time from which the state satisfies is, having not

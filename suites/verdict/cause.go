@@ -1,6 +1,8 @@
 package verdict
 
 import (
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/record"
@@ -14,14 +16,45 @@ type evidence struct {
 	harness moments
 	s       Settings
 	trail   trail // of packets
+	// remembered: the node may have led it after an earlier one from the same port.
+	remembered bool
 }
 
 // explain names the cause of every loss and of every slow answer.
 func explain(out []outcome, tl *timeline.Timeline, harness moments, s Settings, trails trails) {
-	for i := range out {
+	unanswered := memory{}
+	for i := range out { // as they were planned
 		if o := out[i]; o.class.Lost() || o.class.Slow() {
-			out[i].cause = causeOf(evidence{o, tl, harness, s, trails.of(o)})
+			out[i].cause = causeOf(evidence{o, tl, harness, s, trails.of(o), unanswered.has(o)})
+			unanswered.note(o)
 		}
+	}
+}
+
+// memory is when a node was last sent a connection from a port, of those that nobody answered.
+type memory map[port]int64
+
+type port struct {
+	node string
+	side netip.AddrPort
+}
+
+// rememberedFor is how long a kernel remembers a connection of which it saw the SYN alone
+// (nf_conntrack_tcp_timeout_syn_sent: 120 s), behind the last one, which goes out until the
+// balancer gives up.
+const rememberedFor = 130 * time.Second
+
+func (m memory) has(o outcome) bool {
+	if o.conn == nil || !o.conn.Source.IsValid() || o.conn.DialMS >= 0 {
+		return false
+	}
+	at, ok := m[port{o.node, unmap(o.conn.Source)}]
+	return ok && o.conn.Accepted-at < rememberedFor.Nanoseconds()
+}
+
+func (m memory) note(o outcome) {
+	if o.conn != nil && o.conn.Source.IsValid() && o.conn.DialMS < 0 {
+		m[port{o.node, unmap(o.conn.Source)}] = o.conn.Accepted
 	}
 }
 
@@ -40,11 +73,13 @@ func rules() []rule {
 		{CauseLBRefused, func(e evidence) bool { return e.balanced() && refusedDial(e.class) }},
 		{CauseLBSilent, evidence.balancerWasSilent},
 		{CauseLBReset, evidence.resetBeforeBalancer},
+		{CauseLBReset, evidence.balancerEnded},
 		{CauseMisrouted, func(e evidence) bool { return e.class == WrongBackend || e.class == WrongWorkload }},
 		{CausePod, evidence.appAnswered},
 		{CauseLBSilent, func(e evidence) bool { return e.late() && (e.trail == trailBalancer || e.trail == trailPassed) }},
 		{CauseLBSilent, evidence.requestSentAgain},
-		{CauseStale, func(e evidence) bool { return e.s.Cluster && len(unheardOf(e.tl, e.outcome)) > 0 && e.connectFailed() }},
+		{CauseRemembered, func(e evidence) bool { return e.remembered && !e.dead() }},
+		{CauseStale, func(e evidence) bool { return e.s.Cluster && len(unheardOf(e.tl, e.outcome)) > 0 }},
 		{CauseLagPodGone, func(e evidence) bool { return e.lag() && e.pods().gone && e.connectFailed() }},
 		{CausePod, func(e evidence) bool {
 			return e.dead() && e.pods().gone && !e.podsBefore(heardWithin).gone && e.connectFailed()
@@ -125,7 +160,7 @@ func (e evidence) balancerWasSilent() bool {
 	if e.class == DialTimeout || e.class == OKSlowConnect {
 		return true
 	}
-	return e.conn != nil && e.Connected != 0 && e.conn.Accepted-e.Connected >= SlowAfter.Nanoseconds()
+	return e.conn != nil && !e.conn.Open && e.Connected != 0 && e.conn.Accepted-e.Connected >= SlowAfter.Nanoseconds()
 }
 
 // requestSentAgain: the balancer did not acknowledge the request at once, which its kernel does
@@ -139,6 +174,20 @@ func (e evidence) requestSentAgain() bool {
 func (e evidence) resetBeforeBalancer() bool {
 	reset := e.class == ResetBeforeResp || e.class == ResetMidBody || e.class == WriteEPIPE
 	return reset && e.conn != nil && len(e.conn.Term) > 0 && (e.conn.Term[0] == 'C' || e.conn.Term[0] == 'c')
+}
+
+// exitKnown is how long after its end a balancer's process may be known to have ended: Docker tells
+// of a container late.
+const exitKnown = time.Second
+
+// balancerEnded: the connection was open when the balancer's process ended, which logs nothing of it.
+func (e evidence) balancerEnded() bool {
+	if !e.balanced() || e.conn != nil || e.Connected == 0 || e.class.Success() {
+		return false
+	}
+	return slices.ContainsFunc(e.tl.Starts(timeline.Start{Kind: record.KindLB, State: record.LBExit}), func(x record.Event) bool {
+		return x.At >= e.Start && x.At <= e.End+exitKnown.Nanoseconds()
+	})
 }
 
 // appAnswered: what came is an answer of the workload's, but not the one that was due.

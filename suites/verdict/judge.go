@@ -77,6 +77,7 @@ func judge(in Input, classify classifier) Rollout {
 			r.SlowSound++
 		}
 	}
+	r.Excepted = except(out, tl, host, s)
 	r.NodeWindows, r.Outages = windows(out, s, tl, rel)
 	for _, w := range r.NodeWindows {
 		r.LongestWindow = max(r.LongestWindow, w.Inner())
@@ -84,7 +85,7 @@ func judge(in Input, classify classifier) Rollout {
 	for _, w := range r.Outages {
 		r.LongestOutage = max(r.LongestOutage, w.Inner())
 	}
-	r.Reconstruction = reconstruct(out, tl, s)
+	r.Reconstruction, r.Second = reconstruct(out, tl, s), second(out, events, s)
 	r.Sensitivity = sensitivity(out, s, tl, classify)
 	r.Transitions = transitions(out, tl, s, r.Outages, rel)
 	if s.Starts == timeline.PodDeleted() {
@@ -92,13 +93,17 @@ func judge(in Input, classify classifier) Rollout {
 	}
 	r.Series = series(out, events, s.Limits.Samples, rel)
 	selfCheck(&r, in, s, out, classify)
+	r.Warnings = append(r.Warnings, unwell(events)...)
+	if one := oneSource(out); one != "" {
+		r.Warnings = append(r.Warnings, one)
+	}
 	if !known {
 		r.Reasons = append(r.Reasons, nothingBegan(s.Starts))
 	}
-	r.Valid = len(r.Reasons) == 0
-	if !r.Valid {
-		r.SoundCauses = soundCauses(out, host, s)
+	for _, e := range tl.Starts(timeline.Start{Kind: record.KindAct, State: record.ActBrokenOff}) {
+		r.Reasons = append(r.Reasons, "it did not come to its end: "+e.Detail)
 	}
+	r.Valid = len(r.Reasons) == 0
 	return r
 }
 

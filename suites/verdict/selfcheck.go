@@ -91,6 +91,9 @@ func warnings(r Rollout, l Limits) []string {
 	h := r.Harness
 	list.add(h.Late.Max > l.LateMax.Seconds(), "one probe was %.0f ms late", h.Late.Max*1e3)
 	list.add(h.ControlSlow > 0, "%d of %d control attempts were slow: the host stalled", h.ControlSlow, h.ControlSent)
+	if d := disagreement(r.Reconstruction, r.Second); d != "" {
+		list = append(list, d)
+	}
 	list.add(r.Observed.HCNPDown != nil && r.Observed.LBDown == nil, "the recording ends before the load balancer gave up the old node")
 	return list
 }

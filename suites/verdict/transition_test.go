@@ -69,23 +69,22 @@ func TestStaleNode(t *testing.T) {
 		t.Errorf("stale %v, want %v", got, want)
 	}
 	for name, break_ := range map[string]func(*Input){
-		"that was not cut off":             func(in *Input) { in.Events[6].Node = "n2" },
-		"to which no pod was lost":         func(in *Input) { in.Events = append(in.Events[:7:7], in.Events[9]); in.Settings.Origin = 1 },
-		"healed for longer than it waits":  func(in *Input) { in.Events[9].At -= 2 * relistWithin; in.Events[6].At -= 2 * relistWithin },
-		"under eTP=Local":                  func(in *Input) { in.Settings.Cluster = false },
-		"whose connection to a pod opened": func(in *Input) { opened(in.Conns) },
+		"that was not cut off":     func(in *Input) { in.Events[6].Node = "n2" },
+		"to which no pod was lost": func(in *Input) { in.Events = append(in.Events[:7:7], in.Events[9]); in.Settings.Origin = 1 },
+		"healed for longer than it waits": func(in *Input) {
+			in.Events[9].At -= 2 * relistWithin.Nanoseconds()
+			in.Events[6].At -= 2 * relistWithin.Nanoseconds()
+		},
+		"under eTP=Local": func(in *Input) { in.Settings.Cluster = false },
+		"whose pod answers its node still": func(in *Input) {
+			in.Events[8] = record.Event{At: 1, Kind: record.KindDirect, Node: "n2", Pod: "b", State: "ok"}
+		},
 	} {
 		in := cutOff()
 		break_(&in)
 		if v := Judge(in); v.Causes[CauseStale] != 0 {
 			t.Errorf("a node %s: %v", name, v.Causes)
 		}
-	}
-}
-
-func opened(conns []record.Conn) {
-	for i := range conns {
-		conns[i].DialMS = 0
 	}
 }
 
@@ -109,11 +108,111 @@ func TestTransitions(t *testing.T) {
 	if v := Judge(in); v.Valid || v.Reasons[len(v.Reasons)-1] != "nothing began: no lb exit was recorded" {
 		t.Errorf("nothing began: %q", v.Reasons)
 	}
-	if v.SoundCauses != nil {
-		t.Error("causes at sound moments of a rollout that counts")
+}
+
+// What a scenario does itself is excepted as far as it goes: for its causes, between a transition and
+// the act that says that all has settled, for so long at most; and of a node that has not heard of a
+// pod's end the pod's share.
+func TestExceptions(t *testing.T) {
+	const s = int64(time.Second)
+	stale := func(edit func(*Input)) Excepted {
+		in := cutOff()
+		in.Settings.But.Causes = []Cause{CauseStale}
+		edit(&in)
+		return Judge(in).Excepted
 	}
-	v = Judge(in)
-	if v.SoundCauses[CauseStale] != v.LostSound || v.LostSound != 7 {
-		t.Errorf("at sound moments lost %d for %v", v.LostSound, v.SoundCauses)
+	settled := func(at int64) record.Event {
+		return record.Event{At: at, Kind: record.KindAct, State: record.ActSettled}
+	}
+	for name, c := range map[string]struct {
+		edit func(*Input)
+		lost int
+	}{
+		"all":             {func(*Input) {}, 7},
+		"other causes":    {func(in *Input) { in.Settings.But.Causes = []Cause{CauseNoServer} }, 0},
+		"none":            {func(in *Input) { in.Settings.But = Exceptions{} }, 0},
+		"until settled":   {func(in *Input) { in.Events = append(in.Events, settled(4*s)) }, 2},
+		"settled earlier": {func(in *Input) { in.Events = append(in.Events, settled(s)) }, 7},
+		"within 2.5 s":    {func(in *Input) { in.Settings.But.Within = 2500 * time.Millisecond }, 4},
+		"all of the node's requests are lost": {func(in *Input) {
+			for i := range in.Attempts {
+				if a, c := &in.Attempts[i], &in.Conns[i]; c.Server == "n1" && a.Start > 3*s && a.Start < 6*s {
+					a.Pod, a.BodyOK, a.Status, a.Phase, a.Failure, a.End = "", false, 0, record.PhaseRead, record.FailTimeout, a.Start+2*s
+					c.DialMS, c.Term, c.At = -1, "sC", a.End
+				}
+			}
+		}, 15}, // no more than chance allows of five a second: 2.5 + 4 sigma + 2, which is all five
+	} {
+		if got := stale(c.edit); got.Lost != c.lost || got.LostSound != c.lost {
+			t.Errorf("%s: excepted %+v, want %d", name, got, c.lost)
+		}
+	}
+	c := &staleCell{given: 50, part: 0.5}
+	taken := 0
+	for range 50 {
+		if c.take() {
+			taken++
+		}
+	}
+	if taken != 41 {
+		t.Errorf("of 50 a second %d are excused, want 41", taken)
+	}
+}
+
+// A connection that was open when the balancer's process ended was the balancer's.
+func TestBalancerEnds(t *testing.T) {
+	in := cutOff()
+	in.Settings.Cluster = false
+	const s = int64(time.Second)
+	in.Events = append(in.Events[:6:6], in.Events[7], record.Event{At: 7*s + s/2, Kind: record.KindLB, LB: "ns/echo", State: record.LBExit})
+	a := &in.Attempts[70] // 7 s
+	a.End, a.BodyOK, a.Status, a.Phase, a.Failure, a.Pod = 7*s+s/2, false, 0, record.PhaseRead, record.FailEOF, ""
+	in.Conns = append(in.Conns[:70:70], in.Conns[71:]...)
+	if v := Judge(in); v.Causes[CauseLBReset] != 1 {
+		t.Errorf("causes %v", v.Causes)
+	}
+	in.Events[len(in.Events)-1].At = 6 * s
+	if v := Judge(in); v.Causes[CauseLBReset] != 0 {
+		t.Errorf("an end before it began: %v", v.Causes)
+	}
+}
+
+// A rollout that broke off does not count, and what it lost is told.
+func TestBrokenOff(t *testing.T) {
+	in := cutOff()
+	in.Events = append(in.Events, record.Event{At: 7 * int64(time.Second), Kind: record.KindAct, State: record.ActBrokenOff, Detail: "no pod"})
+	if v := Judge(in); v.Valid || v.Reasons[len(v.Reasons)-1] != "it did not come to its end: no pod" || v.LostSound != 7 {
+		t.Errorf("valid %v, %q, lost at sound moments %d", v.Valid, v.Reasons, v.LostSound)
+	}
+}
+
+// A connection from the port of an earlier one that nobody answered is led the same way for two
+// minutes; one from another port, to another node, or that was opened, is not.
+func TestRemembered(t *testing.T) {
+	side := func(port uint16) netip.AddrPort { return netip.AddrPortFrom(netip.MustParseAddr("10.9.9.9"), port) }
+	dial := func(at time.Duration, node string, port uint16, ms int) outcome {
+		return outcome{node: node, conn: &record.Conn{Source: side(port), Accepted: at.Nanoseconds(), DialMS: ms}}
+	}
+	m := memory{}
+	m.note(dial(0, "n1", 1000, -1))
+	m.note(dial(0, "n1", 1001, 3))
+	for name, c := range map[string]struct {
+		o    outcome
+		want bool
+	}{
+		"the same":          {dial(time.Minute, "n1", 1000, -1), true},
+		"after a while":     {dial(3*time.Minute, "n1", 1000, -1), false},
+		"that was opened":   {dial(time.Minute, "n1", 1000, 0), false},
+		"of another port":   {dial(time.Minute, "n1", 1002, -1), false},
+		"of another node":   {dial(time.Minute, "n2", 1000, -1), false},
+		"after an answer":   {dial(time.Minute, "n1", 1001, -1), false},
+		"without a log row": {outcome{node: "n1"}, false},
+	} {
+		if got := m.has(c.o); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if CauseRemembered.Hop() != HopNode {
+		t.Error("the cause has no hop")
 	}
 }

@@ -85,6 +85,7 @@ const (
 	CauseLBReset     Cause = "lb-reset"          // a connection was reset between the client and the LB
 	CauseMisrouted   Cause = "node-misrouted"    // the node gave the connection to a pod that is not a local one of the Service
 	CauseStale       Cause = "node-stale"        // the node sent to a pod that had been deleted, and that it could not hear of: it was kept from the API
+	CauseRemembered  Cause = "node-remembered"   // the node's connection tracking sent it after an earlier connection from the same port that nobody had answered
 	CauseLagPodAlive Cause = "check-lag-alive"   // LB still sent to a node that answered its health check with 503 and did not forward, though its pod lived: a dataplane without fallback
 	CauseLagPodGone  Cause = "check-lag-gone"    // the same, the pod was gone: the shutdown delay is shorter than the LB's detection
 	CauseLagUnready  Cause = "check-lag-unready" // the same, the pod lived but had turned unready: fallback may not use it
@@ -120,7 +121,7 @@ func (c Cause) Hop() Hop {
 		return HopHarness
 	case CauseNoServer, CauseLBRefused, CauseLBSilent, CauseLBReset:
 		return HopBalancer
-	case CauseMisrouted, CauseStale, CauseLagPodAlive, CauseLagPodGone, CauseLagUnready, CauseNodeDrop, CauseNodeReject, CauseNodeReset:
+	case CauseMisrouted, CauseRemembered, CauseStale, CauseLagPodAlive, CauseLagPodGone, CauseLagUnready, CauseNodeDrop, CauseNodeReject, CauseNodeReset:
 		return HopNode
 	case CausePodDrop, CausePodReject, CausePodReset, CausePod:
 		return HopPod
@@ -146,9 +147,24 @@ type Settings struct {
 	SYN      SYNs           `json:"syn,omitzero"`      // how the LB's kernel resends a SYN
 	Starts   timeline.Start `json:"starts,omitzero"`   // what begins a transition; zero: the deletion of a pod
 	Origin   int64          `json:"origin,omitempty"`  // t=0, when events hold none that begins a transition; 0: the first attempt
+	But      Exceptions     `json:"but,omitzero"`      // what of the losses is the scenario's own doing
 	Family   record.Family  `json:"family,omitempty"`  // states and connections of the other family are ignored; empty: there is one
 	Ports    Ports          `json:"ports,omitzero"`    // of the Service, by which packets are told
 	Limits   Limits         `json:"limits,omitzero"`   // zero: DefaultLimits
+}
+
+// Exceptions say what is the scenario's own doing: losses and slow answers for these causes that were
+// under way between a transition and the act "settled" that follows it.
+type Exceptions struct {
+	Causes []Cause       `json:"causes,omitempty"`
+	Within time.Duration `json:"within,omitempty"` // of the transition at most; 0: no bound but that act
+}
+
+// Excepted are counts of what is the scenario's own doing.
+type Excepted struct {
+	Lost      int `json:"lost,omitempty"`
+	LostSound int `json:"lostSound,omitempty"`
+	SlowSound int `json:"slowSound,omitempty"`
 }
 
 // Ports are those of a Service: on the nodes, and of its pods.
@@ -216,7 +232,8 @@ type Rollout struct {
 
 	SlowCauses map[Cause]int `json:"slowCauses,omitempty"` // every slow answer, by cause
 
-	SoundCauses map[Cause]int `json:"soundCauses,omitempty"` // of LostSound, in a rollout that is not valid
+	// Excepted is what of Lost, LostSound and SlowSound is the scenario's own doing (Settings.But).
+	Excepted Excepted `json:"excepted,omitzero"`
 
 	Transitions []Transition `json:"transitions,omitempty"` // in order; the first is at 0
 
@@ -225,12 +242,13 @@ type Rollout struct {
 	LongestWindow float64  `json:"longestWindow"`         // inner, over NodeWindows
 	LongestOutage float64  `json:"longestOutage"`         // inner, over all runs
 
-	Latency        Quantiles      `json:"latency"` // of successes, start to end
-	Harness        Harness        `json:"harness"`
-	Reconstruction Reconstruction `json:"reconstruction"`
-	Sensitivity    []AtTimeout    `json:"sensitivity"`
-	Observed       Observed       `json:"observed"`
-	Series         Series         `json:"series"`
+	Latency        Quantiles       `json:"latency"` // of successes, start to end
+	Harness        Harness         `json:"harness"`
+	Reconstruction Reconstruction  `json:"reconstruction"`
+	Second         *Reconstruction `json:"second,omitempty"` // the same from whole requests of the balancer's own address; nil: there were none
+	Sensitivity    []AtTimeout     `json:"sensitivity"`
+	Observed       Observed        `json:"observed"`
+	Series         Series          `json:"series"`
 }
 
 // Window is a stretch of losses and slow answers on planned times. Inner is from the first
@@ -256,7 +274,8 @@ func (w Window) Inner() float64 { return w.End - w.Start }
 // Outer is the length of the outer window in seconds.
 func (w Window) Outer() float64 { return w.OuterEnd - w.OuterStart }
 
-// Transition is one disturbance of a rollout, and what was lost from it until the next.
+// Transition is one disturbance of a rollout, and what was lost from it until the next; of the first
+// also what was under way.
 type Transition struct {
 	At    float64     `json:"at"`
 	Kind  record.Kind `json:"kind"`
@@ -265,7 +284,7 @@ type Transition struct {
 	Pod   string      `json:"pod,omitempty"`
 	Lost  int         `json:"lost"`
 	Slow  int         `json:"slow"`
-	// Outage is the longest time without a prompt answer that began with it or later.
+	// Outage is the longest time without a prompt answer that was not over before it.
 	Outage float64 `json:"outage"`
 	// Stale is, of a pod that was deleted under eTP=Cluster, how long after that each node still
 	// gave requests to it: as its answers tell, and losses by node-stale.
@@ -305,7 +324,8 @@ type Harness struct {
 //
 // What it cannot see: losses after the handshake and losses of one source (a state is a
 // poll's handshake), what is shorter than two polls, an application that does not answer
-// though its kernel does, and the way from the client to the balancer.
+// though its kernel does, and the way from the client to the balancer. The second observation
+// (Rollout.Second) sees the first two and the last but one.
 type Reconstruction struct {
 	Possible    bool    `json:"possible"` // the events hold LB and node states
 	Lost        float64 `json:"lost"`

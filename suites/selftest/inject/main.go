@@ -37,6 +37,7 @@ func run() int {
 	flag.StringVar(&o.Kind, "kind", "drop", strings.Join(kinds(), ", "))
 	flag.DurationVar(&o.For, "for", 200*time.Millisecond, "how long")
 	flag.UintVar(&o.Port, "port", 0, "destination port")
+	flag.UintVar(&o.FromPort, "from-port", 0, "of source ports these and above alone")
 	flag.Parse()
 	o.Namespaces = strings.Split(*names, ",")
 	if *source != "" {
@@ -70,6 +71,7 @@ type options struct {
 	Hop        string        `json:"hop"`
 	Kind       string        `json:"kind"`
 	Port       uint          `json:"port"`
+	FromPort   uint          `json:"fromPort,omitempty"`
 	Source     netip.Addr    `json:"source,omitzero"`
 	For        time.Duration `json:"for"`
 }
@@ -82,6 +84,8 @@ func (o options) check(names, log string) error {
 		return fmt.Errorf("unknown -kind %q; known: %s", o.Kind, strings.Join(kinds(), ", "))
 	case o.For <= 0 || o.For > time.Minute:
 		return fmt.Errorf("-for %s: above 0 and at most 1m", o.For)
+	case o.FromPort > 65535:
+		return fmt.Errorf("-from-port %d: at most 65535", o.FromPort)
 	case o.Kind != freeze && (o.Port == 0 || o.Port > 65535):
 		return fmt.Errorf("-port %d: 1 to 65535", o.Port)
 	}

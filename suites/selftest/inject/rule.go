@@ -144,6 +144,11 @@ func (r *rule) on() error {
 	if r.Source.IsValid() {
 		payload(expr.PayloadBaseNetworkHeader, 12, 4, r.Source.AsSlice())
 	}
+	if r.FromPort > 0 {
+		match = append(match,
+			&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 2},
+			&expr.Cmp{Op: expr.CmpOpGte, Register: 1, Data: binary.BigEndian.AppendUint16(nil, uint16(r.FromPort))})
+	}
 	const fin, syn, rst, psh = 0x01, 0x02, 0x04, 0x08
 	flags := func(mask, want byte) {
 		match = append(match,
