@@ -15,7 +15,7 @@ import (
 )
 
 // quiet is how long no node must have led to a pod that is gone, until all have heard of it: of two
-// endpoints every other connection shows one, so that in 60 polls none does is no chance; and a
+// endpoints every other connection shows one, so that in tens of polls none does is no chance; and a
 // try that waits is known after a second only.
 const quiet = 3 * time.Second
 

@@ -30,12 +30,11 @@ func rollingUpdate() scenario.Entry {
 	}
 }
 
-// moving restarts the workload, and lets the new pod in: at once, or where the balancer's checks
-// cannot be put into a phase after a part of their interval.
+// moving restarts the workload, and lets the new pod in.
 func moving() []scenario.Step {
 	return []scenario.Step{
 		{When: scenario.Settled(), Wait: preRoll, Name: "restart", Do: func(n scenario.Now) disrupt.Act { return disrupt.Restart{App: n.App} }},
-		{Do: func(n scenario.Now) disrupt.Act { return disrupt.Admit{App: n.App, After: n.Phase, Limit: n.Limit} }},
+		{Do: func(n scenario.Now) disrupt.Act { return disrupt.Admit{App: n.App, Limit: n.Limit} }},
 		{When: scenario.Moved(), Name: record.ActSettled},
 		{Wait: postRoll},
 	}

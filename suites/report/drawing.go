@@ -198,8 +198,11 @@ func bars(s verdict.Series, kind record.Kind, name string, style func(string) st
 
 func wanted(good string) func(string) string {
 	return func(s string) string {
-		if s == good {
+		switch s {
+		case good:
 			return "good"
+		case "": // not known
+			return ""
 		}
 		return "bad"
 	}

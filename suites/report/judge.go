@@ -42,10 +42,11 @@ func ExitCode(s Summary) int {
 
 // tried says whether any row of each scenario was: an unsupported one is not.
 func (s Summary) tried() bool {
-	untried := func(sc Scenario) bool {
-		return !slices.ContainsFunc(sc.Rows, func(r Row) bool { return r.Unsupported == "" })
-	}
-	return len(s.Scenarios) > 0 && !slices.ContainsFunc(s.Scenarios, untried)
+	return len(s.Scenarios) > 0 && !slices.ContainsFunc(s.Scenarios, func(sc Scenario) bool { return !sc.tried() })
+}
+
+func (sc Scenario) tried() bool {
+	return slices.ContainsFunc(sc.Rows, func(r Row) bool { return r.Unsupported == "" })
 }
 
 // Judge is the row's verdict word.

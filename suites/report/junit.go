@@ -60,8 +60,14 @@ func runProblem(s Summary) string {
 		return "the run ended early: " + render.Line(s.Error)
 	case !slices.ContainsFunc(s.Scenarios, func(sc Scenario) bool { return len(sc.Rows) > 0 }):
 		return "no row was run"
-	case !s.tried():
-		return "no row is supported here"
+	}
+	for _, sc := range s.Scenarios {
+		if !sc.tried() && alone(s) == nil {
+			return "no row of the scenario " + render.Text(sc.Name) + " is supported here"
+		}
+		if !sc.tried() {
+			return "no row is supported here"
+		}
 	}
 	return ""
 }

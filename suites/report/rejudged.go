@@ -49,6 +49,8 @@ func changed(a, b verdict.Rollout) string {
 		return fmt.Sprintf("causes of slow answers %v, now %v", a.SlowCauses, b.SlowCauses)
 	case a.LostSound != b.LostSound || a.SlowSound != b.SlowSound:
 		return fmt.Sprintf("at sound moments lost %d and slow %d, now %d and %d", a.LostSound, a.SlowSound, b.LostSound, b.SlowSound)
+	case a.Excepted != b.Excepted:
+		return fmt.Sprintf("the scenario's own doing %+v, now %+v", a.Excepted, b.Excepted)
 	case a.Reconstruction.Within != b.Reconstruction.Within:
 		return fmt.Sprintf("explained %v, now %v", a.Reconstruction.Within, b.Reconstruction.Within)
 	case len(a.NodeWindows) != len(b.NodeWindows):

@@ -46,7 +46,7 @@ func (p *play) trial(ctx context.Context, n int, dir string) ([]verdict.Rollout,
 	if brokenOff != nil {
 		t.Event(record.Event{At: record.Now(), Kind: record.KindAct, State: record.ActBrokenOff, Detail: brokenOff.Error()})
 	}
-	if err := t.Close(); err != nil || ctx.Err() != nil {
+	if err := t.Close(); err != nil || brokenOff != nil && ctx.Err() != nil {
 		return nil, errors.Join(brokenOff, err)
 	}
 	in, err := tape.Read(dir)
@@ -67,7 +67,7 @@ func (p *play) trial(ctx context.Context, n int, dir string) ([]verdict.Rollout,
 func (p *play) inPhase(ctx context.Context, n int) error {
 	interval := time.Duration(p.stage.LB().Profile().Interval)
 	w := p.world()
-	if !p.Phased || w.Balancers == nil || interval == 0 {
+	if !p.Phased || w.Balancers == nil {
 		return nil
 	}
 	wait := (p.phase(n) - time.Duration(record.Now())%interval + interval) % interval
@@ -106,7 +106,7 @@ func (p *play) record(ctx context.Context, l *live, n int) error {
 		case <-observing.Done():
 			return nil
 		}
-		if err := p.await(observing, l, n, scenario.Settled()); err != nil {
+		if err := p.await(observing, l, scenario.Settled()); err != nil {
 			return err
 		}
 		err := p.probed(observing, l, n, from)
@@ -143,25 +143,23 @@ func (p *play) probed(ctx context.Context, l *live, n int, from int64) error {
 			return probe.Run(probing, cfg, func(a record.Attempt) { l.tape.Attempt(a); late.add(a) })
 		})
 	}
-	err := p.steps(probing, l, n)
+	err := p.steps(probing, l)
 	stop()
-	if err = errors.Join(err, probes.Wait()); err != nil || !p.balanced() {
+	err = errors.Join(err, probes.Wait())
+	if !p.balanced() {
 		return err
 	}
-	conns, err := p.lbConns(from)
-	if err != nil {
-		return err
-	}
+	conns, connsErr := p.lbConns(from) // also of a rollout that broke off: they tell whose losses were
 	if o, ok := p.stage.LB().(opening); ok {
 		open, err := o.Open(ctx, p.lb())
 		if err != nil {
-			return err
+			p.log.Warn("connections that are still open are not known", "error", err)
 		}
 		conns = append(conns, open...)
 	}
 	l.tape.Balancer(nil, conns)
 	sides = late.sides(conns)
-	return nil
+	return errors.Join(err, connsErr)
 }
 
 // opening is a load balancer that tells of connections before they end.
@@ -171,7 +169,7 @@ type opening interface {
 
 // steps does what the scenario says, and takes back what of it has an undo, last first, however it
 // ends.
-func (p *play) steps(ctx context.Context, l *live, n int) (err error) {
+func (p *play) steps(ctx context.Context, l *live) (err error) {
 	var undos []disrupt.Undo
 	undo := func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Timeouts.Settle)
@@ -188,7 +186,7 @@ func (p *play) steps(ctx context.Context, l *live, n int) (err error) {
 	}
 	defer func() { err = errors.Join(err, undo()) }()
 	for _, s := range p.Steps {
-		if err := p.await(ctx, l, n, s.When); err != nil {
+		if err := p.await(ctx, l, s.When); err != nil {
 			return err
 		}
 		if err := kubewait.Pause(ctx, s.Wait); err != nil {
@@ -201,7 +199,7 @@ func (p *play) steps(ctx context.Context, l *live, n int) (err error) {
 		}
 		var act disrupt.Act
 		if s.Do != nil {
-			l.first(p.now(n), func(now scenario.Now) { act = s.Do(now) })
+			l.first(p.now(), func(now scenario.Now) { act = s.Do(now) })
 		}
 		if act != nil && s.Name != "" { // what is not noted belongs to what was before
 			l.act()
@@ -244,12 +242,9 @@ func noted(name string, act disrupt.Act) []record.Event {
 }
 
 // now is what is known beside the states.
-func (p *play) now(n int) scenario.Now {
+func (p *play) now() scenario.Now {
 	now := scenario.Now{
 		App: p.app, Replicas: p.Replicas, Policy: p.policy(), Balanced: p.balanced(), Balancer: p.lb(), Limit: p.limit(),
-	}
-	if p.Phased && p.world().Balancers == nil {
-		now.Phase = p.phase(n)
 	}
 	for _, node := range p.nodes {
 		now.Workers = append(now.Workers, node.Name)
@@ -260,11 +255,11 @@ func (p *play) now(n int) scenario.Now {
 
 // await waits until a condition holds. A load balancer of which nothing is known must have answered
 // all along as well.
-func (p *play) await(ctx context.Context, l *live, n int, c scenario.Condition) error {
+func (p *play) await(ctx context.Context, l *live, c scenario.Condition) error {
 	if c.Holds == nil {
 		return nil
 	}
-	if err := l.await(ctx, p.now(n), c, p.limit()); err != nil || p.balanced() {
+	if err := l.await(ctx, p.now(), c, p.limit()); err != nil || p.balanced() {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.limit())

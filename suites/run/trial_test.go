@@ -106,7 +106,7 @@ func TestStepsAreTakenBack(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			p, l, events := stepping(t, c.steps(&log, stop)...)
-			err := p.steps(ctx, l, 1)
+			err := p.steps(ctx, l)
 			if !errors.Is(err, c.err) || c.err == nil && err != nil {
 				t.Errorf("error %v, want %v", err, c.err)
 			}

@@ -64,10 +64,11 @@ func Moved() Condition {
 	}}
 }
 
-// Ended: no pod that lives is being deleted.
+// Ended: a pod has been deleted since the last act began, and none that lives is being deleted.
 func Ended() Condition {
 	return Condition{Says: "the pod that was deleted is gone", Holds: func(n Now) bool {
-		return !slices.ContainsFunc(n.Live(n.At), func(p timeline.Pod) bool { return p.State == timeline.Deleting })
+		deleted := slices.ContainsFunc(n.Starts(timeline.PodDeleted()), func(e record.Event) bool { return e.At >= n.Since && e.At <= n.At })
+		return deleted && !slices.ContainsFunc(n.Live(n.At), func(p timeline.Pod) bool { return p.State == timeline.Deleting })
 	}}
 }
 

@@ -49,7 +49,7 @@ func TestConditionsOfAMove(t *testing.T) {
 			{Settled(), at < 3 || at >= 9},
 			{Replaced(), at >= 9},
 			{Moved(), at >= 9},
-			{Ended(), at < 5 || at >= 8},
+			{Ended(), at >= 8},
 		} {
 			if got := c.Holds(now(at, states()...)); got != c.want {
 				// At its start n2 is known not to forward.

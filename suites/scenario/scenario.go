@@ -75,7 +75,6 @@ type Now struct {
 	// Balanced says that the load balancer's states are recorded.
 	Balanced bool
 	Balancer disrupt.LB    // the workload's
-	Phase    time.Duration // a part of the check interval of a balancer that cannot be put into a phase; another one in each rollout
 	Limit    time.Duration // for what is no matter of the dataplane, and the pod's own time
 }
 

@@ -62,8 +62,9 @@ var _ = ginkgo.Describe("runs of one dataplane", func() {
 		gomega.Expect(os.MkdirAll(opts.results, 0o755)).To(gomega.Succeed())
 		results, err := os.MkdirTemp(opts.results, "alike-")
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
-		for range 20 {
-			gomega.Expect(plumbline(ctx, "run", "--cluster=lab", "--name=alike", "--rows=plumb-nftables:fallback,plumb-nftables:ignore+drop",
+		rng := rand.New(rand.NewPCG(uint64(ginkgo.GinkgoRandomSeed()), 2))
+		for range 20 { // each with phases of its own
+			gomega.Expect(plumbline(ctx, "run", "--cluster=lab", "--name=alike", fmt.Sprintf("--seed=%d", rng.Uint64N(1000)), "--rows=plumb-nftables:fallback,plumb-nftables:ignore+drop",
 				"--rollouts=2", "--delay=6s", "--profile=l4-fast", "--await-quiet=10s", "--results="+results)).To(gomega.Succeed())
 		}
 		runs, err := filepath.Glob(filepath.Join(results, "2*"))

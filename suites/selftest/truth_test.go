@@ -273,7 +273,7 @@ func addressIn(namespace string) (addr netip.Addr) {
 		}
 		list, err := link.Addrs()
 		for _, a := range list {
-			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() && !addr.IsValid() { // the first is what it sends from
 				addr = p.Addr()
 			}
 		}

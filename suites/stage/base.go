@@ -357,10 +357,10 @@ func (b balancer) NetNS(ctx context.Context, lb disrupt.LB) (string, error) {
 	return fmt.Sprintf("/proc/%d/ns/net", pid), nil
 }
 
-// Open are the connections to servers that are open, which no log tells of yet. Those that have
-// not waited for longer than a dial may take are left out: whether they are open is not known.
+// Open are the connections to servers that are open, which no log tells of yet. Those that are
+// not older than dials may take are left out: whether they are open is not known.
 func (b balancer) Open(ctx context.Context, lb disrupt.LB) ([]record.Conn, error) {
-	sessions, err := haproxy.NewClient(b.Dir(lb.UID)).Sessions(ctx, b.profile.Connect)
+	sessions, err := haproxy.NewClient(b.Dir(lb.UID)).Sessions(ctx, time.Duration(b.profile.ConnectRetries()+1)*b.profile.Connect)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package verdict
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/record"
@@ -53,7 +54,8 @@ func (m memory) has(o outcome) bool {
 }
 
 func (m memory) note(o outcome) {
-	if o.conn != nil && o.conn.Source.IsValid() && o.conn.DialMS < 0 {
+	refused := o.conn != nil && strings.HasPrefix(o.conn.Term, "S") // answered, after all
+	if o.conn != nil && o.conn.Source.IsValid() && o.conn.DialMS < 0 && !refused {
 		m[port{o.node, unmap(o.conn.Source)}] = o.conn.Accepted
 	}
 }
@@ -65,7 +67,8 @@ type rule struct {
 }
 
 // rules is the table of causes: read from the top, the first that matches is taken. What
-// was seen of packets comes before what states and logs suggest.
+// was seen of packets comes before what states and logs suggest, but for connections that were led
+// astray by what a node remembered, or could not hear.
 func rules() []rule {
 	return []rule{
 		{CauseHarness, evidence.hostWasSick},
@@ -79,7 +82,7 @@ func rules() []rule {
 		{CauseLBSilent, func(e evidence) bool { return e.late() && (e.trail == trailBalancer || e.trail == trailPassed) }},
 		{CauseLBSilent, evidence.requestSentAgain},
 		{CauseRemembered, func(e evidence) bool { return e.remembered && !e.dead() }},
-		{CauseStale, func(e evidence) bool { return e.s.Cluster && len(unheardOf(e.tl, e.outcome)) > 0 }},
+		{CauseStale, evidence.stale},
 		{CauseLagPodGone, func(e evidence) bool { return e.lag() && e.pods().gone && e.connectFailed() }},
 		{CausePod, func(e evidence) bool {
 			return e.dead() && e.pods().gone && !e.podsBefore(heardWithin).gone && e.connectFailed()
@@ -186,8 +189,17 @@ func (e evidence) balancerEnded() bool {
 		return false
 	}
 	return slices.ContainsFunc(e.tl.Starts(timeline.Start{Kind: record.KindLB, State: record.LBExit}), func(x record.Event) bool {
-		return x.At >= e.Start && x.At <= e.End+exitKnown.Nanoseconds()
+		return x.At >= e.Start && x.At <= e.waited(e.s)+exitKnown.Nanoseconds()
 	})
+}
+
+// stale: the node may have sent it to a pod that was gone, of which it could not hear; no pod
+// answered, or only after the balancer had dialled for long.
+func (e evidence) stale() bool {
+	if !e.s.Cluster || len(unheardOf(e.tl, e.outcome, e.s)) == 0 {
+		return false
+	}
+	return e.Pod == "" || e.dialled() >= SlowAfter
 }
 
 // appAnswered: what came is an answer of the workload's, but not the one that was due.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/suites/timeline"
@@ -51,32 +52,42 @@ func disagreement(first Reconstruction, second *Reconstruction) string {
 // unwell are pods that did not answer their own node for a while, past all rules, though they lived
 // and nobody had deleted them.
 func unwell(events []record.Event) []string {
+	const least = int64(200 * time.Millisecond) // two polls: less is known of nobody
 	type state struct {
-		answered bool  // ever
-		since    int64 // it does not answer; 0: it does
-		silent   int64 // in all
+		answered, deleted bool
+		since             int64 // it does not answer; 0: it does
+		silent            int64 // in all
 	}
 	pods := map[string]*state{}
+	end := int64(0)
 	for _, e := range events {
+		at := timeline.ChangedAt(e)
+		end = max(end, at)
 		p := pods[e.Pod]
+		if p == nil && e.Kind == record.KindDirect {
+			p = &state{}
+			pods[e.Pod] = p
+		}
+		direct := e.Kind == record.KindDirect
 		switch {
-		case e.Kind == record.KindDirect && p == nil:
-			pods[e.Pod] = &state{answered: e.State == timeline.Forwards}
-		case p == nil:
-		case e.Kind == record.KindPod && (e.State == timeline.Deleting || e.State == timeline.Gone), e.Kind == record.KindDirect && e.State == timeline.Forwards:
+		case p == nil || p.deleted:
+		case e.Kind == record.KindPod && (e.State == timeline.Deleting || e.State == timeline.Gone), direct && e.State == timeline.Forwards, direct && e.State == "":
 			if p.since != 0 {
-				p.silent += timeline.ChangedAt(e) - p.since
+				p.silent += max(0, at-p.since)
 			}
-			p.since = 0
-			p.answered = e.Kind == record.KindDirect // of one that is deleted nothing more is wanted
-		case e.Kind == record.KindDirect && p.answered && p.since == 0:
-			p.since = timeline.ChangedAt(e)
+			p.since, p.answered, p.deleted = 0, direct && e.State == timeline.Forwards || p.answered, !direct
+		case direct && p.answered && p.since == 0:
+			p.since = at
 		}
 	}
 	var said []string
 	for _, name := range slices.Sorted(maps.Keys(pods)) {
-		if s := pods[name].silent; s > 0 {
-			said = append(said, fmt.Sprintf("pod %s did not answer its own node, past the Service, for %.1f s", name, seconds(s)))
+		p := pods[name]
+		if p.since != 0 {
+			p.silent += end - p.since
+		}
+		if p.silent >= least {
+			said = append(said, fmt.Sprintf("pod %s did not answer its own node, past the Service, for %.1f s", name, seconds(p.silent)))
 		}
 	}
 	return said

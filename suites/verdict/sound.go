@@ -38,7 +38,7 @@ func (m moments) sick(from, to int64) bool {
 
 // sickDuring reports trouble while an attempt was under way and its client waited.
 func (m moments) sickDuring(o outcome, s Settings) bool {
-	return m.sick(o.Start, min(o.End, o.Start+s.Timeout.Nanoseconds()))
+	return m.sick(o.Start, o.waited(s))
 }
 
 // sound: nothing of the harness speaks against what became of this attempt. It was sent on

@@ -17,11 +17,11 @@ func transitions(out []outcome, tl *timeline.Timeline, s Settings, outages []Win
 	for i, e := range starts {
 		all[i] = Transition{At: rel(e.At), Kind: e.Kind, State: e.State, Node: e.Node, Pod: e.Pod}
 		if s.Cluster && e.Pod != "" {
-			all[i].Stale = stale(out, tl, e.Pod, e.At)
+			all[i].Stale = stale(out, tl, s, e.Pod, e.At)
 		}
 	}
 	for _, o := range out {
-		i := of(starts, o.Start, o.End)
+		i := of(starts, o.Start, o.waited(s))
 		switch {
 		case i < 0 || o.class.Harness():
 		case o.class.Lost():
@@ -53,14 +53,14 @@ func of(starts []record.Event, start, end int64) int {
 }
 
 // stale is how long after a pod's deletion nodes gave requests to it.
-func stale(out []outcome, tl *timeline.Timeline, pod string, at int64) map[string]float64 {
+func stale(out []outcome, tl *timeline.Timeline, s Settings, pod string, at int64) map[string]float64 {
 	by := map[string]float64{}
 	for _, o := range out {
 		if o.node == "" || o.Start < at || o.class.Harness() {
 			continue
 		}
 		after := 0.0 // a node that was asked, and did not send to it
-		if o.Pod == pod || o.cause == CauseStale && slices.Equal(unheardOf(tl, o), []string{pod}) {
+		if o.Pod == pod || o.cause == CauseStale && slices.Equal(unheardOf(tl, o, s), []string{pod}) {
 			after = seconds(o.Start - at)
 		}
 		by[o.node] = max(by[o.node], after)
@@ -75,14 +75,18 @@ const relistWithin = 62 * time.Second
 
 // unheardOf are the pods that were deleted, and had ended, while the attempt's node was kept from the
 // API, as far as that may matter to it.
-func unheardOf(tl *timeline.Timeline, o outcome) []string {
+func unheardOf(tl *timeline.Timeline, o outcome, s Settings) []string {
+	at := o.waited(s)
+	if o.conn == nil || o.conn.DialMS < 0 { // a pod that lives answers a SYN at once
+		at = o.Start
+	}
 	cut, since := tl.Cut(o.node, o.Start, relistWithin)
 	if !cut {
 		return nil
 	}
 	var pods []string
 	for _, e := range tl.Starts(timeline.PodDeleted()) {
-		if e.At > since && e.At < o.End && ended(tl, e.Pod, o.End) {
+		if e.At > since && e.At < at && ended(tl, e.Pod, at) {
 			pods = append(pods, e.Pod)
 		}
 	}
@@ -99,18 +103,21 @@ func ended(tl *timeline.Timeline, pod string, at int64) bool {
 	return tl.At(record.KindPod, pod, at) == timeline.Gone
 }
 
+// waited is until when an attempt was under way and its client waited.
+func (o outcome) waited(s Settings) int64 { return min(o.End, o.Start+s.Timeout.Nanoseconds()) }
+
 // except counts what is the scenario's own doing.
 func except(out []outcome, tl *timeline.Timeline, host moments, s Settings) Excepted {
 	var all Excepted
 	cells := map[cellKey]*staleCell{}
 	for _, o := range out {
 		if slices.Contains(s.But.Causes, CauseStale) {
-			countStale(cells, o, tl)
+			countStale(cells, o, tl, s)
 		}
 	}
 	starts := tl.Starts(s.Starts)
 	for _, o := range out {
-		i := of(starts, o.Start, o.End)
+		i := of(starts, o.Start, o.waited(s))
 		if i < 0 || !slices.Contains(s.But.Causes, o.cause) {
 			continue
 		}
@@ -155,8 +162,8 @@ type staleCell struct {
 	part         float64 // of the node's endpoints, those that have ended unheard of
 }
 
-func countStale(cells map[cellKey]*staleCell, o outcome, tl *timeline.Timeline) {
-	gone := unheardOf(tl, o)
+func countStale(cells map[cellKey]*staleCell, o outcome, tl *timeline.Timeline, s Settings) {
+	gone := unheardOf(tl, o, s)
 	if o.node == "" || o.class.Harness() || len(gone) == 0 {
 		return
 	}

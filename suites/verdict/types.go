@@ -154,7 +154,8 @@ type Settings struct {
 }
 
 // Exceptions say what is the scenario's own doing: losses and slow answers for these causes that were
-// under way between a transition and the act "settled" that follows it.
+// under way between a transition and the act "settled" that follows it. What a node's connection
+// tracking remembers (CauseRemembered) it does for longer.
 type Exceptions struct {
 	Causes []Cause       `json:"causes,omitempty"`
 	Within time.Duration `json:"within,omitempty"` // of the transition at most; 0: no bound but that act
