@@ -42,6 +42,8 @@ func disagreement(first Reconstruction, second *Reconstruction) string {
 	switch {
 	case first.Within:
 		what = "the balancer's requests met what others did not"
+	case second.Within && first.Lost+first.Slow > second.Lost+second.Slow:
+		what = "the observer alone met it"
 	case second.Within:
 		what = "it met whole requests or the balancer's address, and no handshake of others"
 	}

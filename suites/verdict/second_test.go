@@ -69,6 +69,15 @@ func TestSecondObservation(t *testing.T) {
 			t.Errorf("%s: says of the pod: %v", c.name, pod)
 		}
 	}
+	alone := mute(false, false)
+	for i := range alone.Attempts {
+		a := &alone.Attempts[i]
+		a.Phase, a.Failure, a.Status, a.BodyOK, a.End, a.Pod, a.Node = record.PhaseDone, "", 200, true, a.Start+1, "a", "n1"
+	}
+	alone.Events = append(alone.Events, record.Event{At: 3 * int64(time.Second), Kind: record.KindNodePort, Node: "n1", State: record.FailTimeout}, record.Event{At: 6 * int64(time.Second), Kind: record.KindNodePort, Node: "n1", State: "ok"})
+	if v := Judge(alone); v.Reconstruction.Within || !slices.ContainsFunc(v.Warnings, func(w string) bool { return strings.Contains(w, "the observer alone met it") }) {
+		t.Errorf("what the observer alone met: %+v, warnings %q", v.Reconstruction, v.Warnings)
+	}
 	in := mute(true, false)
 	in.Events = slices.DeleteFunc(in.Events, func(e record.Event) bool { return e.Kind == record.KindServed })
 	if v := Judge(in); v.Second != nil || slices.ContainsFunc(v.Warnings, func(w string) bool { return strings.Contains(w, "handshakes") }) {
