@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
-	"github.com/plumbline/plumbline/lbprovider/records"
 )
 
 // converge brings a running HAProxy to cfg: by its socket where that can be,
@@ -44,7 +44,7 @@ func (b *Balancer) change(ctx context.Context, cfg haproxy.Config, delta haproxy
 func (b *Balancer) command(ctx context.Context, cfg haproxy.Config, delta haproxy.Delta) error {
 	c := b.client()
 	if !delta.Done() {
-		b.cfg.Recorder.LB(cfg.LB.Service, records.StateRuntime, fmt.Sprintf("%d server changes", len(delta.Commands)-delta.Drains))
+		b.cfg.Recorder.LB(cfg.LB.Service, record.LBRuntime, fmt.Sprintf("%d server changes", len(delta.Commands)-delta.Drains))
 	}
 	var answers []string
 	for _, line := range delta.Commands {
@@ -93,7 +93,7 @@ func (b *Balancer) reload(ctx context.Context, cfg haproxy.Config, now haproxy.R
 	if err := errors.Join(b.dir.write(haproxy.ConfigFile, haproxy.Render(cfg)), b.dir.write(haproxy.StatesFile, haproxy.StateFile(cfg, now))); err != nil {
 		return err
 	}
-	b.cfg.Recorder.LB(cfg.LB.Service, records.StateReload, "")
+	b.cfg.Recorder.LB(cfg.LB.Service, record.LBReload, "")
 	if err := c.Reload(ctx, now, haproxy.BaseOf(cfg)); err != nil {
 		return errors.Join(err, b.dir.write(haproxy.ConfigFile, oldConfig), b.dir.write(haproxy.StatesFile, oldStates))
 	}
@@ -109,7 +109,7 @@ func (b *Balancer) reload(ctx context.Context, cfg haproxy.Config, now haproxy.R
 		return err
 	}
 	b.cfg.Recorder.Seed(b.name, cfg.LB.Service, after.Servers)
-	b.cfg.Recorder.LB(cfg.LB.Service, records.StateReloaded, "")
+	b.cfg.Recorder.LB(cfg.LB.Service, record.LBReloaded, "")
 	b.cfg.Log.Info("load balancer reloaded", "lb", cfg.LB.Service, "servers", len(after.Servers))
 	return nil
 }

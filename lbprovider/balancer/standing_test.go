@@ -247,3 +247,12 @@ func TestDeleted(t *testing.T) {
 		t.Errorf("left %v, %v", dirs, err)
 	}
 }
+
+// Where no load balancer serves there is nothing to reload.
+func TestReloadOfNothing(t *testing.T) {
+	f := New(Config{StateDir: t.TempDir()})
+	f.at(instance.Name("test", "uid-web"))
+	if err := f.Reload(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -269,12 +269,12 @@ func (c *Client) Sessions(ctx context.Context, age time.Duration) ([]Session, er
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(parseSessions(answer), func(s Session) bool { return s.Age < age }), nil
+	return parseSessions(answer, age), nil
 }
 
 // parseSessions reads "ID: proto=… src=ADDRESS fe=… be=PROXY srv=SERVER ts=… age=1m2s …" (management.txt
-// 9.3), and leaves out what is no client's.
-func parseSessions(answer string) (out []Session) {
+// 9.3), and leaves out what is no client's, or younger than age.
+func parseSessions(answer string, age time.Duration) (out []Session) {
 	for line := range strings.Lines(answer) {
 		var s Session
 		for _, f := range strings.Fields(line) {
@@ -293,7 +293,7 @@ func parseSessions(answer string) (out []Session) {
 				s.Age, _ = time.ParseDuration(value) // 0: younger than whoever asks can want
 			}
 		}
-		if s.Client.IsValid() {
+		if s.Client.IsValid() && s.Age >= age {
 			out = append(out, s)
 		}
 	}

@@ -29,15 +29,6 @@ const (
 	VersionFile = "haproxy.version"
 )
 
-// States of a record.KindLB event.
-const (
-	StateStart    = record.LBStart
-	StateReload   = record.LBReload   // begun
-	StateReloaded = record.LBReloaded // and done
-	StateRuntime  = "runtime"
-	StateExit     = record.LBExit
-)
-
 // Recorder owns the log sockets of every load balancer and turns its rows into
 // records. A socket is a path: HAProxy keeps up to 4 MiB of rows while nobody
 // listens, and connects again when somebody does. Rows come two ways (see
@@ -321,11 +312,11 @@ func (r *Recorder) lb(service, state, detail string, at time.Time) {
 // its servers. The event may come late, when the instance is back already.
 func (r *Recorder) Instance(e instance.Event) {
 	if e.Kind == instance.Started {
-		r.lb(e.Service, StateStart, e.Name, e.At)
+		r.lb(e.Service, record.LBStart, e.Name, e.At)
 		return
 	}
 	r.log.Info("load balancer ended", "lb", e.Service, "detail", e.Detail)
-	r.lb(e.Service, StateExit, e.Detail, e.At)
+	r.lb(e.Service, record.LBExit, e.Detail, e.At)
 	r.mu.Lock()
 	for s, last := range r.servers {
 		// UP since then: it is not what ended.

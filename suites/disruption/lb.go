@@ -7,7 +7,6 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/disrupt"
 	"github.com/plumbline/plumbline/fixtures/record"
-	"github.com/plumbline/plumbline/lbprovider/records"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/scenario"
@@ -31,7 +30,7 @@ func lbReload() scenario.Entry {
 		Rows:   row.Default(), Profile: usualProfile, Defaults: usual(),
 		Build: func(scenario.Params) scenario.Scenario {
 			s := steady()
-			s.Starts = timeline.Start{Kind: record.KindLB, State: records.StateReload}
+			s.Starts = timeline.Start{Kind: record.KindLB, State: record.LBReload}
 			s.Promises = []report.Promise{{Of: report.OfEvery}}
 			wait := preRoll
 			for range reloads {

@@ -209,7 +209,7 @@ func wanted(good string) func(string) string {
 }
 
 func processStyle(s string) string {
-	if s == "exit" {
+	if s == record.LBExit {
 		return "bad"
 	}
 	return "good"

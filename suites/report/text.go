@@ -164,6 +164,11 @@ func scenarioFacts(sc Scenario) []render.Fact {
 	if sc.Says != "" {
 		out = append(out, render.Fact{"promise", render.Text(sc.Says) + render.Prefixed(" Sources: ", render.Text(strings.Join(sc.Source, ", ")))})
 	}
+	for _, p := range sc.Promises {
+		if len(p.But) > 0 {
+			out = append(out, render.Fact{"excepted", exceptedText(p, set)})
+		}
+	}
 	out = append(out,
 		render.Fact{"probe", fmt.Sprintf("%g new connections/s, answer within %s (recorded up to %s), seed %d; a SYN that is not answered is sent again after %s",
 			set.Rate, set.Timeout, set.Deadline, set.Seed, resends(set))},
@@ -172,6 +177,22 @@ func scenarioFacts(sc Scenario) []render.Fact {
 		out = append(out, render.Fact{"timeouts", render.Text(set.Timeouts)})
 	}
 	return out
+}
+
+// exceptedText is what a transition may lose.
+func exceptedText(p Promise, s Settings) string {
+	causes := make([]string, len(p.But))
+	for i, c := range p.But {
+		causes[i] = string(c)
+	}
+	text := strings.Join(causes, ", ") + " after a transition, until all has settled"
+	if s.Recovery > 0 {
+		text += fmt.Sprintf(", for %s at most", s.Recovery)
+	}
+	if slices.Contains(p.But, verdict.CauseRemembered) {
+		text += "; what a node remembers, for as long as it does"
+	}
+	return text
 }
 
 // resends are those SYNs that go out before an attempt is given up.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/suites/report/render"
 	"github.com/plumbline/plumbline/suites/timeline"
 	"github.com/plumbline/plumbline/suites/verdict"
 	"github.com/plumbline/plumbline/suites/verdict/model"
@@ -77,8 +78,8 @@ const (
 	OfEvery    Whose = "every"    // whichever dataplane it is
 )
 
-// Duration is written as people write it: 2.5s.
-type Duration time.Duration
+// Duration is text in a report.
+type Duration = render.Duration
 
 // Environment is where the run took place.
 type Environment struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/disrupt"
 	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/scenario"
 	"github.com/plumbline/plumbline/suites/tape"
 	"github.com/plumbline/plumbline/suites/verdict"
@@ -159,6 +160,10 @@ func TestAwait(t *testing.T) {
 	if err := l.await(t.Context(), now, up, 10*time.Second); err != nil {
 		t.Error(err)
 	}
+	l.event(server(record.IPv4, "DOWN"))
+	if err := l.await(t.Context(), now, up, 100*time.Millisecond); err == nil {
+		t.Error("in the other family alone")
+	}
 	flaps, since := 0, time.Time{}
 	c := scenario.Condition{Says: "calm", For: 200 * time.Millisecond, Holds: func(scenario.Now) bool {
 		if flaps++; flaps == 6 { // once in each of two families, so it has held twice before
@@ -167,7 +172,7 @@ func TestAwait(t *testing.T) {
 		}
 		return true
 	}}
-	if err := l.await(t.Context(), now, c, 10*time.Second); err != nil || time.Since(since) < c.For {
+	if err := l.await(t.Context(), now, c, 10*time.Second); err != nil || since.IsZero() || time.Since(since) < c.For {
 		t.Errorf("%s after a break, %v", time.Since(since), err)
 	}
 }
@@ -187,5 +192,54 @@ func TestScenarioThatCannotBeRun(t *testing.T) {
 	p.Needs = []disrupt.Need{disrupt.NeedBalancers}
 	if why := p.lacks(); !strings.Contains(why, "needs balancers") {
 		t.Errorf("without balancers: %q", why)
+	}
+}
+
+// reloaded notes where in its interval it was reloaded.
+type reloaded struct {
+	logged
+	at *[]time.Duration
+}
+
+func (reloaded) Profile() report.LB { return report.LB{Interval: report.Duration(phaseInterval)} }
+
+func (r reloaded) Reload(context.Context, disrupt.LB) error {
+	*r.at = append(*r.at, time.Duration(record.Now())%phaseInterval)
+	return nil
+}
+
+func (reloaded) End(context.Context, disrupt.LB, bool) error { return errors.New("not to be ended") }
+
+const phaseInterval = 400 * time.Millisecond
+
+// phasedStage has a load balancer that can be reloaded.
+type phasedStage struct {
+	quietStage
+	lb LB
+}
+
+func (s phasedStage) LB() LB { return s.lb }
+
+// The checks begin anew where in their interval the rollout's phase says, and only for scenarios that
+// depend on it.
+func TestChecksBeginInPhase(t *testing.T) {
+	var at []time.Duration
+	p := &play{runner: &runner{stage: phasedStage{lb: reloaded{at: &at}}, Run: scenario.Run{Seed: 1}}, params: scenario.Params{Rollouts: 6}}
+	if err := p.inPhase(t.Context(), 1); err != nil || len(at) > 0 {
+		t.Errorf("a scenario that does not depend on it: reloaded at %v, %v", at, err)
+	}
+	p.Phased = true
+	for n := 1; n <= 6; n++ {
+		if err := p.inPhase(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		// A timer comes late on a busy host, and never early.
+		if late := (at[n-1] - p.phase(n) + phaseInterval) % phaseInterval; late > phaseInterval/2 {
+			t.Errorf("rollout %d: reloaded at %s of the interval, the phase is %s", n, at[n-1], p.phase(n))
+		}
+	}
+	p.stage = quietStage{}
+	if err := p.inPhase(t.Context(), 1); err != nil {
+		t.Errorf("a load balancer that is none of ours: %v", err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/fixtures/record"
-	"github.com/plumbline/plumbline/lbprovider/records"
 	"github.com/plumbline/plumbline/suites/timeline"
 )
 
@@ -94,11 +93,11 @@ func Restarted() Condition {
 			}
 			return 0, false
 		}
-		ended, is := after(records.StateExit, n.Since)
+		ended, is := after(record.LBExit, n.Since)
 		if !is {
 			return false
 		}
-		_, back := after(records.StateStart, ended)
+		_, back := after(record.LBStart, ended)
 		return back && settled(n)
 	}}
 }

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/fixtures/record"
-	"github.com/plumbline/plumbline/lbprovider/records"
 	"github.com/plumbline/plumbline/suites/timeline"
 )
 
@@ -127,15 +126,15 @@ func TestRestarted(t *testing.T) {
 	lb := func(at int64, state string) record.Event {
 		return record.Event{At: at * second, Kind: record.KindLB, State: state}
 	}
-	before := append(states(), lb(1, records.StateExit), lb(1, records.StateStart))
+	before := append(states(), lb(1, record.LBExit), lb(1, record.LBStart))
 	for name, c := range map[string]struct {
 		more []record.Event
 		want bool
 	}{
 		"an earlier end": {nil, false},
-		"it ended":       {[]record.Event{lb(10, records.StateExit)}, false},
-		"it is back":     {[]record.Event{lb(10, records.StateExit), lb(11, records.StateStart)}, true},
-		"without nodes": {[]record.Event{lb(10, records.StateExit), lb(11, records.StateStart),
+		"it ended":       {[]record.Event{lb(10, record.LBExit)}, false},
+		"it is back":     {[]record.Event{lb(10, record.LBExit), lb(11, record.LBStart)}, true},
+		"without nodes": {[]record.Event{lb(10, record.LBExit), lb(11, record.LBStart),
 			{At: 11 * second, Kind: record.KindServer, Node: "n2", State: "DOWN"}}, false},
 	} {
 		if got := Restarted().Holds(now(12, append(before, c.more...)...)); got != c.want {

@@ -28,7 +28,6 @@ import (
 	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
 	"github.com/plumbline/plumbline/lbprovider/profile"
-	"github.com/plumbline/plumbline/lbprovider/records"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/run"
@@ -316,7 +315,7 @@ func (b balancer) Reload(ctx context.Context, lb disrupt.LB) error {
 	done := func() (n int, err error) {
 		events, err := b.Events()
 		for _, e := range events {
-			if e.Kind == record.KindLB && e.State == records.StateReloaded && e.LB == lb.Service {
+			if e.Kind == record.KindLB && e.State == record.LBReloaded && e.LB == lb.Service {
 				n++
 			}
 		}

@@ -76,14 +76,29 @@ func TestStaleNode(t *testing.T) {
 			in.Events[6].At -= 2 * relistWithin.Nanoseconds()
 		},
 		"under eTP=Local": func(in *Input) { in.Settings.Cluster = false },
+		"whose dials began while the pod lived": func(in *Input) {
+			for i := range in.Attempts { // they end after the pod
+				if a := &in.Attempts[i]; a.Failure != "" {
+					in.Events[8].At = max(in.Events[8].At, a.Start+1)
+				}
+			}
+		},
+		"that another pod of the workload answered, late": func(in *Input) {
+			for i := range in.Attempts {
+				if a := &in.Attempts[i]; a.Failure != "" {
+					a.Phase, a.Failure, a.Status, a.BodyOK, a.Pod, a.End = record.PhaseDone, "", 200, true, "a", a.Start+int64(500*time.Millisecond)
+					in.Conns[i].DialMS, in.Conns[i].Term = 1, "--"
+				}
+			}
+		},
 		"whose pod answers its node still": func(in *Input) {
 			in.Events[8] = record.Event{At: 1, Kind: record.KindDirect, Node: "n2", Pod: "b", State: "ok"}
 		},
 	} {
 		in := cutOff()
 		break_(&in)
-		if v := Judge(in); v.Causes[CauseStale] != 0 {
-			t.Errorf("a node %s: %v", name, v.Causes)
+		if v := Judge(in); v.Causes[CauseStale]+v.SlowCauses[CauseStale] != 0 {
+			t.Errorf("a node %s: %v, %v", name, v.Causes, v.SlowCauses)
 		}
 	}
 }
@@ -196,6 +211,9 @@ func TestRemembered(t *testing.T) {
 	m := memory{}
 	m.note(dial(0, "n1", 1000, -1))
 	m.note(dial(0, "n1", 1001, 3))
+	refused := dial(0, "n1", 1003, -1)
+	refused.conn.Term = "SC"
+	m.note(refused)
 	for name, c := range map[string]struct {
 		o    outcome
 		want bool
@@ -203,6 +221,7 @@ func TestRemembered(t *testing.T) {
 		"the same":          {dial(time.Minute, "n1", 1000, -1), true},
 		"after a while":     {dial(3*time.Minute, "n1", 1000, -1), false},
 		"that was opened":   {dial(time.Minute, "n1", 1000, 0), false},
+		"that was refused":  {dial(time.Minute, "n1", 1003, -1), false},
 		"of another port":   {dial(time.Minute, "n1", 1002, -1), false},
 		"of another node":   {dial(time.Minute, "n2", 1000, -1), false},
 		"after an answer":   {dial(time.Minute, "n1", 1001, -1), false},
@@ -212,7 +231,38 @@ func TestRemembered(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
+	in := cutOff()
+	in.Settings.But.Causes = []Cause{CauseStale, CauseRemembered}
+	in.Events = append(in.Events, record.Event{At: 65 * int64(time.Second) / 10, Kind: record.KindAct, State: record.ActSettled})
+	for _, i := range []int{32, 70} { // at 3.2 s into nowhere, at 7 s from the same port
+		a, c := &in.Attempts[i], &in.Conns[i]
+		a.Pod, a.BodyOK, a.Status, a.Phase, a.Failure, a.End = "", false, 0, record.PhaseRead, record.FailTimeout, a.Start+2*int64(time.Second)
+		c.DialMS, c.Term, c.At, c.Source = -1, "sC", a.End, side(3000)
+	}
+	if v := Judge(in); v.Causes[CauseRemembered] != 1 || v.Excepted.Lost != v.Lost {
+		t.Errorf("causes %v, excepted %+v of %d", v.Causes, v.Excepted, v.Lost)
+	}
 	if CauseRemembered.Hop() != HopNode {
 		t.Error("the cause has no hop")
+	}
+}
+
+// Of a connection that was open at the end of a recording it is not known to the millisecond when the
+// balancer took it up: that makes it no late one. And under eTP=Cluster packets tell nothing.
+func TestKnownByLess(t *testing.T) {
+	in := cutOff()
+	a, c := &in.Attempts[71], &in.Conns[71] // to n2
+	a.BodyOK, a.Status, a.Phase, a.Failure, a.Pod, a.End = false, 0, record.PhaseRead, record.FailTimeout, "", a.Start+2*int64(time.Second)
+	c.Open, c.Term, c.Accepted = true, "", c.Accepted+int64(900*time.Millisecond)
+	if v := Judge(in); v.Causes[CauseLBSilent] != 0 || v.Causes[CauseSrvSilent] != 1 {
+		t.Errorf("causes %v", v.Causes)
+	}
+	in.Settings.Ports = Ports{Node: 30080, Pod: 8080}
+	c.Source, c.DialMS = netip.MustParseAddrPort("10.9.9.9:4000"), -1
+	in.Events = append(in.Events, record.Event{At: 1, Kind: record.KindTap, Node: "n2", State: record.TapComplete})
+	in.Packets = []record.Packet{{At: a.Start + 1, Node: "n2", In: true, Src: c.Source, Dst: netip.MustParseAddrPort("10.0.0.2:30080"), Flags: "S"}}
+	c.Open, c.Accepted = false, a.Start+1
+	if v := Judge(in); v.Causes[CauseNodeDrop] != 0 {
+		t.Errorf("a node that sends from an address of its own is taken for silent: %v", v.Causes)
 	}
 }

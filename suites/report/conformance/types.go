@@ -15,8 +15,9 @@
 package conformance
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/plumbline/plumbline/suites/report/render"
 )
 
 // The version of the report. A field may be added; a change of meaning takes a
@@ -234,20 +235,5 @@ func (t Test) Key() string {
 	return t.ID + " [" + t.IPFamily + "]"
 }
 
-// Duration is written as people write it: "1.5s".
-type Duration time.Duration
-
-func (d Duration) String() string { return time.Duration(d).String() }
-
-// MarshalText is how it stands in JSON and YAML.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
-
-// UnmarshalText reads what MarshalText wrote.
-func (d *Duration) UnmarshalText(b []byte) error {
-	v, err := time.ParseDuration(string(b))
-	if err != nil {
-		return fmt.Errorf("read a duration: %w", err)
-	}
-	*d = Duration(v)
-	return nil
-}
+// Duration is text in a report.
+type Duration = render.Duration
