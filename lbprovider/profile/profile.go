@@ -148,6 +148,11 @@ func (p Profile) FirstRound() time.Duration {
 	return 2*max(p.Interval, p.Down) + max(p.Timeout, p.Interval)
 }
 
+// Risen is an upper bound for the time until a server whose checks succeed is UP.
+func (p Profile) Risen() time.Duration {
+	return p.FirstRound() + time.Duration(p.Rise-1)*max(p.Interval, p.Fast, p.Down)
+}
+
 // ConnectRetries are Retries, with HAProxy's default as it is.
 func (p Profile) ConnectRetries() int {
 	if p.Retries == Default {

@@ -45,6 +45,15 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestRisen(t *testing.T) {
+	for text, want := range map[string]time.Duration{"l4-fast": 3 * time.Second, "l4-fast,rise=3": 5 * time.Second, "l4-fast,rise=2,down=4s": 13 * time.Second, "l4-fast,rise=2,fast=3s": 6 * time.Second} {
+		p, err := Parse(text)
+		if got := p.Risen(); err != nil || got != want {
+			t.Errorf("%s: %s, want %s (%v)", text, got, want, err)
+		}
+	}
+}
+
 // A server begins DOWN, so that its first result may take as long as one that is.
 func TestFirstRound(t *testing.T) {
 	for text, want := range map[string]time.Duration{"l4-strict": 6 * time.Second, "l4-fast,down=4s": 9 * time.Second, "seed": 15 * time.Second} {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/disrupt"
 	"github.com/plumbline/plumbline/fixtures/workload"
+	"github.com/plumbline/plumbline/lbprovider/profile"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/scenario"
 	"github.com/plumbline/plumbline/suites/tape"
@@ -247,6 +248,9 @@ func (p *play) settings(n int) verdict.Settings {
 	}
 	if p.stage.LB().Front() == OurLB {
 		s.LB, s.Connect, s.Retries = p.lb().Service, time.Duration(lb.Connect), lb.Retries
+		if known, err := profile.Parse(p.Profile); err == nil { // else how it checks is not known
+			s.Rise = known.Risen()
+		}
 		s.Local = p.Policy == corev1.ServiceExternalTrafficPolicyLocal
 		s.Cluster = !s.Local
 		s.Ports = p.ports()

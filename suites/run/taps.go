@@ -142,5 +142,5 @@ func (t *taps) stop(to *tape.Tape, sides map[netip.AddrPort]bool) {
 
 // ports are those by which packets of the workload's Service are told.
 func (p *play) ports() verdict.Ports {
-	return verdict.Ports{Node: uint16(p.service.Spec.Ports[0].NodePort), Pod: workload.Port}
+	return verdict.Ports{Node: uint16(p.service.Spec.Ports[0].NodePort), Pod: workload.Port, Health: uint16(p.service.Spec.HealthCheckNodePort)}
 }

@@ -328,5 +328,20 @@ func (t *Timeline) Pods(node string, at int64) (known, lived, served bool) {
 	return known, lived, served
 }
 
+// Ready reports whether one pod of a node was ready all the time, and so its endpoint where there is
+// one.
+func (t *Timeline) Ready(node string, from, to int64) bool {
+	for name, p := range t.pods {
+		if p.node != node || t.At(record.KindPod, name, from) != Ready || !t.Steady(record.KindPod, name, from, to, Ready) {
+			continue
+		}
+		ep := t.At(record.KindEndpoint, name, from)
+		if ep == "" && len(t.Known(record.KindEndpoint)) == 0 || HasFlag(ep, Ready) && t.Steady(record.KindEndpoint, name, from, to, ep) {
+			return true
+		}
+	}
+	return false
+}
+
 // HasFlag reports whether an endpoint's state holds a flag.
 func HasFlag(flags, f string) bool { return slices.Contains(strings.Split(flags, ","), f) }

@@ -72,6 +72,7 @@ type rule struct {
 func rules() []rule {
 	return []rule{
 		{CauseHarness, evidence.hostWasSick},
+		{CauseCheckFailed, func(e evidence) bool { return e.noServer() && e.checkFailed() }},
 		{CauseNoServer, evidence.noServer},
 		{CauseLBRefused, func(e evidence) bool { return e.balanced() && refusedDial(e.class) }},
 		{CauseLBSilent, evidence.balancerWasSilent},

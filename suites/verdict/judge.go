@@ -94,8 +94,10 @@ func judge(in Input, classify classifier) Rollout {
 	r.Series = series(out, events, s.Limits.Samples, rel)
 	selfCheck(&r, in, s, out, classify)
 	r.Warnings = append(r.Warnings, unwell(events)...)
-	if one := oneSource(out); one != "" {
-		r.Warnings = append(r.Warnings, one)
+	for _, said := range []string{oneSource(out), unserved(out, tl, s)} {
+		if said != "" {
+			r.Warnings = append(r.Warnings, said)
+		}
 	}
 	if !known {
 		r.Reasons = append(r.Reasons, nothingBegan(s.Starts))

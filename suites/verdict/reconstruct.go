@@ -24,7 +24,11 @@ type outcomes struct{ good, lost, slow bool }
 func shares(tl *timeline.Timeline, t int64, s Settings) []share {
 	up := tl.Up(t)
 	if len(up) == 0 {
-		return []share{{part: 1, lost: true, could: outcomes{lost: true}}}
+		down := outcomes{lost: true}
+		if len(wronglyDown(tl, t, s)) > 0 { // that there was no server is not explained by itself
+			down = outcomes{good: true}
+		}
+		return []share{{part: 1, lost: true, could: down}}
 	}
 	all := make([]share, 0, len(up))
 	for _, node := range up {

@@ -38,6 +38,9 @@ func disagreement(first Reconstruction, second *Reconstruction) string {
 	if second == nil || !first.Possible || !second.Possible || first.Within && second.Within {
 		return ""
 	}
+	if first == *second && first.NoServer > 0 && first.DeadNode == 0 {
+		return "" // neither has anything to say of nodes
+	}
 	what := "which explains more is nearer to it"
 	switch {
 	case first.Within:

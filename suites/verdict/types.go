@@ -79,6 +79,7 @@ type Cause string
 
 const (
 	CauseHarness     Cause = "harness"           // the harness's host: the control stream failed or was slow at that moment too
+	CauseCheckFailed Cause = "check-failed"      // the LB had no server UP, because a node whose pod was ready did not answer its health check with 200
 	CauseNoServer    Cause = "lb-no-server"      // the LB had no server UP
 	CauseLBRefused   Cause = "lb-refused"        // the LB's own stack refused, reset or rejected the client's connection
 	CauseLBSilent    Cause = "lb-silent"         // the LB did not answer the client's SYN, or took the connection up late
@@ -121,7 +122,7 @@ func (c Cause) Hop() Hop {
 		return HopHarness
 	case CauseNoServer, CauseLBRefused, CauseLBSilent, CauseLBReset:
 		return HopBalancer
-	case CauseMisrouted, CauseRemembered, CauseStale, CauseLagPodAlive, CauseLagPodGone, CauseLagUnready, CauseNodeDrop, CauseNodeReject, CauseNodeReset:
+	case CauseCheckFailed, CauseMisrouted, CauseRemembered, CauseStale, CauseLagPodAlive, CauseLagPodGone, CauseLagUnready, CauseNodeDrop, CauseNodeReject, CauseNodeReset:
 		return HopNode
 	case CausePodDrop, CausePodReject, CausePodReset, CausePod:
 		return HopPod
@@ -144,6 +145,7 @@ type Settings struct {
 	Cluster  bool           `json:"cluster,omitempty"` // eTP=Cluster: a node sends on to pods of other nodes, so that neither its packets nor a poll of its port tell of a request's way
 	Connect  time.Duration  `json:"connect,omitempty"` // LB: timeout of one dial to a server
 	Retries  int            `json:"retries,omitempty"` // LB: redials of the same server, 1 s apart
+	Rise     time.Duration  `json:"rise,omitempty"`    // LB: within that time it holds a server UP whose checks succeed; 0: not known
 	SYN      SYNs           `json:"syn,omitzero"`      // how the LB's kernel resends a SYN
 	Starts   timeline.Start `json:"starts,omitzero"`   // what begins a transition; zero: the deletion of a pod
 	Origin   int64          `json:"origin,omitempty"`  // t=0, when events hold none that begins a transition; 0: the first attempt
@@ -170,8 +172,9 @@ type Excepted struct {
 
 // Ports are those of a Service: on the nodes, and of its pods.
 type Ports struct {
-	Node uint16 `json:"node"`
-	Pod  uint16 `json:"pod"`
+	Node   uint16 `json:"node"`
+	Pod    uint16 `json:"pod"`
+	Health uint16 `json:"health,omitempty"` // spec.healthCheckNodePort
 }
 
 // SYNs is how a kernel resends the SYN of a connection that nobody answers

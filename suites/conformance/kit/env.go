@@ -243,7 +243,7 @@ func (e *Env) missing(n Need) string {
 		}
 		return ""
 	case NeedNodes, NeedAPI:
-		if e.nodes[0].NetNS == "" {
+		if e.world().Lacks(disrupt.NeedNodes) != "" {
 			return "a way into the nodes"
 		}
 		return ""
@@ -258,10 +258,10 @@ func (e *Env) missing(n Need) string {
 		}
 		return ""
 	case NeedAgents:
-		if _, ok := e.stage.(disrupt.Agents); ok {
-			return ""
+		if e.world().Lacks(disrupt.NeedAgents) != "" {
+			return "a way to stop and start the dataplane's agents"
 		}
-		return "a way to stop and start the dataplane's agents"
+		return ""
 	case NeedTaint:
 		if e.stage.Kind() == "existing" {
 			return "leave to write Nodes: the cluster is not ours"

@@ -25,8 +25,12 @@ func (s *Spec) disrupt(act disrupt.Act) (undo func()) {
 
 // world is what acts are done to.
 func (e *Env) world() disrupt.World {
-	agents, _ := e.stage.(disrupt.Agents)
-	return disrupt.World{Cluster: e.stage.Cluster(), Client: e.client, Agents: agents}
+	w := disrupt.World{Cluster: e.stage.Cluster(), Client: e.client}
+	w.Agents, _ = e.stage.(disrupt.Agents)
+	if e.nodes[0].NetNS == "" {
+		w.NoNodes = "their network namespaces are out of reach"
+	}
+	return w
 }
 
 // KillAgent ends a node's agent with SIGKILL; something starts it again at once.

@@ -5,8 +5,8 @@
 //	inject -namespace=plumb-x-node-1 -hop=node -kind=drop -port=30080 -for=200ms -log=FILE
 //
 // Kinds: drop, reject (RST to a SYN), icmp (port unreachable to it), reset (RST to data),
-// drop-data, thin (half of all SYNs and data are dropped), freeze (the processes of the namespace stand
-// still). All meet TCP packets to -port as they arrive in the namespace, before anything else
+// drop-data, thin (half of all SYNs and data are dropped), delay (SYNs and data wait for 300 ms), freeze
+// (the processes of the namespace stand still). All meet TCP packets to -port as they arrive in the namespace, before anything else
 // there; -source narrows them to one sender.
 package main
 

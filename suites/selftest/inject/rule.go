@@ -15,10 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const freeze = "freeze"
+const (
+	freeze = "freeze"
+	delay  = "delay"
+)
 
 func kinds() []string {
-	return []string{"drop", "reject", "icmp", "reset", "drop-data", "thin", freeze}
+	return []string{"drop", "reject", "icmp", "reset", "drop-data", "thin", delay, freeze}
 }
 
 func known(kind string) bool { return slices.Contains(kinds(), kind) }
@@ -109,6 +112,7 @@ type rule struct {
 	chain *nftables.Chain
 	who   *nftables.Set
 	count *nftables.CounterObj
+	held  *held // of kind delay
 }
 
 // prepare makes all but the rule.
@@ -129,6 +133,11 @@ func (r *rule) prepare() error {
 	}
 	r.count = &nftables.CounterObj{Table: r.table, Name: "met"}
 	r.conn.AddObj(r.count)
+	if r.Kind == delay {
+		if r.held, err = hold(r.file); err != nil {
+			return err
+		}
+	}
 	return r.conn.Flush()
 }
 
@@ -176,8 +185,11 @@ func (r *rule) on() error {
 	}
 	// Who sent a SYN or data is noted; what else of a connection meets the rule harms nobody.
 	rest := slices.Clone(match)
-	if r.Kind == "thin" { // what it let pass must not be drawn for again
+	switch r.Kind {
+	case "thin": // what it let pass must not be drawn for again
 		rest = nil
+	case delay:
+		end, rest = toQueue(), nil
 	}
 	flagsAny(&match, syn|psh)
 	const reg0, reg1 = 8, 9 // 4 bytes each: NFT_REG32_00, _01
@@ -231,6 +243,12 @@ func (r *rule) touched() (senders []string, packets uint64, err error) {
 }
 
 func (r *rule) close() error {
+	var err error
+	if r.held != nil { // before the table goes, and with it what is in the queue
+		var sent uint64
+		_, sent, err = r.touched()
+		err = errors.Join(err, r.held.close(sent))
+	}
 	r.conn.DelTable(r.table)
-	return errors.Join(r.conn.Flush(), r.conn.CloseLasting(), r.file.Close())
+	return errors.Join(err, r.conn.Flush(), r.conn.CloseLasting(), r.file.Close())
 }
