@@ -24,6 +24,7 @@ readonly FORWARDING=(net/ipv4/ip_forward net/ipv6/conf/all/forwarding net/ipv6/c
 readonly MARK='# plumbline: for the time of one apt-get only'
 readonly CAP_SYS_RESOURCE=24
 readonly WAIT_SECONDS=60
+readonly DOCKER_RUN=/var/run
 readonly LOCK=/var/lib/dpkg
 readonly LOCK_SECONDS=900
 # The source tree, and the module name@version that stands for it where there is none:
@@ -217,6 +218,19 @@ start_with_systemd() {
     fi
 }
 
+# forget_others: a dockerd that had no time to end (a power cut, on a host whose /run outlives that)
+# has left its pid files, and the numbers in them may be somebody else's by now. dockerd would take
+# that for itself and refuse to start, or for its containerd and wait for it.
+forget_others() {
+    local file pid
+    for file in "$DOCKER_RUN/docker.pid" "$DOCKER_RUN/docker/containerd/containerd.pid"; do
+        pid=$(cat "$file" 2>/dev/null) || continue
+        if [[ -z $pid || ! -e /proc/$pid || $(readlink "/proc/$pid/exe" 2>/dev/null) =~ /(dockerd|containerd)$ ]]; then continue; fi
+        say "remove $file: process $pid is not its"
+        rm -f "$file"
+    done
+}
+
 # start_alone: no init system, or one that would not give dockerd our wrapper.
 start_alone() {
     local flags=() log=$STATE/dockerd.log pid
@@ -225,6 +239,7 @@ start_alone() {
         install_wrapper
         flags=(--add-runtime "plumbline=$WRAPPER" --default-runtime plumbline)
     fi
+    forget_others
     say "start dockerd ${flags[*]:-} (log: $log)"
     PATH="$(iptables_path)$PATH" setsid dockerd "${flags[@]}" </dev/null >>"$log" 2>&1 9>&- &
     pid=$!

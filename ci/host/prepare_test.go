@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -176,5 +177,66 @@ func TestTakesTurns(t *testing.T) {
 	}
 	if err := second.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A pid file that names a process which is no dockerd's goes; one that names nobody, or a real one,
+// stays: dockerd knows what to do.
+func TestForgetsOthers(t *testing.T) {
+	need.Program(t, "bash")
+	text, err := os.ReadFile("prepare.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := t.TempDir()
+	body := strings.Replace(string(text), "readonly DOCKER_RUN=/var/run", "readonly DOCKER_RUN="+place, 1)
+	before, _, found := strings.Cut(body, "\nmain \"$@\"")
+	if !found || before == string(text) {
+		t.Fatal("prepare.sh has another form")
+	}
+	path := filepath.Join(t.TempDir(), "prepare.sh")
+	if err := os.WriteFile(path, []byte(before+"\nforget_others\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// A program of that name, by which a live one is known.
+	shell, err := exec.LookPath("bash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, err := os.ReadFile(shell)
+	if err != nil {
+		t.Fatal(err)
+	}
+	real := filepath.Join(t.TempDir(), "dockerd")
+	if err := os.WriteFile(real, binary, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	live := exec.Command(real, "-c", "read line")
+	if _, err := live.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := live.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = live.Process.Kill(); _ = live.Wait() })
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	pidFile := filepath.Join(place, "docker.pid")
+	for name, tc := range map[string]struct {
+		pid   int
+		stays bool
+	}{
+		"of this test": {os.Getpid(), false}, "of a dockerd": {live.Process.Pid, true}, "of nobody": {ended.Process.Pid, true},
+	} {
+		if err := os.WriteFile(pidFile, []byte(strconv.Itoa(tc.pid)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command("bash", path).CombinedOutput()
+		_, gone := os.Stat(pidFile)
+		if err != nil || (gone == nil) != tc.stays || strings.Contains(string(out), "is not its") == tc.stays {
+			t.Errorf("%s: %v, %s; is there: %v, want %v", name, err, out, gone == nil, tc.stays)
+		}
 	}
 }
