@@ -18,7 +18,7 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 30s
 
-.PHONY: build host test test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy agree conformance teeth bench microbench fuzz soak nightly lint clean
+.PHONY: pages build host test test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy agree conformance teeth bench microbench fuzz soak nightly lint clean
 
 build:
 	@mkdir -p bin
@@ -51,12 +51,13 @@ test-fast:
 
 # Generated files and golden sections, written anew; look at the difference. As root: kernels
 # say what backends wrote.
-GOLDEN = ./suites/report ./suites/report/conformance ./suites/conformance/behaviours ./suites/conformance/teeth
+GOLDEN = ./suites/report ./suites/run ./suites/report/conformance ./suites/conformance/behaviours ./suites/conformance/teeth
 update:
 	go test -count=1 ./ci/presubmit -run '^(TestRealTimeList|TestGraph)$$' -update
 	for p in $(GOLDEN); do go test -count=1 $$p -update || exit 1; done
 	go test -count=1 ./lbprovider/haproxy -run '^TestGolden$$' -update
 	go test -count=1 ./tools/internal/proxy -run '^TestShow$$' -update
+	go test -count=1 ./tools/plumbline -run '^TestHelp$$' -update
 	go test -count=1 ./dataplane/dptest -run '^(TestPlans|TestChecklist)$$' -update
 	for p in $(patsubst %/render.go,%,$(wildcard dataplane/*/render.go)); do \
 	  go test -count=1 ./$$p -run '^(TestContract|TestGolden)$$/^Golden$$' -update && \
@@ -162,6 +163,12 @@ SOAK ?=
 soak: host build
 	go run ./ci/soak $(SOAK)
 
+# Reports as a browser shows them (Debian: chromium fonts-dejavu-core), such as
+# make pages PAGES=results/latest/report.html.
+PAGES ?= suites/run/testdata/kept-judged/report.html suites/report/testdata/report.html suites/report/conformance/testdata/report.html
+pages:
+	go run ./ci/pages $(PAGES)
+
 # What takes too long for .ci/run.
 nightly: host build
 	$(MAKE) agree
@@ -175,6 +182,7 @@ nightly: host build
 	$(MAKE) race
 	$(MAKE) fuzz
 	$(MAKE) soak SOAK='--time=2h'
+	$(MAKE) pages
 
 lint:
 	gofmt -l . | (! grep .)

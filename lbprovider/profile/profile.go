@@ -50,7 +50,10 @@ func named() map[string]Profile {
 }
 
 // Names are the names of profiles, sorted, as help and errors list them.
-func Names() string { return strings.Join(slices.Sorted(maps.Keys(named())), ", ") }
+func Names() string { return strings.Join(List(), ", ") }
+
+// List is the same as a list.
+func List() []string { return slices.Sorted(maps.Keys(named())) }
 
 // value is what may be changed of a profile.
 type value struct {

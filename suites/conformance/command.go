@@ -1,13 +1,14 @@
 package conformance
 
 import (
-	"flag"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/plumbline/plumbline/suites/conformance/behaviours"
+	"github.com/plumbline/plumbline/suites/report/render"
 )
 
 // command is the line that does it again, from the flags that are not as by default.
@@ -17,7 +18,7 @@ func (o *Options) command() string {
 	if ids := o.chosenElsewhere(); ids != "" {
 		args = append(args, "--focus="+ids)
 	}
-	o.flags.VisitAll(func(f *flag.Flag) {
+	o.flags.VisitAll(func(f *pflag.Flag) {
 		value := f.Value.String()
 		switch f.Name {
 		case "dataplane", "cluster", "seed", "results", "sonobuoy":
@@ -30,7 +31,7 @@ func (o *Options) command() string {
 		}
 	})
 	for i, a := range args {
-		args[i] = quoted(a)
+		args[i] = render.Quoted(a)
 	}
 	return strings.Join(args, " ")
 }
@@ -54,14 +55,4 @@ func lastName(dataplane string) string {
 		return "manifest:" + filepath.Base(file)
 	}
 	return dataplane
-}
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]*$`) // const
-
-// quoted is a word for a shell.
-func quoted(word string) string {
-	if plainWord.MatchString(word) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -11,7 +11,6 @@ package conformance
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/onsi/ginkgo/v2/types"
+	"github.com/spf13/pflag"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/suites/conformance/behaviours"
@@ -47,8 +47,8 @@ type Options struct {
 	Behaviours               []kit.Behaviour
 	focus, skip, labelFilter string
 
-	flags  *flag.FlagSet // those of Flags
-	repeat string        // the line that does it again; set by Enter
+	flags  *pflag.FlagSet // those of Flags
+	repeat string         // the line that does it again; set by Enter
 	said   runLog
 	phases timeline
 }
@@ -56,7 +56,7 @@ type Options struct {
 // New returns options with their defaults.
 func New() *Options {
 	o := &Options{Stage: stage.Options{Profile: "l4-fast", Workers: 4}, Timeouts: kit.DefaultTimeouts()}
-	o.flags = flag.NewFlagSet("conformance", flag.ContinueOnError)
+	o.flags = pflag.NewFlagSet("conformance", pflag.ContinueOnError)
 	fs := o.flags
 	fs.StringVar(&o.Dataplane, "dataplane", "plumb-nftables", "what is tested: "+ownNames()+"kube-proxy:nftables, kube-proxy:iptables, existing or manifest:FILE")
 	fs.StringVar(&o.Declaration, "declaration", "", "`file` that declares what the dataplane supports: one entry of suites/conformance/dataplanes.yaml (default: the entry there)")
@@ -77,7 +77,7 @@ func New() *Options {
 }
 
 // Flags are the command line's, which set the options.
-func (o *Options) Flags() *flag.FlagSet { return o.flags }
+func (o *Options) Flags() *pflag.FlagSet { return o.flags }
 
 // RunLimit bounds a run of all behaviours, which takes minutes, and what comes
 // before it; taking away what was brought up has limits of its own.

@@ -25,8 +25,8 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	opts.Flags().CopyToGoFlagSet(flag.CommandLine)
 	opts.Results = "../../results" // a test runs in its package's folder
-	opts.Flags().VisitAll(func(f *flag.Flag) { flag.Var(f.Value, f.Name, f.Usage) })
 	flag.Parse()
 	os.Exit(m.Run())
 }

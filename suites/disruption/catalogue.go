@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plumbline/plumbline/suites/nearest"
 	"github.com/plumbline/plumbline/suites/scenario"
 )
 
@@ -36,7 +37,11 @@ func Find(names ...string) ([]scenario.Entry, error) {
 	for i, name := range names {
 		n := slices.IndexFunc(All(), func(e scenario.Entry) bool { return e.Name == name })
 		if n < 0 {
-			return nil, fmt.Errorf("unknown scenario %q; known: %s", name, strings.Join(Names(), ", "))
+			hint := nearest.Hint(name, Names())
+			if hint == "" {
+				hint = "; known: " + strings.Join(Names(), ", ")
+			}
+			return nil, fmt.Errorf("unknown scenario %q%s", name, hint)
 		}
 		if slices.Contains(names[:i], name) {
 			return nil, fmt.Errorf("scenario %q is named twice", name)

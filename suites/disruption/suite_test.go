@@ -17,6 +17,7 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
+	"github.com/spf13/pflag"
 
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/row"
@@ -67,10 +68,12 @@ func (o *options) define(fs *flag.FlagSet) (err error) {
 	}
 	fs.StringVar(&o.rows, "rows", row.Names(row.Default()), "dataplanes to run, in order")
 	fs.StringVar(&o.results, "results", "../../results", "directory for reports and records")
-	o.stage.Flags(fs)
-	o.stage.MeasureFlags(fs)
-	o.todo.Flags(fs)
-	o.todo.Scenarios[0].Params.Flags(fs)
+	own := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	o.stage.Flags(own)
+	o.stage.MeasureFlags(own)
+	o.todo.Flags(own)
+	o.todo.Scenarios[0].Params.Flags(own)
+	own.CopyToGoFlagSet(fs)
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -43,7 +44,9 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 // run starts this program anew inside the lab, as far as it can be; the test says
 // what is missing.
 func run(m *testing.M) int {
-	opts.stage.Flags(flag.CommandLine)
+	own := pflag.NewFlagSet("stage", pflag.ContinueOnError)
+	opts.stage.Flags(own)
+	own.CopyToGoFlagSet(flag.CommandLine)
 	flag.IntVar(&opts.record, "record", 0, "play the script so many times on --cluster=kind and add that to "+recording)
 	flag.StringVar(&opts.lives, "lives", "", "play only lives that match this")
 	flag.StringVar(&opts.out, "out", "", "write what happened to this file too")

@@ -11,59 +11,79 @@ import (
 	"github.com/plumbline/plumbline/suites/verdict"
 )
 
-// drawing is the time line of one rollout, laid out: the template only writes
-// it down. Lanes share the x axis; t = 0 is the first transition.
+// drawing is the time line of one rollout, laid out: the template only writes it down. Lanes
+// share the x axis and stand below their node; t = 0 is the first transition.
 type drawing struct {
-	Width, Height, Left, Right int
-	Zero                       string // x of t=0; empty if not in sight
-	Marks                      []mark // later transitions, and faults that stay
-	Ticks                      []tick
-	Lanes                      []lane
+	Width, Height int
+	Label         string   // what it shows, for who does not see it
+	Zero          string   // x of t=0; empty if not in sight
+	Marks         []mark   // later transitions, and faults that stay
+	Ticks         []mark   // of the axis
+	Heads         []head   // nodes
+	Lanes         []lane   //
+	Gaps          []gap    // losses
+	Told          []string // the same in words, in the order of time
 }
 
-// LabelX is where lane labels end.
-func (d *drawing) LabelX() int { return d.Left - 8 }
+type mark struct{ X, Text string }
 
-type tick struct {
-	X    string
+type head struct {
+	Y    int
 	Text string
 }
 
-type mark struct{ X, Title string }
-
+// lane is one thing's states, or the requests to one node.
 type lane struct {
-	Y, Mid, Height int
-	Label          string
-	Bars           []bar  // states
-	Shades         []bar  // windows of losses
-	Dots           []dots // attempts
+	Y, Height int
+	Label     string
+	Bars      []bar
+	Areas     []area
 }
 
-// TextY is the base line of the label.
-func (l lane) TextY() int { return l.Mid + 4 }
+// TextY is the base line of a lane's texts.
+func (l lane) TextY() int { return l.Y + l.Height/2 + 4 }
 
-// BarY is the top of a state's bar.
-func (l lane) BarY() int { return l.Mid - 5 }
-
+// bar is a state.
 type bar struct {
 	X, W  string
-	Class string // good, part, bad, idle, window, slowed, outage
+	Class string // good, part, idle
+	Text  string // inside; empty where there is no room
 	Title string
 }
 
-// dots are all attempts of one group in a lane, drawn as one path of points.
-type dots struct {
-	Class string
-	Path  string
-	Title string
+// TextX is where the text begins.
+func (b bar) TextX() string {
+	var x float64
+	if _, err := fmt.Sscan(b.X, &x); err != nil {
+		return b.X
+	}
+	return fmt.Sprintf("%.1f", x+5)
 }
 
+// area is what became of requests, stacked: one path for each outcome.
+type area struct{ Class, Path, Title string }
+
+// gap is a stretch in which requests were lost or answered late at one node.
+type gap struct {
+	X, W, Middle string
+	Y, Height    int
+	TextY        int
+	Class        string // lost or slow
+	Text         string
+}
+
+// Measures of a drawing, in its own units.
 const (
-	drawWidth  = 1100
-	drawLeft   = 210
+	drawWidth  = 1000
+	drawLeft   = 130
 	drawRight  = drawWidth - 10
-	laneTop    = 22
-	laneHeight = 18
+	axisHeight = 22
+	headHeight = 20
+	laneHeight = 20
+	barHeight  = 15
+	areaHeight = 36
+	gapHeight  = 18
+	letter     = 6.4 // of a label inside a bar
 )
 
 // draw lays out a rollout; nil if nothing was recorded.
@@ -72,20 +92,106 @@ func draw(v verdict.Rollout) *drawing {
 	if s.To <= s.From {
 		return nil
 	}
-	x := axis{from: s.From, to: s.To}
-	d := &drawing{Width: drawWidth, Left: drawLeft, Right: drawRight}
-	d.stateLanes(s, x)
-	d.requestLanes(v, x)
-	d.Height = laneTop + len(d.Lanes)*laneHeight + 4
+	x := axis{s.From, s.To}
+	d := &drawing{Width: drawWidth, Height: axisHeight}
+	counts := countsOf(s)
+	most := 1
+	for _, c := range counts {
+		most = max(most, c.Answered+c.Terminating+c.Slow+c.Lost)
+	}
+	for _, node := range nodesOf(v, counts) {
+		d.node(v, node, counts, most, x)
+	}
 	step := tickStep(s.To - s.From)
 	for t := math.Ceil(s.From/step) * step; t <= s.To; t += step {
-		d.Ticks = append(d.Ticks, tick{x.at(t), num(t) + " s"})
+		d.Ticks = append(d.Ticks, mark{x.at(t), strings.Replace(num(t)+" s", "-0 s", "0 s", 1)})
 	}
 	if s.From <= 0 && s.To >= 0 {
 		d.Zero = x.at(0)
 	}
 	d.marks(v, x)
+	d.Told = told(v)
+	d.Label = label(v)
 	return d
+}
+
+// node adds the lanes of one node: what its pods are, whether it forwards and what its health
+// check says, what the balancer holds of it, and the requests that went there. Of no node they are
+// the requests that met no server, and the balancer's process.
+func (d *drawing) node(v verdict.Rollout, node string, counts []verdict.Bin, most int, x axis) {
+	top := d.Height
+	name := render.Text(node)
+	if node == "" {
+		name = "no node"
+	}
+	d.Heads = append(d.Heads, head{d.Height + 14, name})
+	d.Height += headHeight
+	s := v.Series
+	for _, l := range lanesOf(s, node) {
+		d.lane(l.label, bars(l.states, s, x))
+	}
+	if areas := areasOf(counts, node, most, d.Height, x); len(areas) > 0 {
+		d.Lanes = append(d.Lanes, lane{Y: d.Height, Height: areaHeight, Label: "requests", Areas: areas})
+		d.Height += areaHeight + 4
+	}
+	d.gaps(v, node, top, x)
+	d.Height += 4
+}
+
+func (d *drawing) lane(label string, bars []bar) {
+	if len(bars) == 0 {
+		return
+	}
+	d.Lanes = append(d.Lanes, lane{Y: d.Height, Height: barHeight, Label: label, Bars: bars})
+	d.Height += laneHeight
+}
+
+// gaps shades where requests were lost or late, and says over how long, and of what. Texts that would
+// meet stand on lines of their own.
+func (d *drawing) gaps(v verdict.Rollout, node string, top int, x axis) {
+	bottom := d.Height
+	var ends []float64 // of the last text on each line
+	for _, w := range v.NodeWindows {
+		if w.Node != node {
+			continue
+		}
+		g := gap{X: x.at(w.Start), W: x.wide(w.Start, w.End), Y: top + headHeight, Height: bottom - top - headHeight, Class: "lost", Text: gapText(v.Series, w)}
+		if w.Lost == 0 {
+			g.Class = "slow"
+		}
+		half := float64(len(g.Text)) * letter / 2
+		middle := min(max((x.pos(w.Start)+x.pos(w.End))/2, half), drawWidth-half)
+		line := slices.IndexFunc(ends, func(end float64) bool { return end < middle-half-letter })
+		if line < 0 {
+			line, ends = len(ends), append(ends, 0)
+		}
+		ends[line] = middle + half
+		g.Middle, g.TextY = fmt.Sprintf("%.1f", middle), bottom+12+line*gapHeight
+		d.Gaps = append(d.Gaps, g)
+	}
+	d.Height += len(ends) * gapHeight
+}
+
+// gapText says what a window is.
+func gapText(s verdict.Series, w verdict.Window) string {
+	what := fmt.Sprintf("%d of %d lost", w.Lost, w.Of)
+	if w.Lost == 0 {
+		what = fmt.Sprintf("%d of %d late", w.Slow, w.Of)
+	}
+	text := fmt.Sprintf("%s in %.2f s", what, w.Inner())
+	if w.Inner() < 0.01 {
+		text = what
+	}
+	if w.Node == "" {
+		text += " " + placeOf(w)
+	}
+	middle := (w.Start + w.End) / 2
+	if w.Node != "" && stateAt(s, record.KindServer, w.Node, middle) == "UP" {
+		if f := stateAt(s, record.KindNodePort, w.Node, middle); f != "" && f != "ok" {
+			text += ": the balancer still sends, the node does not forward"
+		}
+	}
+	return text
 }
 
 // marks are what begins or ends behind t=0.
@@ -111,10 +217,9 @@ func (a axis) pos(t float64) float64 {
 
 func (a axis) at(t float64) string { return fmt.Sprintf("%.1f", a.pos(t)) }
 
-// bar spans from..to, at least a hair wide.
-func (a axis) bar(from, to float64, class, title string) bar {
-	w := max(a.pos(to)-a.pos(from), 1)
-	return bar{X: a.at(from), W: fmt.Sprintf("%.1f", w), Class: class, Title: title}
+// wide is a stretch's width, at least a hair.
+func (a axis) wide(from, to float64) string {
+	return fmt.Sprintf("%.1f", max(a.pos(to)-a.pos(from), 2))
 }
 
 func tickStep(span float64) float64 {
@@ -126,203 +231,30 @@ func tickStep(span float64) float64 {
 	return 600
 }
 
-func (d *drawing) add(label string) *lane {
-	y := laneTop + len(d.Lanes)*laneHeight
-	d.Lanes = append(d.Lanes, lane{Y: y, Mid: y + laneHeight/2, Height: laneHeight - 4, Label: label})
-	return &d.Lanes[len(d.Lanes)-1]
-}
-
-// stateLanes: what pods, slices, nodes and the load balancer said, one lane
-// per thing, in the order in which a change travels.
-func (d *drawing) stateLanes(s verdict.Series, x axis) {
-	for _, k := range []struct {
-		kind  record.Kind
-		label string
-		style func(string) string
-	}{
-		{record.KindPod, "pod", podStyle},
-		{record.KindEndpoint, "endpoint", endpointStyle},
-		{record.KindDirect, "answers its node", wanted("ok")},
-		{record.KindNodePort, "forwards", wanted("ok")},
-		{record.KindServed, "answers the balancer", wanted("ok")},
-		{record.KindHCNP, "health port", wanted("200")},
-		{record.KindServer, "balancer", wanted("UP")},
-		{record.KindLB, "balancer's process", processStyle},
-	} {
-		for _, name := range namesOf(s.Changes, k.kind) {
-			l := d.add(strings.TrimSpace(k.label + " " + render.Text(name)))
-			l.Bars = bars(s, k.kind, name, k.style, x)
-		}
-	}
-}
-
-func nameOf(c verdict.Change) string {
-	if c.Kind == record.KindPod || c.Kind == record.KindEndpoint || c.Kind == record.KindDirect {
-		return c.Pod
-	}
-	return c.Node // none of what the balancer does itself
-}
-
-func namesOf(changes []verdict.Change, kind record.Kind) []string {
+// nodesOf are the nodes of which anything is known, and at the end none, where requests got to no
+// node or the balancer's process is known.
+func nodesOf(v verdict.Rollout, counts []verdict.Bin) []string {
 	var names []string
-	for _, c := range changes {
-		if c.Kind == kind && !slices.Contains(names, nameOf(c)) {
-			names = append(names, nameOf(c))
+	none := false
+	add := func(name string, is bool) {
+		if name == "" {
+			none = none || is
+		} else if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
-	if kind != record.KindPod && kind != record.KindEndpoint {
-		slices.Sort(names) // nodes alike in every lane; pods as they came
+	for _, c := range v.Series.Changes {
+		add(c.Node, c.Kind == record.KindLB)
 	}
-	return names
-}
-
-func bars(s verdict.Series, kind record.Kind, name string, style func(string) string, x axis) []bar {
-	var mine []verdict.Change
-	for _, c := range s.Changes {
-		if c.Kind == kind && nameOf(c) == name {
-			mine = append(mine, c)
-		}
+	for _, c := range counts {
+		add(c.Node, true)
 	}
-	var out []bar
-	for i, c := range mine {
-		to := s.To
-		if i+1 < len(mine) {
-			to = mine[i+1].T
-		}
-		if class := style(c.State); class != "" && to >= s.From && c.T <= s.To {
-			out = append(out, x.bar(c.T, to, class, fmt.Sprintf("%s from %.2f s", render.Text(c.State), c.T)))
-		}
-	}
-	return out
-}
-
-func wanted(good string) func(string) string {
-	return func(s string) string {
-		switch s {
-		case good:
-			return "good"
-		case "": // not known
-			return ""
-		}
-		return "bad"
-	}
-}
-
-func processStyle(s string) string {
-	if s == record.LBExit {
-		return "bad"
-	}
-	return "good"
-}
-
-func podStyle(s string) string {
-	return map[string]string{"added": "idle", "unready": "idle", "ready": "good", "deleting": "part"}[s]
-}
-
-func endpointStyle(s string) string {
-	flags := strings.Split(s, ",")
-	switch {
-	case s == "gone":
-		return ""
-	case slices.Contains(flags, "ready"):
-		return "good"
-	case slices.Contains(flags, "serving"):
-		return "part"
-	}
-	return "bad"
-}
-
-// requestLanes: the attempts by the node they were sent to, losses shaded.
-func (d *drawing) requestLanes(v verdict.Rollout, x axis) {
-	byNode := map[string][]verdict.Point{}
-	var names []string
-	for _, p := range v.Series.Points {
-		if _, ok := byNode[p.Node]; !ok {
-			names = append(names, p.Node)
-		}
-		byNode[p.Node] = append(byNode[p.Node], p)
+	for _, w := range v.NodeWindows {
+		add(w.Node, true)
 	}
 	slices.Sort(names)
-	for _, node := range names {
-		label := "requests to " + render.Text(node)
-		if node == "" {
-			label = "requests to no server"
-		}
-		l := d.add(label)
-		for _, w := range v.NodeWindows {
-			if w.Node == node && w.Lost > 0 {
-				l.Shades = append(l.Shades, shade(w, x, "window"))
-			} else if w.Node == node {
-				l.Shades = append(l.Shades, shade(w, x, "slowed"))
-			}
-		}
-		l.Dots = paths(byNode[node], x, l.Mid)
+	if none {
+		names = append(names, "")
 	}
-	if len(v.Outages) > 0 {
-		l := d.add("no answer at all")
-		for _, w := range v.Outages {
-			l.Shades = append(l.Shades, shade(w, x, "outage"))
-		}
-	}
-}
-
-func shade(w verdict.Window, x axis, class string) bar {
-	what := fmt.Sprintf("%d of %d lost", w.Lost, w.Of)
-	if w.Lost == 0 {
-		what = fmt.Sprintf("%d of %d slow", w.Slow, w.Of)
-	}
-	return x.bar(w.Start, w.End, class, fmt.Sprintf("%s, %.2f s to %.2f s", what, w.Start, w.End))
-}
-
-// paths draws each group of outcomes as zero-length strokes with round ends.
-func paths(points []verdict.Point, x axis, mid int) []dots {
-	var out []dots
-	for i, g := range groups() {
-		var path strings.Builder
-		n := map[string]int{}
-		for _, p := range points {
-			if groupOf(p.Class) == g.Class {
-				fmt.Fprintf(&path, "M%s %dh0", x.at(p.T), mid+[]int{4, 4, 0, -4, -4, -4, 0}[i])
-				n[string(p.Class)]++
-			}
-		}
-		if path.Len() > 0 {
-			out = append(out, dots{Class: g.Class, Path: path.String(), Title: list(sorted(n))})
-		}
-	}
-	return out
-}
-
-// group is a colour of the requests lanes.
-type group struct{ Class, Text string }
-
-func groups() []group {
-	return []group{
-		{"ok", "answered"},
-		{"term", "answered by a terminating pod"},
-		{"slow", "answered late"},
-		{"cut", "refused, reset or closed"},
-		{"late", "timed out"},
-		{"wrong", "wrong or broken answer"},
-		{"harness", "the harness's own failure"},
-	}
-}
-
-func groupOf(c verdict.Class) string {
-	switch {
-	case c.Harness():
-		return "harness"
-	case c.Slow():
-		return "slow"
-	case c == verdict.OK:
-		return "ok"
-	case c == verdict.OKFromTerminating:
-		return "term"
-	case c == verdict.DialTimeout, c == verdict.RespTimeout:
-		return "late"
-	case c == verdict.BadBody, c == verdict.ShortBody, c == verdict.HTTP4xx, c == verdict.HTTP5xxApp,
-		c == verdict.HTTP5xxLB, c == verdict.WrongBackend, c == verdict.Unclassified:
-		return "wrong"
-	}
-	return "cut"
+	return names
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"encoding/xml"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/fixtures/record"
@@ -35,9 +34,9 @@ func TestHTMLIsSelfContained(t *testing.T) {
 	rendertest.SelfContained(t, b, 50)
 	kinds := map[string]bool{}
 	for _, l := range draw(hostile().Scenarios[0].Rows[0].Rollouts[0]).Lanes {
-		kinds[strings.Split(l.Label, " x")[0]] = true
+		kinds[l.Label] = true
 	}
-	for _, k := range []string{"pod", "endpoint", "forwards", "health port", "balancer"} {
+	for _, k := range []string{"pod", "node", "health check", "balancer", "requests"} {
 		if !kinds[k] {
 			t.Errorf("no lane of a %s is drawn: hostile names were not tested there; %v", k, kinds)
 		}

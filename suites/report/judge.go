@@ -125,11 +125,11 @@ func Complete(s Summary) Summary {
 	for i, sc := range s.Scenarios {
 		rows := slices.Clone(sc.Rows)
 		for n, r := range rows {
-			rows[n].Word = r.Judge(sc)
+			rows[n].Word, rows[n].Says = r.Judge(sc), r.says(sc)
 		}
 		s.Scenarios[i].Rows = rows
 	}
-	s.ExitCode = ExitCode(s)
+	s.ExitCode, s.Conclusion = ExitCode(s), conclusion(s)
 	return s
 }
 
@@ -275,8 +275,12 @@ func (r Row) SlowCauses() []Count {
 }
 
 func (r Row) causes(of func(verdict.Rollout) map[verdict.Cause]int) []Count {
+	return causesIn(r.Rollouts, of)
+}
+
+func causesIn(list []verdict.Rollout, of func(verdict.Rollout) map[verdict.Cause]int) []Count {
 	m := map[string]int{}
-	for _, v := range r.Rollouts {
+	for _, v := range list {
 		for c, n := range of(v) {
 			m[string(c)] += n
 		}

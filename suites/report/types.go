@@ -37,8 +37,10 @@ type Summary struct {
 	Environment Environment `json:"environment"`
 	LB          LB          `json:"lb"`
 	Scenarios   []Scenario  `json:"scenarios"`
-	Error       string      `json:"error,omitempty"` // the run ended early: why
-	ExitCode    int         `json:"exitCode"`        // set by Write
+	Command     string      `json:"command,omitempty"` // that does it again
+	Conclusion  string      `json:"conclusion"`        // the run in a sentence; set by Write
+	Error       string      `json:"error,omitempty"`   // the run ended early: why
+	ExitCode    int         `json:"exitCode"`          // set by Write
 }
 
 // Scenario is one disturbance, with a row for each dataplane that met it.
@@ -170,6 +172,7 @@ type Row struct {
 	// it shows may be theirs. Empty: nobody, or nobody was looked for (row existing).
 	Beside   []string `json:"beside,omitempty"`
 	Word     Word     `json:"word"`               // set by Write
+	Says     string   `json:"says"`               // what happened, how sure that is, and whose it is; set by Write
 	Sequence string   `json:"sequence,omitempty"` // E1-E3: what the client saw, one line per probe
 }
 

@@ -2,9 +2,12 @@ package report
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/plumbline/plumbline/suites/report/render"
 )
 
 // Names of the files that Write makes.
@@ -13,32 +16,38 @@ const (
 	JUnitFile    = "junit.xml"
 	MarkdownFile = "report.md"
 	HTMLFile     = "report.html"
+	TraceFile    = "trace.json" // for Perfetto and chrome://tracing
 )
 
 // Write renders the run into dir, which it makes if need be. summary.json comes
-// first; everything else can be made again from it.
+// first; everything else can be made again from it. A file that cannot be written does not keep
+// others from being.
 func Write(dir string, s Summary) error {
 	s = Complete(s)
-	files := []struct {
-		name   string
-		render func(Summary) ([]byte, error)
-	}{
-		{SummaryFile, summaryJSON},
-		{JUnitFile, junit},
-		{MarkdownFile, func(s Summary) ([]byte, error) { return markdown(s), nil }},
-		{HTMLFile, html},
-	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the folder of the report: %w", err)
 	}
-	for _, f := range files {
-		b, err := f.render(s)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, f.name), b, 0o644); err != nil {
-			return fmt.Errorf("write the report: %w", err)
-		}
+	return errors.Join(writeFile(dir, SummaryFile, s, summaryJSON), WritePages(dir, s))
+}
+
+// WritePages renders all but summary.json into dir.
+func WritePages(dir string, s Summary) error {
+	s = Complete(s)
+	return errors.Join(
+		writeFile(dir, JUnitFile, s, junit),
+		writeFile(dir, MarkdownFile, s, func(s Summary) ([]byte, error) { return markdown(s), nil }),
+		writeFile(dir, HTMLFile, s, html),
+		writeFile(dir, TraceFile, s, trace))
+}
+
+// writeFile puts a rendering under its name when all of it is written.
+func writeFile(dir, name string, s Summary, to func(Summary) ([]byte, error)) error {
+	b, err := to(s)
+	if err != nil {
+		return err
+	}
+	if err := render.File(filepath.Join(dir, name), b); err != nil {
+		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
 }

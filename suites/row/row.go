@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/suites/nearest"
 )
 
 // Rows that are not a dataplane of the harness.
@@ -68,6 +69,32 @@ func (r Row) Name() string {
 	return strings.Replace(r.String(), " ", ":", 1)
 }
 
+// Says is what the row is, and what is promised of it, in a phrase.
+func (r Row) Says() string {
+	switch {
+	case r.Dataplane == Existing:
+		return "what an existing cluster has already"
+	case r.Dataplane == Manifest:
+		return "what the objects of a file install"
+	case !r.Own():
+		return "upstream kube-proxy, mode " + r.Mode + ": what ours is compared with"
+	case r.Ignores() && r.NoLocal == "drop":
+		return "ours, without KEP-1669: no notice of terminating pods, and silence where no other is local; loses what the model says"
+	case r.Ignores():
+		return "ours, without KEP-1669: no notice of terminating pods, and a refusal where no other is local; loses what the model says"
+	}
+	return "ours, with KEP-1669: falls back to terminating pods that serve; may lose nothing"
+}
+
+// Each are all rows that can be asked for by a name alone, ours first.
+func Each() []Row {
+	var out []Row
+	for _, b := range cluster.Backends() {
+		out = append(out, Own(b.Name, "fallback", "drop"), Own(b.Name, "ignore", "drop"), Own(b.Name, "ignore", "reject"))
+	}
+	return append(out, Row{Dataplane: Upstream, Mode: "nftables"}, Row{Dataplane: Upstream, Mode: "iptables"}, Row{Dataplane: Existing})
+}
+
 // Own is ours with a backend.
 func Own(backend, terminating, noLocal string) Row {
 	return Row{Dataplane: "plumb-" + backend, Mode: backend, Terminating: terminating, NoLocal: noLocal}
@@ -76,17 +103,11 @@ func Own(backend, terminating, noLocal string) Row {
 // known are the dataplanes that can be asked for by a name alone.
 func known() map[string]Row {
 	out := map[string]Row{}
-	add := func(r Row) { out[r.Name()] = r }
-	add(Row{Dataplane: Existing})
-	for _, mode := range []string{"nftables", "iptables"} {
-		add(Row{Dataplane: Upstream, Mode: mode})
-	}
-	for _, b := range cluster.Backends() {
-		meant := Own(b.Name, "fallback", "drop")
-		out[meant.Dataplane] = meant
-		add(meant)
-		add(Own(b.Name, "ignore", "drop"))
-		add(Own(b.Name, "ignore", "reject"))
+	for _, r := range Each() {
+		out[r.Name()] = r
+		if r.Own() && !r.Ignores() { // as it is meant to be
+			out[r.Dataplane] = r
+		}
 	}
 	return out
 }
@@ -113,9 +134,12 @@ func Names(rows []Row) string {
 	return strings.Join(out, ",")
 }
 
-// Parse reads a comma-separated list of names; "all" is the default matrix.
+// All is what the default matrix is asked for by.
+const All = "all"
+
+// Parse reads a comma-separated list of names, or All.
 func Parse(list string) ([]Row, error) {
-	if list == "all" {
+	if list == All {
 		return Default(), nil
 	}
 	var out []Row
@@ -137,13 +161,22 @@ func Find(name string) (Row, error) {
 	if file, ok := strings.CutPrefix(name, Manifest+":"); ok && file != "" {
 		return Row{Dataplane: Manifest, Mode: file}, nil
 	}
-	all := known()
-	r, ok := all[name]
+	r, ok := known()[name]
+	if !ok && name == All {
+		return Row{}, fmt.Errorf("%s stands alone, for the default matrix: %s", All, Names(Default()))
+	}
 	if !ok {
-		return Row{}, fmt.Errorf("unknown dataplane row %q; known: %s, %s:FILE", name, strings.Join(slices.Sorted(maps.Keys(all)), ", "), Manifest)
+		hint := nearest.Hint(name, Known())
+		if hint == "" {
+			hint = "; known: " + strings.Join(Known(), ", ")
+		}
+		return Row{}, fmt.Errorf("unknown dataplane row %q%s (plumbline list rows says more)", name, hint)
 	}
 	return r, nil
 }
+
+// Known are the names by which Find knows rows.
+func Known() []string { return append(slices.Sorted(maps.Keys(known())), Manifest+":FILE") }
 
 // FailOn has the rows of these names judged.
 func FailOn(rows []Row, names []string) error {

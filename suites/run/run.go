@@ -49,7 +49,7 @@ type runner struct {
 // and meets all scenarios. Files of records go below dir. An error is the harness's: the summary
 // then holds what was done before.
 func Do(ctx context.Context, todo scenario.Run, stage Stage, dir string, log *slog.Logger) (report.Summary, error) {
-	sum := report.Summary{Started: time.Now().UTC(), LB: stage.LB().Profile()}
+	sum := report.Summary{Started: time.Now().UTC(), LB: stage.LB().Profile(), Command: todo.Command}
 	r := &runner{Run: todo, stage: stage, dir: dir, log: log}
 	for i, s := range todo.Scenarios {
 		r.plays = append(r.plays, newPlay(r, i, s))

@@ -3,11 +3,12 @@ package scenario
 import (
 	"cmp"
 	"errors"
-	"flag"
 	"fmt"
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/plumbline/plumbline/fixtures/probe"
 	"github.com/plumbline/plumbline/fixtures/record"
@@ -55,6 +56,7 @@ type Run struct {
 	MaxLost    int // requests that a row which is judged may lose in all
 	Background Background
 	Timeouts   Timeouts
+	Command    string // the line that does it again; empty: nobody typed one
 }
 
 // Background is what a cluster holds beside the workload that is measured.
@@ -95,7 +97,7 @@ func Plan(rows []row.Row, profile string, entries ...Entry) (Run, error) {
 }
 
 // Flags lets the command line change all of a run's scenarios.
-func (r *Run) Flags(fs *flag.FlagSet) {
+func (r *Run) Flags(fs *pflag.FlagSet) {
 	fs.StringVar(&r.Profile, "profile", r.Profile, "load balancer: "+profile.Usage())
 	fs.IntVar(&r.Background.Pods, "background-pods", r.Background.Pods, "pods that run beside the workload")
 	fs.IntVar(&r.Background.Services, "background-services", r.Background.Services, "Services beside the workload's, of ten endpoints each")
@@ -105,7 +107,7 @@ func (r *Run) Flags(fs *flag.FlagSet) {
 }
 
 // Flags lets the command line change a scenario.
-func (p *Params) Flags(fs *flag.FlagSet) {
+func (p *Params) Flags(fs *pflag.FlagSet) {
 	fs.IntVar(&p.Rollouts, "rollouts", p.Rollouts, "rollouts that count, per row and scenario")
 	fs.Float64Var(&p.Rate, "rate", p.Rate, "new connections per second")
 	fs.DurationVar(&p.Timeout, "timeout", p.Timeout, "the client's patience: an answer later than this is a loss")

@@ -1,10 +1,11 @@
 package scenario
 
 import (
-	"flag"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/plumbline/plumbline/suites/row"
 )
@@ -69,7 +70,7 @@ func TestFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fs := flag.NewFlagSet("run", flag.ContinueOnError)
+	fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	r.Flags(fs)
 	r.Scenarios[0].Params.Flags(fs)
 	if err := fs.Parse([]string{"--seed=7", "--max-lost=2", "--delay=3s", "--hold=4s", "--rollouts=9", "--background-pods=10"}); err != nil {

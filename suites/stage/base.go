@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -67,7 +67,7 @@ const (
 )
 
 // Flags lets a command line say what is brought up.
-func (o *Options) Flags(fs *flag.FlagSet) {
+func (o *Options) Flags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Cluster, "cluster", "kind", "what it runs on: kind, lab (network namespaces, no Docker) or existing (--kubeconfig)")
 	fs.StringVar(&o.Name, "name", "", "name of the cluster, made for the run (default: plumbline-run; a lab's: lab)")
 	fs.IntVar(&o.Workers, "workers", cmp.Or(o.Workers, 2), "nodes that take the workload")
@@ -87,7 +87,7 @@ func (o *Options) Flags(fs *flag.FlagSet) {
 }
 
 // MeasureFlags are those of Measure alone.
-func (o *Options) MeasureFlags(fs *flag.FlagSet) {
+func (o *Options) MeasureFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.AwaitQuiet, "await-quiet", 2*time.Minute, "how long to wait for a busy host to become quiet, once, before the first row")
 }
 

@@ -4,16 +4,17 @@
 package timeouts
 
 import (
-	"flag"
 	"fmt"
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
 // Var defines --timeouts, which sets fields of the struct that t points to, by their names
 // in lower case.
-func Var(fs *flag.FlagSet, t any) {
+func Var(fs *pflag.FlagSet, t any) {
 	fs.Var(value{reflect.ValueOf(t).Elem()}, "timeouts", "`name=duration,...`: longer waits for a slow host")
 }
 
@@ -22,9 +23,9 @@ func Text(t any) string { return value{reflect.Indirect(reflect.ValueOf(t))}.Str
 
 type value struct{ of reflect.Value }
 
-// String implements flag.Value.
+// String implements pflag.Value.
 func (v value) String() string {
-	if !v.of.IsValid() { // flag makes one to see what is empty
+	if !v.of.IsValid() { // of none
 		return ""
 	}
 	var out []string
@@ -36,7 +37,10 @@ func (v value) String() string {
 
 func name(f reflect.StructField) string { return strings.ToLower(f.Name) }
 
-// Set implements flag.Value. Nothing is set if anything is wrong.
+// Type implements pflag.Value.
+func (v value) Type() string { return "waits" }
+
+// Set implements pflag.Value. Nothing is set if anything is wrong.
 func (v value) Set(text string) error {
 	set := map[int]time.Duration{}
 	for _, part := range strings.Split(text, ",") {

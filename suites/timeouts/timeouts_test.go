@@ -1,11 +1,12 @@
 package timeouts
 
 import (
-	"flag"
 	"io"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
 type waits struct{ Settle, Probes time.Duration }
@@ -18,7 +19,7 @@ func TestTimeouts(t *testing.T) {
 		"setle=3m": `no wait "setle"; known: settle`,
 	} {
 		got := defaults
-		fs := flag.NewFlagSet("test", flag.ContinueOnError)
+		fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 		fs.SetOutput(io.Discard)
 		Var(fs, &got)
 		if d := fs.Lookup("timeouts").DefValue; d != "settle=1m30s,probes=1s" {

@@ -28,9 +28,9 @@ func (o outcome) slow() bool { return o.class.Slow() && o.cause != CauseHarness 
 // touched by a disturbance: lost or slow.
 func (o outcome) touched() bool { return o.class.Lost() || o.slow() }
 
-// dataplanes reports whether a slow answer may be a dataplane's doing: balancer, pod and host
+// MayBeDataplane reports whether a slow answer may be a dataplane's doing: balancer, pod and host
 // can be slow by themselves.
-func dataplanes(c Cause) bool {
+func MayBeDataplane(c Cause) bool {
 	return c.Hop() == HopNode || c.Hop() == HopServer || c.Hop() == HopUnknown
 }
 
@@ -73,7 +73,7 @@ func judge(in Input, classify classifier) Rollout {
 		case !o.sound(host, s):
 		case o.class.Lost():
 			r.LostSound++
-		case o.slow() && dataplanes(o.cause):
+		case o.slow() && MayBeDataplane(o.cause):
 			r.SlowSound++
 		}
 	}

@@ -1,6 +1,10 @@
 package verdict
 
 import (
+	"cmp"
+	"math"
+	"slices"
+
 	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/suites/timeline"
 )
@@ -38,7 +42,44 @@ func series(out []outcome, events []record.Event, samples int, rel func(int64) f
 		})
 	}
 	s.Changes = changes(events, to, rel)
+	s.Counts = bins(out, rel)
 	return s
+}
+
+// bins count the attempts by time and node, in that order.
+func bins(out []outcome, rel func(int64) float64) []Bin {
+	type key struct {
+		n    int
+		node string
+	}
+	all := map[key]*Bin{}
+	for _, o := range out {
+		if o.class.Harness() {
+			continue
+		}
+		k := key{int(math.Floor(rel(o.Intended) / BinWidth)), o.node}
+		b := all[k]
+		if b == nil {
+			b = &Bin{T: math.Round(float64(k.n)*BinWidth*10) / 10, Node: k.node}
+			all[k] = b
+		}
+		switch {
+		case o.class.Lost():
+			b.Lost++
+		case o.class.Slow():
+			b.Slow++
+		case o.class == OKFromTerminating:
+			b.Terminating++
+		default:
+			b.Answered++
+		}
+	}
+	list := make([]Bin, 0, len(all))
+	for _, b := range all {
+		list = append(list, *b)
+	}
+	slices.SortFunc(list, func(a, b Bin) int { return cmp.Or(cmp.Compare(a.T, b.T), cmp.Compare(a.Node, b.Node)) })
+	return list
 }
 
 // changes leaves out what changed nothing (the same state reported again).

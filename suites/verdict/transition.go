@@ -134,7 +134,7 @@ func except(out []outcome, tl *timeline.Timeline, host moments, s Settings) Exce
 			all.LostSound++
 		case o.class.Lost():
 			all.Lost++
-		case o.slow() && sound && dataplanes(o.cause):
+		case o.slow() && sound && MayBeDataplane(o.cause):
 			all.SlowSound++
 		}
 	}

@@ -103,6 +103,15 @@ const (
 	CauseUnknown     Cause = "unknown"           // no record explains it
 )
 
+// Causes are all there are, in the order of the table.
+func Causes() []Cause {
+	return []Cause{
+		CauseHarness, CauseCheckFailed, CauseNoServer, CauseLBRefused, CauseLBSilent, CauseLBReset, CauseMisrouted, CauseStale,
+		CauseRemembered, CauseLagPodAlive, CauseLagPodGone, CauseLagUnready, CauseNodeDrop, CauseNodeReject, CauseNodeReset, CausePodDrop,
+		CausePodReject, CausePodReset, CausePod, CauseSrvSilent, CauseSrvRefused, CauseSrvReset, CauseUnknown,
+	}
+}
+
 // Hop is where on its way a request met its end.
 type Hop string
 
@@ -374,13 +383,27 @@ type Observed struct {
 	SafeDelay *float64 `json:"safeDelay,omitempty"` // how long the old pod would have had to serve after its deletion for no loss in this rollout
 }
 
-// Series is what a drawing needs: all losses, a thinned sample of successes,
-// and the changes of state.
+// Series is what a drawing needs: all losses, a thinned sample of successes, counts of all, and
+// the changes of state.
 type Series struct {
 	From    float64  `json:"from"`
 	To      float64  `json:"to"`
 	Points  []Point  `json:"points"`
 	Changes []Change `json:"changes"`
+	Counts  []Bin    `json:"counts,omitempty"` // of all attempts, by BinWidth and node; bins without any are left out
+}
+
+// BinWidth is that of Series.Counts, in seconds.
+const BinWidth = 0.1
+
+// Bin is what became of the attempts that were planned in [T, T+BinWidth) and went to one node.
+type Bin struct {
+	T           float64 `json:"t"`
+	Node        string  `json:"node,omitempty"` // LB target, or the answering node
+	Answered    int     `json:"answered,omitempty"`
+	Terminating int     `json:"terminating,omitempty"` // answered by a terminating pod
+	Slow        int     `json:"slow,omitempty"`
+	Lost        int     `json:"lost,omitempty"`
 }
 
 // Point is one attempt at its planned time.

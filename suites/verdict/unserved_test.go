@@ -73,3 +73,23 @@ func TestUnserved(t *testing.T) {
 		})
 	}
 }
+
+// TestCausesAreAll: the list has each cause of the table, once.
+func TestCausesAreAll(t *testing.T) {
+	listed := map[Cause]int{}
+	for _, c := range Causes() {
+		listed[c]++
+	}
+	ruled := map[Cause]bool{}
+	for _, r := range rules() {
+		ruled[r.cause] = true
+		if listed[r.cause] != 1 {
+			t.Errorf("cause %s is %d times in the list", r.cause, listed[r.cause])
+		}
+	}
+	for c := range listed {
+		if !ruled[c] {
+			t.Errorf("no line of the table is of cause %s", c)
+		}
+	}
+}

@@ -13,22 +13,45 @@ import (
 
 // object is what has to be known of one to sort it.
 type object struct {
-	Kind     string `json:"kind"`
-	Metadata struct {
-		Name string `json:"name"`
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
 	} `json:"metadata"`
 	Items []any `json:"items"`
 }
 
-// decode reads objects, also those in a List as kubectl prints it. Of several
-// Nodes it takes the one that node names, which must be there if any is; without a
+// decode reads objects, also those in a List as kubectl prints it; those of other kinds than a
+// dataplane reads are left out, and said are lines about them and about what nothing can be planned
+// for. Of several Nodes it takes the one that node names, which must be there if any is; without a
 // name there must be no more than one, whose name it is then. An error that wraps
 // objects.Unusable comes beside a snapshot of all the rest.
-func decode(text []byte, node *string) (*objects.Snapshot, error) {
+func decode(text []byte, node *string) (snap *objects.Snapshot, said []string, err error) {
 	docs, err := unpack(text)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	docs, said, err = sift(docs)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := placed(docs, *node); err != nil {
+		return nil, nil, err
+	}
+	rest, err := ofNode(docs, node)
+	if err != nil {
+		return nil, nil, err
+	}
+	if *node == "" {
+		said = append(said, "no Node is in it and no --node is given: nothing is local, and there are no node ports")
+	}
+	snap, err = objects.Decode(bytes.Join(rest, []byte("\n---\n")))
+	return snap, said, err
+}
+
+// ofNode leaves out other Nodes than the one whose plan it is, and finds its name.
+func ofNode(docs []document, node *string) ([][]byte, error) {
 	var nodes []string
 	var rest [][]byte
 	for _, d := range docs {
@@ -49,7 +72,7 @@ func decode(text []byte, node *string) (*objects.Snapshot, error) {
 	if len(nodes) > 0 && !slices.Contains(nodes, *node) {
 		return nil, fmt.Errorf("--node %q: no such Node; there are: %s", *node, strings.Join(nodes, ", "))
 	}
-	return objects.Decode(bytes.Join(rest, []byte("\n---\n")))
+	return rest, nil
 }
 
 type document struct {

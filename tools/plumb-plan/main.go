@@ -8,7 +8,7 @@
 //
 // It knows only what the objects say: of the node's addresses those in its Node.
 // What of an object cannot be used is a warning, and all the rest is planned, as
-// the agents do.
+// the agents do. Objects of other kinds are left out and counted.
 // The exit status is 0, 1 if the file cannot be read, and 2 if the call or the
 // content is not right.
 package main
@@ -84,10 +84,15 @@ func act(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	snap, err := decode(text, &opt.plan.Node)
+	snap, said, err := decode(text, &opt.plan.Node)
 	var unusable *objects.Unusable
+	if err == nil || errors.As(err, &unusable) {
+		for _, line := range said {
+			fmt.Fprintf(stderr, "plumb-plan: %s: %s\n", opt.file, line)
+		}
+	}
 	switch {
-	case errors.As(err, &unusable):
+	case unusable != nil:
 		for line := range strings.Lines(err.Error()) {
 			fmt.Fprintf(stderr, "plumb-plan: warning: %s: %s\n", opt.file, strings.TrimSpace(line))
 		}

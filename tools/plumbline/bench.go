@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,8 @@ func benchCommand() *cobra.Command {
 		Short: "Measure what Services cost a node, by dataplane and number of Services",
 		Long: "Measure cold start, first packets, single changes and warm restarts of own dataplanes and of\n" +
 			"upstream kube-proxy on one feed in network namespaces, side by side.",
-		Args: cobra.NoArgs,
+		Example: "  sudo plumbline bench --rows=plumb-nftables,kube-proxy:nftables --services=1000,10000",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			cfg.Logger = slog.Default()
 			if cfg.Rows, err = bench.ParseRows(rows); err != nil {
@@ -56,6 +58,7 @@ func benchCommand() *cobra.Command {
 	f.DurationVar(&cfg.Limit, "limit", 5*time.Minute, "what takes longer is ended and reported as that, each step")
 	f.BoolVar(&cfg.Beyond, "beyond-bounds", false, "also more than 10000 Services of kube-proxy's nftables mode and 2000 of its iptables mode, which have taken machines down")
 	f.StringVar(&cfg.Dir, "results", "results/bench", "directory for tables and the processes' logs")
+	completeList(cmd, "rows", strings.Split(bench.RowNames(), ",")...)
 	return cmd
 }
 

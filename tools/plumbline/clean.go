@@ -55,7 +55,8 @@ What prepares the host for more than one run stays: cached images and files
 
 Exit 0: nothing of ours is left but what runs use that go on.
 Exit 2: something is; the errors say what.`,
-		Args: cobra.NoArgs,
+		Example: "  sudo plumbline clean --dry-run\n  plumbline clean --kubeconfig=$HOME/.kube/config",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case f.kubeconfig != "":

@@ -11,14 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/fixtures/host"
+	"github.com/plumbline/plumbline/fixtures/image"
 	"github.com/plumbline/plumbline/fixtures/kind"
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
 func clusterCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "cluster", Short: "Clusters of containers, without a Service dataplane"}
-	cmd.AddCommand(clusterUpCommand(), clusterDownCommand(), clusterListCommand())
-	return cmd
+	return asksFor(&cobra.Command{Use: "cluster", Short: "Clusters of containers, without a Service dataplane", Example: "  sudo plumbline cluster up"},
+		clusterUpCommand(), clusterDownCommand(), clusterListCommand())
 }
 
 func clusterUpCommand() *cobra.Command {
@@ -26,7 +26,9 @@ func clusterUpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up [NAME]",
 		Short: "Bring a cluster up; prints the path of its kubeconfig",
-		Args:  cobra.MaximumNArgs(1),
+		Example: `  export KUBECONFIG=$(sudo plumbline cluster up)
+  kubectl get nodes`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg.Name = clusterName(args)
 			if err := cfg.Validate(); err != nil {
@@ -55,6 +57,7 @@ func clusterUpCommand() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&cfg.Workers, "workers", 2, "worker nodes beside the one control plane")
 	cmd.Flags().StringVar(&cfg.IPFamily, "ip-family", "ipv4", "ipv4, ipv6 or dual")
+	completeOne(cmd, "ip-family", "ipv4", "ipv6", "dual")
 	cmd.Flags().StringVar(&cfg.Subnet, "subnet", "", "IPv4 `network` (/16) of the clusters' Docker network (default: the first of 172.28.0.0/16 and four more that nothing on this host uses)")
 	cmd.Flags().StringVar(&cfg.NodeImage, "node-image", "", "a kind node image to use instead of the pinned one")
 	return cmd
@@ -62,11 +65,22 @@ func clusterUpCommand() *cobra.Command {
 
 func clusterDownCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "down [NAME]",
-		Short: "Remove a cluster; with the last one also the network and the guard",
-		Args:  cobra.MaximumNArgs(1),
+		Use:     "down [NAME]",
+		Short:   "Remove a cluster; with the last one also the network and the guard",
+		Example: "  sudo plumbline cluster down",
+		Args:    cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			names, err := clusters(cmd.Context())
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveError
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			fixture, err := openFixture(cmd)
+			fixture, err := openFixture(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -81,15 +95,12 @@ func clusterDownCommand() *cobra.Command {
 
 func clusterListCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List the clusters of the harness, one name a line",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Short:   "List the clusters of the harness, one name a line",
+		Example: "  plumbline cluster list",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			fixture, err := openFixture(cmd)
-			if err != nil {
-				return err
-			}
-			names, err := fixture.List(cmd.Context())
+			names, err := clusters(cmd.Context())
 			for _, n := range names {
 				fmt.Println(n)
 			}
@@ -107,12 +118,22 @@ func locked(ctx context.Context, f func() error) error {
 	return errors.Join(f(), lock.Release())
 }
 
-func openFixture(cmd *cobra.Command) (*kind.Fixture, error) {
-	images, err := stage.NewImages(cmd.Context(), os.Stderr, slog.Default())
+// openFixture is for clusters that there are: it takes Docker's engine alone.
+func openFixture(ctx context.Context) (*kind.Fixture, error) {
+	engine, err := image.NewEngine(ctx, os.Stderr, slog.Default())
 	if err != nil {
 		return nil, err
 	}
-	return kind.New(images.Engine(), slog.Default())
+	return kind.New(engine, slog.Default())
+}
+
+// clusters are the names of those that there are.
+func clusters(ctx context.Context) ([]string, error) {
+	fixture, err := openFixture(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return fixture.List(ctx)
 }
 
 func clusterName(args []string) string {

@@ -17,7 +17,10 @@ func compareCommand() *cobra.Command {
 		Long: "A REPORT is a summary.json (scenario) or report.json (conformance), or the directory that holds it.\n" +
 			"More than two are compared as a whole: those of conformance must be identical, of a scenario every two are\n" +
 			"held against each other, at an error of 5 % for all of them.",
-		Args: cobra.MinimumNArgs(2),
+		Example: `  plumbline compare results/20261124-101500-before results/latest
+  plumbline compare results/2026*   # many runs: every two against each other`,
+		Args:              cobra.MinimumNArgs(2),
+		ValidArgsFunction: completeResults(0, disruptionReport, conformanceReport),
 		RunE: func(_ *cobra.Command, args []string) error {
 			_, kind, err := conformance.ReadKind(args[0])
 			if err != nil {

@@ -33,7 +33,8 @@ ok, missing or info, and what to do. Nothing is changed, unless --fix asks for i
 Without root it says what it could not look at.
 
 Exit 0: a cluster can be brought up. Exit 2: it cannot; the last lines say why.`,
-		Args: cobra.NoArgs,
+		Example: "  plumbline doctor\n  sudo plumbline doctor --fix=lab",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("fix") {
 				return prepareHost(cmd.Context(), fix)
@@ -42,6 +43,7 @@ Exit 0: a cluster can be brought up. Exit 2: it cannot; the last lines say why.`
 		},
 	}
 	cmd.Flags().StringVar(&fix, "fix", "", "install what is missing, as root on Debian or Ubuntu: for a `cluster` of the kind lab (a few packages) or kind (a Docker engine as well)")
+	completeOne(cmd, "fix", "lab", "kind")
 	return cmd
 }
 

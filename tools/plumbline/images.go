@@ -11,11 +11,11 @@ import (
 )
 
 func nodeImageCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "node-image", Short: "The kind node image"}
-	cmd.AddCommand(&cobra.Command{
-		Use:   "build",
-		Short: "Build the node image from Go modules and Debian packages; nothing if it is there",
-		Args:  cobra.NoArgs,
+	return asksFor(&cobra.Command{Use: "node-image", Short: "The kind node image", Example: "  sudo plumbline node-image build"}, &cobra.Command{
+		Use:     "build",
+		Short:   "Build the node image from Go modules and Debian packages; nothing if it is there",
+		Example: "  sudo plumbline node-image build",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			images, err := stage.NewImages(cmd.Context(), os.Stderr, slog.Default())
 			if err != nil {
@@ -29,5 +29,4 @@ func nodeImageCommand() *cobra.Command {
 			return nil
 		},
 	})
-	return cmd
 }

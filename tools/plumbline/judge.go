@@ -19,13 +19,16 @@ import (
 const judgedDir = "judged"
 
 func judgeCommand() *cobra.Command {
-	return &cobra.Command{
+	var p printing
+	cmd := &cobra.Command{
 		Use:   "judge DIR",
 		Short: "Give the verdict on a run that was kept anew, from its records",
 		Long: "DIR is a run's folder below results/, with its " + report.SummaryFile + " and the records of its rollouts. What was\n" +
 			"written then stays; the reports of the verdict of now go to DIR/" + judgedDir + ", and rollouts on which the two\n" +
 			"differ are named. The status is that of a run with this verdict.",
-		Args: cobra.ExactArgs(1),
+		Example:           "  plumbline judge results/latest",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeResults(1, disruptionReport),
 		RunE: func(_ *cobra.Command, args []string) error {
 			was, err := report.Read(filepath.Join(args[0], report.SummaryFile))
 			if err != nil {
@@ -39,16 +42,21 @@ func judgeCommand() *cobra.Command {
 			if err := report.Write(dir, now); err != nil {
 				return err
 			}
-			if err := report.Table(os.Stdout, now); err != nil {
+			if err := printRun(p, now, dir); err != nil {
 				return err
 			}
-			if err := writeLines(os.Stdout, report.Rejudged(was, now)); err != nil {
+			differs := os.Stdout
+			if p.data() {
+				differs = os.Stderr
+			}
+			if err := writeLines(differs, report.Rejudged(was, now)); err != nil {
 				return err
 			}
-			fmt.Printf("\nreport: %s\n", filepath.Join(dir, report.HTMLFile))
 			return resultOf(now, dir)
 		},
 	}
+	p.flag(cmd)
+	return cmd
 }
 
 func writeLines(w io.Writer, lines []string) error {

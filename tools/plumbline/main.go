@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -48,10 +49,35 @@ func run() int {
 	defer stop()
 	// The first signal takes everything down; a second one ends the program.
 	context.AfterFunc(ctx, stop)
+	err := rootCommand().ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	if ended, ok := errors.AsType[userns.Ended](err); ok {
+		return ended.Status
+	}
+	fmt.Fprintln(os.Stderr, "plumbline:", oneLine(err.Error()))
+	if _, ok := errors.AsType[verdictError](err); ok {
+		return exitNo
+	}
+	return exitFailed
+}
+
+// oneLine has what cobra suggests behind its error.
+func oneLine(text string) string {
+	text = strings.Replace(strings.TrimSpace(text), "\n\nDid you mean this?\n\t", "; did you mean ", 1)
+	return strings.ReplaceAll(text, "\n\t", " or ")
+}
+
+func rootCommand() *cobra.Command {
 	var verbose bool
 	root := &cobra.Command{
-		Use:           "plumbline",
-		Short:         "Conformance and disruption harness for Kubernetes Service dataplanes",
+		Use:   "plumbline",
+		Short: "Conformance and disruption harness for Kubernetes Service dataplanes",
+		Example: `  plumbline doctor                                # what this host has of what clusters need
+  sudo plumbline run --cluster=lab                # the main job, in network namespaces
+  sudo plumbline conformance --cluster=lab        # which Service semantics a dataplane keeps
+  plumbline list rows                             # the dataplanes that can be asked for`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRun: func(*cobra.Command, []string) {
@@ -62,18 +88,9 @@ func run() int {
 			slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
 		},
 	}
+	root.Version = stage.Version()
+	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().BoolVarP(&verbose, "verbose", "v", false, "say why, not only what")
-	root.AddCommand(doctorCommand(), nodeImageCommand(), clusterCommand(), runCommand(), listCommand(), conformanceCommand(), compareCommand(), judgeCommand(), matrixCommand(), sonobuoyCommand(), rbacCommand(), benchCommand(), cleanCommand())
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return 0
-	}
-	if ended, ok := errors.AsType[userns.Ended](err); ok {
-		return ended.Status
-	}
-	fmt.Fprintln(os.Stderr, "plumbline:", err)
-	if _, ok := errors.AsType[verdictError](err); ok {
-		return exitNo
-	}
-	return exitFailed
+	root.AddCommand(doctorCommand(), nodeImageCommand(), clusterCommand(), runCommand(), listCommand(), conformanceCommand(), compareCommand(), judgeCommand(), reportCommand(), matrixCommand(), sonobuoyCommand(), rbacCommand(), benchCommand(), cleanCommand(), versionCommand())
+	return root
 }

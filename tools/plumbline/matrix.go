@@ -11,10 +11,12 @@ import (
 
 func matrixCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "matrix REPORT...",
-		Short: "Print conformance reports as one page of Markdown: dataplanes by behaviours",
-		Long:  "A REPORT is the report.json of a conformance run, or the directory that holds it.",
-		Args:  cobra.MinimumNArgs(1),
+		Use:               "matrix REPORT...",
+		Short:             "Print conformance reports as one page of Markdown: dataplanes by behaviours",
+		Long:              "A REPORT is the report.json of a conformance run, or the directory that holds it.",
+		Example:           "  plumbline matrix results/*-conformance-* >MATRIX.md",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeResults(0, conformanceReport),
 		RunE: func(_ *cobra.Command, paths []string) error {
 			var all []conformance.Report
 			for _, path := range paths {

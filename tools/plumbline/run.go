@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	goflag "flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,11 +11,14 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/plumbline/plumbline/lbprovider/profile"
 	"github.com/plumbline/plumbline/suites/conformance"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/disruption"
 	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/report/render"
 	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/scenario"
 	"github.com/plumbline/plumbline/suites/stage"
@@ -25,8 +27,30 @@ import (
 type runOptions struct {
 	scenarios, failOn          []string
 	rows, declaration, results string
+	print                      printing
 	stage.Options
 }
+
+// What the help of run says.
+const (
+	runLong = `Run scenarios under load on a cluster made for them, or on an existing one, once for each
+dataplane (a row), and write a report.
+
+Exit status: 0 what is promised holds, 1 a row lost more than its promise and --max-lost allow,
+2 bad input, or the harness could not judge.`
+	runExample = `  # what the fallback to terminating endpoints saves, in network namespaces, in a minute
+  sudo plumbline run --cluster=lab --profile=l4-fast --delay=6s --rollouts=1 \
+      --rows=plumb-nftables,plumb-nftables:ignore+drop
+
+  # beside upstream kube-proxy, on kind
+  sudo plumbline run --rows=plumb-nftables,kube-proxy:nftables
+
+  # your own dataplane, on kind, which may lose five requests in all
+  sudo plumbline run --rows=manifest:cilium.yaml --fail-on=manifest:cilium.yaml --max-lost=5
+
+  # the load balancer reloads; then the API is away while a pod goes
+  sudo plumbline run --cluster=lab --scenario=lb-reload,api-outage --profile=l4-fast`
+)
 
 func runCommand() *cobra.Command {
 	o := runOptions{scenarios: []string{"rolling-update"}}
@@ -42,13 +66,11 @@ func runCommand() *cobra.Command {
 		panic(err) // the default is in the catalogue
 	}
 	params = shown.Scenarios[0].Params
-	fs := goflag.NewFlagSet("scenario", goflag.ContinueOnError)
-	shown.Flags(fs)
-	params.Flags(fs)
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run scenarios on a cluster made for them",
-		Args:  cobra.NoArgs,
+		Long:  runLong, Example: runExample,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			todo, err := o.plan(cmd)
 			if err != nil {
@@ -62,14 +84,21 @@ func runCommand() *cobra.Command {
 			return measure(cmd.Context(), todo, o)
 		},
 	}
-	cmd.Flags().StringSliceVar(&o.scenarios, "scenario", o.scenarios, "`names` of scenarios, run one after another on each row ("+strings.Join(disruption.Names(), ", ")+")")
-	cmd.Flags().StringVar(&o.rows, "rows", "", "dataplanes to run, in order (default: the scenario's)")
+	cmd.Flags().StringSliceVar(&o.scenarios, "scenario", o.scenarios, "`names` of scenarios, run one after another on each row: "+strings.Join(disruption.Names(), ", "))
+	cmd.Flags().StringVar(&o.rows, "rows", "", "`dataplanes` to run, in order: plumb-BACKEND (:fallback, :ignore+drop, :ignore+reject), kube-proxy:MODE, existing, manifest:FILE or all; plumbline list rows has the names (default "+row.Names(entries[0].Rows)+")")
 	cmd.Flags().StringVar(&o.declaration, "declaration", "", "`file` that declares what the dataplane of the row existing or manifest:FILE supports, as for conformance: one with the feature terminating-fallback is judged like ours")
 	cmd.Flags().StringSliceVar(&o.failOn, "fail-on", nil, "`rows` whose losses beyond --max-lost fail the run, beside those that claim to lose nothing")
 	cmd.Flags().StringVar(&o.results, "results", "results", "directory for reports and records")
-	o.Options.Flags(fs)
-	o.MeasureFlags(fs)
-	cmd.Flags().AddGoFlagSet(fs)
+	shown.Flags(cmd.Flags())
+	params.Flags(cmd.Flags())
+	o.Options.Flags(cmd.Flags())
+	o.MeasureFlags(cmd.Flags())
+	o.print.flag(cmd)
+	completeStage(cmd)
+	completeList(cmd, "scenario", disruption.Names()...)
+	completeRows(cmd, "rows", append(row.Known(), row.All), true)
+	completeRows(cmd, "fail-on", row.Known(), true)
+	completeOne(cmd, "profile", profile.List()...)
 	return cmd
 }
 
@@ -85,11 +114,11 @@ func (o *runOptions) plan(cmd *cobra.Command) (todo scenario.Run, err error) {
 			return todo, err
 		}
 	}
-	profile := ""
+	balancer := ""
 	if cmd.Flags().Changed("profile") {
-		profile = cmd.Flags().Lookup("profile").Value.String()
+		balancer = cmd.Flags().Lookup("profile").Value.String()
 	}
-	if todo, err = scenario.Plan(rows, profile, entries...); err != nil {
+	if todo, err = scenario.Plan(rows, balancer, entries...); err != nil {
 		return todo, err
 	}
 	if err = set(cmd, todo.Flags); err != nil {
@@ -108,14 +137,34 @@ func (o *runOptions) plan(cmd *cobra.Command) (todo scenario.Run, err error) {
 	if err = row.FailOn(todo.Rows, o.failOn); err != nil {
 		return todo, err
 	}
+	todo.Command = command(cmd)
 	return todo, errors.Join(todo.Validate(), todo.CheckHost())
 }
 
+// command is the line that does it again, from the flags that were given. Files of this host go by
+// their last names, and its results elsewhere.
+func command(cmd *cobra.Command) string {
+	words := []string{"plumbline", "run"}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		value := f.Value.String()
+		switch f.Name {
+		case "results", "output", "verbose", "wait":
+			return
+		case "kubeconfig", "declaration":
+			value = filepath.Base(value)
+		case "scenario":
+			value = strings.Trim(value, "[]")
+		}
+		words = append(words, render.Quoted("--"+f.Name+"="+value))
+	})
+	return strings.Join(words, " ")
+}
+
 // set gives flags that were given to what defines them.
-func set(cmd *cobra.Command, define func(*goflag.FlagSet)) (err error) {
-	own := goflag.NewFlagSet("scenario", goflag.ContinueOnError)
+func set(cmd *cobra.Command, define func(*pflag.FlagSet)) (err error) {
+	own := pflag.NewFlagSet("scenario", pflag.ContinueOnError)
 	define(own)
-	own.VisitAll(func(f *goflag.Flag) {
+	own.VisitAll(func(f *pflag.Flag) {
 		if cmd.Flags().Changed(f.Name) {
 			err = errors.Join(err, own.Set(f.Name, cmd.Flags().Lookup(f.Name).Value.String()))
 		}
@@ -145,16 +194,25 @@ func declare(rows []row.Row, file string) error {
 	return nil
 }
 
+// printRun prints what a run came to, and where its report is.
+func printRun(p printing, sum report.Summary, dir string) error {
+	if p.data() {
+		return p.encode(os.Stdout, report.Complete(sum))
+	}
+	if err := report.Table(os.Stdout, sum, report.Form{Wide: p.wide(), Width: width(os.Stdout)}); err != nil {
+		return err
+	}
+	fmt.Printf("\nreport: %s\n", filepath.Join(dir, report.HTMLFile))
+	return nil
+}
+
 // measure runs scenarios on a fresh cluster, writes and prints the report.
 func measure(ctx context.Context, todo scenario.Run, o runOptions) error {
 	sum, dir, err := stage.Measure(ctx, todo, o.Options, o.results, slog.Default())
 	if len(sum.Scenarios) == 0 || len(sum.Scenarios[0].Rows) == 0 {
 		return err
 	}
-	fmt.Println()
-	tableErr := report.Table(os.Stdout, sum)
-	fmt.Printf("\nreport: %s\n", filepath.Join(dir, "report.html"))
-	err = errors.Join(err, tableErr)
+	err = errors.Join(err, printRun(o.print, sum, dir))
 	if sum.ExitCode == report.ExitLost || err == nil { // a loss that was seen outweighs what went wrong later
 		return errors.Join(resultOf(sum, dir), err)
 	}

@@ -16,6 +16,7 @@ func sonobuoyCommand() *cobra.Command {
 		Short: "Print the plugin definition with which Sonobuoy runs the conformance suite in a cluster",
 		Long: "IMAGE is that of fixtures/image/plumb-conformance, where the cluster's nodes find it. What follows -- are flags of\n" +
 			"plumbline conformance, such as --ip-family=ipv4.",
+		Example: "  plumbline sonobuoy REGISTRY/plumb-conformance:TAG -- --ip-family=ipv4 >plugin.yaml\n  sonobuoy run --plugin plugin.yaml",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); n == 1 || n < 0 && len(args) == 1 {
 				return nil

@@ -3,7 +3,7 @@ package conformance
 import (
 	_ "embed"
 	"fmt"
-	"strings"
+	"html/template"
 
 	"github.com/plumbline/plumbline/suites/report/render"
 )
@@ -13,24 +13,27 @@ var page string // const: embedding needs a variable
 
 // view is what the page shows; html/template escapes all of its text.
 type view struct {
-	Title, Conclusion, Why string
-	Exit                   int
-	Facts                  []render.Fact
-	Profiles               [][]string // the first is the heading
-	Features               []Feature
-	Known                  []string // which failures are documented
-	Failures               []viewTest
-	Filters                []filter // by result
-	Groups                 []group  // tests by profile
-	Legend                 []string
+	Style                         template.CSS
+	Title, Conclusion, Why, Class string
+	Top, Files                    []string
+	Facts                         []render.Fact
+	Profiles                      [][]string // the first is the heading
+	Features                      []Feature
+	Known                         []string // which failures are documented
+	Failures                      []viewTest
+	First                         []viewTest // of Failures, for the first screen
+	Filters                       []filter   // by result
+	Groups                        []group    // tests by profile
+	Legend                        []string
 }
 
 type viewTest struct {
 	Test
-	Key, Word, Why, Measured, Sources string
-	Class                             string // its result's
-	Explained                         string // Why, and what is documented
-	Excerpts                          []excerpt
+	Key, Word, Why, Measured string
+	Cited                    []render.Citation
+	Class                    string // its result's
+	Explained                string // Why, and what is documented
+	Excerpts                 []excerpt
 }
 
 // filter is a box to tick: its class is that of the rows it hides.
@@ -50,7 +53,9 @@ func html(r Report, read ReadEvidence) ([]byte, error) {
 
 func newView(r Report, read ReadEvidence) view {
 	v := view{
-		Title: render.Line(implementation(r.Implementation)), Conclusion: string(r.Conclusion), Why: render.Line(r.Why), Exit: r.ExitCode,
+		Title: render.Line(implementation(r.Implementation)), Conclusion: string(r.Conclusion), Why: render.Line(r.Why), Class: []string{"pass", "fail", "unknown"}[min(max(r.ExitCode, 0), 2)],
+		Style: template.CSS(render.Style), Files: []string{JSONFile, MarkdownFile, JUnitFile},
+		Top:   []string{r.Date.UTC().Format("2006-01-02 15:04:05Z"), "took " + short(r.Duration)},
 		Facts: facts(r), Profiles: profileTable(r), Known: failures(r), Legend: legend(),
 	}
 	for _, f := range r.Features {
@@ -71,6 +76,7 @@ func newView(r Report, read ReadEvidence) view {
 		vt.Excerpts = q.excerpts(t)
 		v.Failures = append(v.Failures, vt)
 	}
+	v.First = v.Failures[:min(len(v.Failures), 8)]
 	for _, t := range r.Tests {
 		if n := len(v.Groups); n == 0 || v.Groups[n-1].Name != render.Line(t.Profile) {
 			v.Groups = append(v.Groups, group{Class: fmt.Sprintf("p%d", n), Name: render.Line(t.Profile)})
@@ -83,8 +89,11 @@ func newView(r Report, read ReadEvidence) view {
 
 func newViewTest(t Test) viewTest {
 	vt := viewTest{
-		Test: t, Key: render.Line(t.Key()), Word: word(t), Why: reason(t), Measured: measured(t), Sources: render.Line(strings.Join(t.Source, ", ")),
+		Test: t, Key: render.Line(t.Key()), Word: word(t), Why: reason(t), Measured: measured(t),
 		Class: "r-" + string(t.Result),
+	}
+	for _, s := range t.Source {
+		vt.Cited = append(vt.Cited, render.Cite(s))
 	}
 	vt.Title, vt.Upstream, vt.Known, vt.Explained = render.Line(t.Title), render.Line(t.Upstream), render.Line(t.Known), explained(t)
 	return vt

@@ -8,13 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/report/render"
 )
 
 // Names of the files that Write makes.
@@ -33,8 +36,12 @@ const LogFile = "e2e.log"
 // Write completes the report and renders it into dir, which it makes if need be
 // and where the evidence is. report.json comes first; everything else can be made
 // again from it and the evidence.
-func Write(dir string, r Report) error {
-	r = Complete(r)
+func Write(dir string, r Report) error { return write(dir, Complete(r), true) }
+
+// WritePages renders all but the data into dir.
+func WritePages(dir string, r Report) error { return write(dir, Complete(r), false) }
+
+func write(dir string, r Report, data bool) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the folder of the report: %w", err)
 	}
@@ -44,25 +51,26 @@ func Write(dir string, r Report) error {
 	}
 	defer root.Close()
 	read := evidenceIn(root)
-	for _, f := range []struct {
-		name   string
-		render func() ([]byte, error)
-	}{
-		{JSONFile, func() ([]byte, error) { return toJSON(r) }},
-		{YAMLFile, func() ([]byte, error) { return toYAML(r) }},
-		{JUnitFile, func() ([]byte, error) { return junit(r, read) }},
-		{MarkdownFile, func() ([]byte, error) { return markdown(r), nil }},
-		{HTMLFile, func() ([]byte, error) { return html(r, read) }},
-	} {
-		b, err := f.render()
-		if err != nil {
-			return err
+	files := map[string]func() ([]byte, error){
+		JUnitFile:    func() ([]byte, error) { return junit(r, read) },
+		MarkdownFile: func() ([]byte, error) { return markdown(r), nil },
+		HTMLFile:     func() ([]byte, error) { return html(r, read) },
+	}
+	if data {
+		files[JSONFile] = func() ([]byte, error) { return toJSON(r) }
+		files[YAMLFile] = func() ([]byte, error) { return toYAML(r) }
+	}
+	var all []error
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		b, err := files[name]()
+		if err == nil {
+			err = render.File(filepath.Join(dir, name), b)
 		}
-		if err := root.WriteFile(f.name, b, 0o644); err != nil {
-			return fmt.Errorf("write %s: %w", f.name, err)
+		if err != nil {
+			all = append(all, fmt.Errorf("write %s: %w", name, err))
 		}
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 // evidenceIn reads within the folder of the report and nowhere else: a path that

@@ -36,3 +36,85 @@ func Table(b *bytes.Buffer, rows [][]string, numbers func(heading string) bool) 
 		b.WriteString(strings.TrimRight(strings.Join(line, "  "), " ") + "\n")
 	}
 }
+
+// Fit cuts the second column, which names things, and then leaves out columns from the right until a
+// table is no wider than a terminal; 0: it may be as wide as it is.
+func Fit(rows [][]string, width int) [][]string {
+	if width <= 0 {
+		return rows
+	}
+	const least = 30 // of a name
+	for ; wide(rows) > width && len(rows[0]) > 2; rows = each(rows, func(row []string) []string { return row[:len(row)-1] }) {
+		if over := wide(rows) - width; len(rows[0]) <= 6 && longest(rows, 1) > least {
+			rows = each(rows, func(row []string) []string {
+				row = slices.Clone(row)
+				if name, most := []rune(Line(row[1])), max(least, longest(rows, 1)-over); len(name) > most {
+					row[1] = string(name[:most-1]) + "…"
+				}
+				return row
+			})
+			if wide(rows) <= width {
+				break
+			}
+		}
+	}
+	return rows
+}
+
+func each(rows [][]string, f func([]string) []string) [][]string {
+	out := make([][]string, len(rows))
+	for i, row := range rows {
+		out[i] = f(row)
+	}
+	return out
+}
+
+// longest cell of a column.
+func longest(rows [][]string, column int) (n int) {
+	for _, row := range rows {
+		n = max(n, utf8.RuneCountInString(Line(row[column])))
+	}
+	return n
+}
+
+// wide is how wide a table is.
+func wide(rows [][]string) (n int) {
+	for i := range rows[0] {
+		n += longest(rows, i) + 2
+	}
+	return n - 2
+}
+
+// Wrap breaks text between words at a terminal's width; lines but the first are indented. 0: it is
+// one line.
+func Wrap(b *bytes.Buffer, text string, width int, indent string) {
+	line := ""
+	for _, word := range strings.Fields(text) {
+		switch {
+		case line == "":
+			line = word
+		case width <= 0 || utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
+			line += " " + word
+		default:
+			b.WriteString(line + "\n")
+			line = indent + word
+		}
+	}
+	b.WriteString(line + "\n")
+}
+
+// Cut ends each line of a table at a terminal's width, with an ellipsis; 0: it has none.
+func Cut(table []byte, width int) []byte {
+	if width <= 0 {
+		return table
+	}
+	var out bytes.Buffer
+	for line := range strings.Lines(string(table)) {
+		line = strings.TrimSuffix(line, "\n")
+		if letters := []rune(line); len(letters) > width {
+			line = string(letters[:width-1]) + "…"
+		}
+		out.WriteString(line + "\n")
+	}
+	return out.Bytes()
+}

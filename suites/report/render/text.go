@@ -5,10 +5,16 @@ package render
 
 import (
 	"bytes"
+	_ "embed"
 	"fmt"
 	"html/template"
 	"strings"
 )
+
+// Style is what all pages look like.
+//
+//go:embed style.css
+var Style string // const: embedding needs a variable
 
 // Fact is one line of what a run's figures depend on.
 type Fact [2]string
