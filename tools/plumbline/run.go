@@ -199,6 +199,7 @@ func printRun(p printing, sum report.Summary, dir string) error {
 	if p.data() {
 		return p.encode(os.Stdout, report.Complete(sum))
 	}
+	fmt.Println() // behind the log
 	if err := report.Table(os.Stdout, sum, report.Form{Wide: p.wide(), Width: width(os.Stdout)}); err != nil {
 		return err
 	}
