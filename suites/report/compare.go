@@ -19,6 +19,8 @@ type Pair struct {
 	ofA, ofB *Scenario
 	// Differs is empty if both measured the same, as far as chance allows.
 	Differs []string
+	// Unjudged is why they could not be held against each other, of which Differs has no more than that.
+	Unjudged bool
 	// Seen are the smallest differences that would have been called ones.
 	Seen []string
 }
@@ -91,7 +93,9 @@ func (p Pair) comparable() bool {
 
 func judgePairs(pairs []Pair, a, b Summary, c chance) {
 	for i := range pairs {
-		pairs[i].Differs, pairs[i].Seen = pairs[i].differences(a, b, c)
+		p := &pairs[i]
+		p.Differs, p.Seen = p.differences(a, b, c)
+		p.Unjudged = p.A != nil && p.B != nil && len(p.Differs) > 0 && (!p.comparable() || p.A.Unsupported+p.B.Unsupported != "")
 	}
 }
 
@@ -104,11 +108,14 @@ func (p Pair) differences(a, b Summary, c chance) (out, seen []string) {
 	if x != y || a.LB != b.LB {
 		out = append(out, "the runs had other settings")
 	}
-	for _, r := range []*Row{p.A, p.B} {
+	if p.A.Unsupported != "" && p.B.Unsupported != "" {
+		return out, nil // run in neither
+	}
+	for i, r := range []*Row{p.A, p.B} {
 		if r.Unsupported != "" {
-			out = append(out, "unsupported: "+r.Unsupported)
+			out = append(out, fmt.Sprintf("%c: unsupported: %s", 'A'+i, r.Unsupported))
 		} else if len(r.Rollouts) == 0 {
-			out = append(out, "a run could not be judged")
+			out = append(out, fmt.Sprintf("%c could not be judged", 'A'+i))
 		}
 	}
 	if !p.comparable() {
@@ -167,53 +174,9 @@ func (t test) seen() string {
 	return fmt.Sprintf("%s: %s per rollout", t.name, num(t.least))
 }
 
-// CompareTable prints two runs side by side and says whether all rows agree.
-func CompareTable(w io.Writer, a, b Summary) (agree bool, err error) {
-	var out bytes.Buffer
-	for _, s := range []Summary{a, b} {
-		fmt.Fprintf(&out, "%-9s %s; %s\n", render.Text(s.Environment.Cluster), clusterText(s.Environment), lbText(s.LB))
-	}
-	out.WriteByte('\n')
-	side := func(s Summary, what string) string { return render.Text(s.Environment.Cluster) + " " + what }
-	rows := [][]string{{"DATAPLANE"}}
-	for _, s := range []Summary{a, b} {
-		rows[0] = append(rows[0], side(s, "LOST/SENT"), side(s, "MODEL [99.9 %]"), side(s, "WINDOW"), side(s, "CLASSES"))
-	}
-	rows[0] = append(rows[0], "VERDICT")
-	agree = true
-	pairs := Compare(a, b)
-	for _, p := range pairs {
-		line := []string{render.Text(p.Name)}
-		for _, r := range []*Row{p.A, p.B} {
-			if r == nil {
-				line = append(line, "-", "-", "-", "-")
-				continue
-			}
-			line = append(line, fmt.Sprintf("%d/%d", r.Lost(), r.Sent()), modelCell(*r), secs(r.LongestWindow()), list(r.LostClasses()))
-		}
-		word := "agree"
-		if len(p.Differs) > 0 {
-			agree, word = false, "DIFFER: "+render.Text(strings.Join(p.Differs, "; "))
-		}
-		rows = append(rows, append(line, word))
-	}
-	render.Table(&out, rows, isNumber)
-	fmt.Fprintf(&out, "\nAn error of %g %% for all that is compared, %s in %s. The smallest differences that would have been called ones:\n",
-		FamilyError*100, render.Plural(tests(pairs), "test"), render.Plural(len(pairs), "row"))
-	for _, p := range pairs {
-		if len(p.Seen) > 0 {
-			fmt.Fprintf(&out, "- %s: %s\n", render.Text(p.Name), strings.Join(p.Seen, "; "))
-		}
-	}
-	if _, err := w.Write(out.Bytes()); err != nil {
-		return agree, fmt.Errorf("print the comparison: %w", err)
-	}
-	return agree, nil
-}
-
 // CompareAll holds every two of many runs against each other, at one error for all of them,
 // and names those that differ.
-func CompareAll(w io.Writer, all []Summary) (agree bool, err error) {
+func CompareAll(w io.Writer, all []Summary, names []string) (agree bool, err error) {
 	type two struct {
 		a, b  int
 		pairs []Pair
@@ -239,7 +202,7 @@ func CompareAll(w io.Writer, all []Summary) (agree bool, err error) {
 		}
 		if len(said) > 0 {
 			differ++
-			fmt.Fprintf(&out, "reports %d and %d DIFFER: %s\n", t.a+1, t.b+1, strings.Join(said, " | "))
+			fmt.Fprintf(&out, "%s and %s DIFFER: %s\n", render.Text(names[t.a]), render.Text(names[t.b]), strings.Join(said, " | "))
 		}
 	}
 	fmt.Fprintf(&out, "%d of %s of reports differ, at an error of %g %% for all of them (%s)\n", differ, render.Plural(len(list), "pair"), FamilyError*100, render.Plural(tests(every), "test"))

@@ -2,13 +2,16 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
+	"github.com/plumbline/plumbline/suites/report/render/rendertest"
 	"github.com/plumbline/plumbline/suites/verdict"
 	"github.com/plumbline/plumbline/suites/verdict/model"
 )
@@ -45,8 +48,8 @@ func TestCompare(t *testing.T) {
 		{"slow, of a busy host", func(s *Summary) {
 			s.Scenarios[0].Rows[0].Rollouts[0].Slow, s.Scenarios[0].Rows[0].Rollouts[0].SlowCauses = 200, map[verdict.Cause]int{verdict.CauseHarness: 199}
 		}, ""},
-		{"nothing ran", func(s *Summary) { s.Scenarios[0].Rows[0].Rollouts = nil }, "a run could not be judged"},
-		{"unsupported", func(s *Summary) { s.Scenarios[0].Rows[0].Unsupported = "no netem" }, "unsupported: no netem"},
+		{"nothing ran", func(s *Summary) { s.Scenarios[0].Rows[0].Rollouts = nil }, "B could not be judged"},
+		{"unsupported", func(s *Summary) { s.Scenarios[0].Rows[0].Unsupported = "no netem" }, "B: unsupported: no netem"},
 		{"another row", func(s *Summary) { s.Scenarios[0].Rows[0].Name = "x" }, "only one report has it"},
 	} {
 		other := sample()
@@ -60,9 +63,17 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}
 		var out bytes.Buffer
-		agree, err := CompareTable(&out, base, other)
-		if err != nil || agree != (tc.want == "") || !strings.Contains(out.String(), tc.want) {
-			t.Errorf("%s: agree %v, %v:\n%s", tc.name, agree, err, out.String())
+		c := NewComparison(base, other, [2]string{"before", "after"})
+		err := c.Table(&out, Form{})
+		code := 0
+		switch {
+		case tc.name == "nothing ran" || tc.name == "unsupported":
+			code = 2
+		case tc.want != "":
+			code = 1
+		}
+		if err != nil || c.ExitCode != code || !strings.Contains(out.String(), tc.want) {
+			t.Errorf("%s: exit code %d, want %d; %v:\n%s", tc.name, c.ExitCode, code, err, out.String())
 		}
 	}
 }
@@ -139,6 +150,46 @@ func drawn(rng *rand.Rand, part float64) Summary {
 	return s
 }
 
+func named(all []Summary) (names []string) {
+	for i := range all {
+		names = append(names, fmt.Sprintf("run %d", i+1))
+	}
+	return names
+}
+
+// TestComparison: a regression is named as one, in every rendering, and 80 columns hold what
+// changed.
+func TestComparison(t *testing.T) {
+	a, b := sample(), sample()
+	for i := range b.Scenarios[0].Rows[0].Rollouts {
+		b.Scenarios[0].Rows[0].Rollouts[i].Lost = 40
+	}
+	c := NewComparison(a, b, [2]string{"before", "after"})
+	if c.ExitCode != 1 || c.Conclusion != "DIFFER: plumb-nftables fallback" || !strings.HasPrefix(c.Rows[0].Says, "Regression in plumb-nftables fallback: ") ||
+		!strings.Contains(c.Rows[0].Says, "lost 0, then 40 per rollout") || c.Rows[1].Word != "agree" || c.Rows[3].Word != "unjudged" {
+		t.Errorf("%+v", c)
+	}
+	if back := NewComparison(b, a, [2]string{"before", "after"}); !strings.HasPrefix(back.Rows[0].Says, "Improvement in ") {
+		t.Errorf("the other way round: %s", back.Rows[0].Says)
+	}
+	var out bytes.Buffer
+	if err := c.Table(&out, Form{Width: 80}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("a line of %d: %s", n, line)
+		}
+	}
+	golden(t, "comparison.txt", out.Bytes())
+	golden(t, "comparison.md", c.Markdown())
+	page, err := NewComparison(hostile(), hostile(), [2]string{rendertest.Worse, rendertest.Worse}).HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendertest.SelfContained(t, page, 8)
+}
+
 // Twenty runs of one thing, all 190 pairs at an error of 5 % for all of them: of 12 such
 // families at most a few may hold a difference. One of them that loses 2 % is named.
 func TestCompareAll(t *testing.T) {
@@ -150,7 +201,7 @@ func TestCompareAll(t *testing.T) {
 			all = append(all, drawn(rng, 0))
 		}
 		var out bytes.Buffer
-		agree, err := CompareAll(&out, all)
+		agree, err := CompareAll(&out, all, named(all))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +218,7 @@ func TestCompareAll(t *testing.T) {
 	}
 	all := []Summary{drawn(rng, 0), drawn(rng, 0), drawn(rng, 0.02)}
 	var out bytes.Buffer
-	if agree, err := CompareAll(&out, all); err != nil || agree || !strings.Contains(out.String(), "reports 1 and 3 DIFFER: fallback: one lost more than its budget: 0, then ") ||
+	if agree, err := CompareAll(&out, all, named(all)); err != nil || agree || !strings.Contains(out.String(), "run 1 and run 3 DIFFER: fallback: one lost more than its budget: 0, then ") ||
 		!strings.Contains(out.String(), "2 of 3 pairs") {
 		t.Errorf("2 %% lost: %v\n%s", err, out.String())
 	}

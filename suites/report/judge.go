@@ -126,8 +126,14 @@ func Complete(s Summary) Summary {
 		rows := slices.Clone(sc.Rows)
 		for n, r := range rows {
 			rows[n].Word, rows[n].Says = r.Judge(sc), r.says(sc)
+			if r.Rollouts == nil {
+				rows[n].Rollouts = []verdict.Rollout{} // [] in JSON, not null
+			}
 		}
 		s.Scenarios[i].Rows = rows
+		if sc.Promises == nil {
+			s.Scenarios[i].Promises = []Promise{}
+		}
 	}
 	s.ExitCode, s.Conclusion = ExitCode(s), conclusion(s)
 	return s

@@ -32,7 +32,9 @@ func doctorCommand() *cobra.Command {
 ok, missing or info, and what to do. Nothing is changed, unless --fix asks for it.
 Without root it says what it could not look at.
 
-Exit 0: a cluster can be brought up. Exit 2: it cannot; the last lines say why.`,
+The last lines say for each kind of cluster whether it can come up, and else why not.
+
+Exit 0: one of a kind at least can be brought up here. Exit 2: none.`,
 		Example: "  plumbline doctor\n  sudo plumbline doctor --fix=lab",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -99,8 +101,29 @@ func doctor(ctx context.Context, out io.Writer, stateDir string) error {
 	if err := printRows(out, rows); err != nil {
 		return err
 	}
-	if why := host.Obstacles(rows); len(why) > 0 {
-		return errors.New("no cluster can be brought up here:\n  " + strings.Join(why, "\n  "))
+	return verdicts(out, rows)
+}
+
+// verdicts says what clusters can be brought up.
+func verdicts(out io.Writer, rows []host.Row) error {
+	ready := 0
+	for _, kind := range []string{host.Lab, host.Kind} {
+		why := host.Obstacles(rows, kind)
+		said := "ready"
+		if len(why) > 0 {
+			said = "not ready:\n  " + strings.Join(why, "\n  ")
+		} else {
+			ready++
+		}
+		if _, err := fmt.Fprintf(out, "\n%s: %s", kind, said); err != nil {
+			return fmt.Errorf("print what clusters can be brought up: %w", err)
+		}
+	}
+	if _, err := fmt.Fprintln(out, "\nexisting: ready, with its kubeconfig; an HAProxy of ours in front of it (--lb=ours) needs root and haproxy"); err != nil {
+		return fmt.Errorf("print what clusters can be brought up: %w", err)
+	}
+	if ready == 0 {
+		return errors.New("neither a lab nor a kind cluster can be brought up here: --fix=lab or --fix=kind installs what is missing")
 	}
 	return nil
 }

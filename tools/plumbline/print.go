@@ -17,7 +17,10 @@ import (
 )
 
 // printing is how a table is printed.
-type printing struct{ as string }
+type printing struct {
+	as   string
+	more []string // forms of this command alone
+}
 
 // Forms of printing: a table that fits the terminal, the same with all columns, and data.
 const (
@@ -25,16 +28,21 @@ const (
 	asWide  = "wide"
 	asJSON  = "json"
 	asYAML  = "yaml"
+
+	asMarkdown = "markdown"
+	asHTML     = "html"
 )
 
-var forms = []string{asTable, asWide, asJSON, asYAML} // const
+func (p *printing) forms() []string {
+	return append([]string{asTable, asWide, asJSON, asYAML}, p.more...)
+}
 
 func (p *printing) flag(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&p.as, "output", "o", asTable, "`form` of what is printed: "+strings.Join(forms, ", "))
-	completeOne(cmd, "output", forms...)
+	cmd.Flags().StringVarP(&p.as, "output", "o", asTable, "`form` of what is printed: "+strings.Join(p.forms(), ", "))
+	completeOne(cmd, "output", p.forms()...)
 	cmd.PreRunE = func(*cobra.Command, []string) error { // before anything is done
-		if !slices.Contains(forms, p.as) {
-			return fmt.Errorf("unknown --output %q; known: %s", p.as, strings.Join(forms, ", "))
+		if !slices.Contains(p.forms(), p.as) {
+			return fmt.Errorf("unknown --output %q; known: %s", p.as, strings.Join(p.forms(), ", "))
 		}
 		return nil
 	}
