@@ -94,7 +94,7 @@ func (o *Options) observe(ctx context.Context, st stage.Stage, known Declared, r
 	o.phases.next("behaviours")
 	env.Run(ctx, o.Behaviours, func(r kit.Result) {
 		rep.Tests = append(rep.Tests, test(r))
-		log.Info("behaviour", "id", r.Behaviour.ID, "family", r.Family, "result", r.Result, "reason", r.Reason,
+		log.Info("behaviour", "n", len(rep.Tests), "of", env.Runs(o.Behaviours), "id", r.Behaviour.ID, "family", r.Family, "result", r.Result, "reason", r.Reason,
 			"attempts", r.Attempts, "delay", r.Delay.Round(time.Millisecond), "took", r.Took.Round(time.Millisecond))
 	})
 	noise := env.Noise()

@@ -3,7 +3,6 @@ package conformance
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -64,5 +63,10 @@ func (o *Options) Logger() *slog.Logger {
 	if o.Verbose {
 		level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(io.MultiWriter(os.Stderr, &o.said), &slog.HandlerOptions{Level: level}))
+	options := &slog.HandlerOptions{Level: level}
+	screen := o.Screen
+	if screen == nil {
+		screen = slog.NewTextHandler(os.Stderr, options)
+	}
+	return slog.New(slog.NewMultiHandler(screen, slog.NewTextHandler(&o.said, options)))
 }

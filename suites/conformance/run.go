@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
 	"regexp"
@@ -40,6 +41,7 @@ type Options struct {
 	SideBySide  int
 	Seed        int64 // 0: one by chance
 	Verbose     bool
+	Screen      slog.Handler // what is said while it runs, beside the log; nil: the log itself, on standard error
 	Stage       stage.Options
 	Timeouts    kit.Timeouts
 

@@ -181,6 +181,9 @@ func (p *play) finish(out *report.Row, err error) {
 // harness itself spoiled for any of them is kept, shown, and repeated.
 func (p *play) rollouts(ctx context.Context, rows []report.Row) error {
 	for n := 1; len(rows[0].Rollouts) < p.params.Rollouts; n++ {
+		if p.began.IsZero() {
+			p.began = time.Now()
+		}
 		p.log.Debug("recording", "scenario", p.sum.Name, "dataplane", rows[0].Name, "rollout", n)
 		all, err := p.trial(ctx, n, filepath.Join(p.dir, rows[0].Records, rolloutDir(n)))
 		if err != nil {
@@ -190,8 +193,11 @@ func (p *play) rollouts(ctx context.Context, rows []report.Row) error {
 			return fmt.Errorf("rollout %d: %w", n, err)
 		}
 		reasons := spoiled(all)
+		if reasons == "" {
+			p.done++
+		}
 		for i, v := range all {
-			attrs := []any{"scenario", p.sum.Name, "dataplane", rows[i].Name, "rollout", n, "sent", v.Sent, "lost", v.Lost,
+			attrs := []any{"scenario", p.sum.Name, "dataplane", rows[i].Name, "rollout", n, "wanted", p.params.Rollouts, "sent", v.Sent, "lost", v.Lost,
 				"reconstructed", math.Round(v.Reconstruction.Lost*10) / 10, "slow", v.Slow, "lateP99", v.Harness.Late.P99}
 			if reasons != "" {
 				rows[i].Invalid = append(rows[i].Invalid, v)
@@ -199,7 +205,7 @@ func (p *play) rollouts(ctx context.Context, rows []report.Row) error {
 				continue
 			}
 			rows[i].Rollouts = append(rows[i].Rollouts, v)
-			p.log.Info("rollout", attrs...)
+			p.log.Info("rollout", append(attrs, "left", p.left())...)
 		}
 		if n := len(rows[0].Invalid); n > p.params.Rollouts+maxInvalid {
 			return fmt.Errorf("%d rollouts in all were invalid, the last: %s", n, reasons)

@@ -43,6 +43,20 @@ type runner struct {
 	used   int // most memory in use for the cluster at the end of a row, MiB
 	log    *slog.Logger
 	plays  []*play
+	began  time.Time // the first rollout
+	done   int       // rollouts that count, in all
+}
+
+// left is how long the rollouts that are still to be run may take, as long as those before took.
+func (r *runner) left() time.Duration {
+	all := 0
+	for _, s := range r.Scenarios {
+		all += s.Rollouts * len(r.Rows)
+	}
+	if r.done == 0 {
+		return 0
+	}
+	return (time.Since(r.began) / time.Duration(r.done) * time.Duration(max(0, all-r.done))).Round(time.Second)
 }
 
 // Do runs every scenario on every row and returns what was measured. A dataplane is installed once,
@@ -124,7 +138,7 @@ func (r *runner) row(ctx context.Context, n int, spec row.Row) error {
 		r.each(n, out, func(p *play, row *report.Row) { row.Unsupported = p.lacks() })
 		return nil
 	}
-	r.log.Info("row", "dataplane", out.Name)
+	r.log.Info("row", "dataplane", out.Name, "n", n+1, "of", len(r.Rows))
 	version, remove, err := r.stage.Install(ctx, spec)
 	if lacks, ok := errors.AsType[cluster.Unsupported](err); ok {
 		r.log.Warn("dataplane is not supported here", "dataplane", out.Name, "why", lacks.Why)

@@ -181,7 +181,7 @@ func troubled(ctx context.Context, inject string, todo []cell) injections {
 	r, err := begin(ctx, "run", "--cluster=lab", "--name=truth", "--rows=plumb-nftables:fallback", fmt.Sprintf("--rollouts=%d", rollouts),
 		"--delay="+serves.String(), "--profile=l4-fast", "--results="+results)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	gomega.Expect(r.await("dataplane forwards")).To(gomega.Succeed())
+	gomega.Expect(r.await("it forwards")).To(gomega.Succeed())
 	ended := make(chan error, 1)
 	go func() { ended <- r.end() }()
 	for n := 1; len(todo) > 0; n++ {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -42,6 +43,7 @@ func conformanceCommand() *cobra.Command {
 			if o.Verbose, err = cmd.Flags().GetBool("verbose"); err != nil {
 				return err
 			}
+			o.Screen = slog.Default().Handler()
 			rep, err := o.Run(cmd.Context())
 			if rep.ExitCode == report.ExitNonConformant { // what was seen outweighs what went wrong later
 				return errors.Join(verdictError(fmt.Sprintf("%s is %s: %s", o.Dataplane, rep.Conclusion, rep.Why)), err)

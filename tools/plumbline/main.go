@@ -48,7 +48,11 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// The first signal takes everything down; a second one ends the program.
-	context.AfterFunc(ctx, stop)
+	unheard := context.AfterFunc(ctx, func() {
+		stop()
+		slog.Warn("interrupted: what was made is taken down; a second time ends this at once, and plumbline clean removes the rest")
+	})
+	defer unheard()
 	err := rootCommand().ExecuteContext(ctx)
 	if err == nil {
 		return 0
@@ -63,10 +67,10 @@ func run() int {
 	return exitFailed
 }
 
-// oneLine has what cobra suggests behind its error.
+// oneLine has what cobra suggests behind its error, and all that went wrong.
 func oneLine(text string) string {
 	text = strings.Replace(strings.TrimSpace(text), "\n\nDid you mean this?\n\t", "; did you mean ", 1)
-	return strings.ReplaceAll(text, "\n\t", " or ")
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\n\t", " or "), "\n", "; ")
 }
 
 func rootCommand() *cobra.Command {
@@ -81,16 +85,16 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRun: func(*cobra.Command, []string) {
-			level := slog.LevelInfo
+			var handler slog.Handler = newPlain()
 			if verbose {
-				level = slog.LevelDebug
+				handler = slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})
 			}
-			slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+			slog.SetDefault(slog.New(handler))
 		},
 	}
 	root.Version = stage.Version()
 	root.SetFlagErrorFunc(flagError)
-	root.PersistentFlags().BoolVarP(&verbose, "verbose", "v", false, "say why, not only what")
+	root.PersistentFlags().BoolVarP(&verbose, "verbose", "v", false, "the whole log: why, not only what")
 	root.AddCommand(doctorCommand(), nodeImageCommand(), clusterCommand(), runCommand(), listCommand(), conformanceCommand(), compareCommand(), judgeCommand(), reportCommand(), matrixCommand(), sonobuoyCommand(), rbacCommand(), benchCommand(), cleanCommand(), versionCommand())
 	return root
 }

@@ -37,6 +37,9 @@ type Result struct {
 	Evidence  []string // paths below Config.Dir
 }
 
+// Runs is how many results Run has of these: one for each IP family.
+func (e *Env) Runs(list []Behaviour) int { return len(list) * len(e.cfg.Families) }
+
 // Run runs behaviours in an order that the seed decides: first those that disturb
 // nobody, several at once, then the others one by one. Each result is handed to
 // done as it is there, one at a time.
