@@ -225,3 +225,23 @@ func TestToldAsDrawn(t *testing.T) {
 		}
 	}
 }
+
+// TestCausesPage: docs/causes.md has every cause, in the words of reports.
+func TestCausesPage(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# Causes\n\nThe code words behind a loss or a late answer: who has to look at it, and what happened. What is known of\n" +
+		"each, and in which order they are asked, is in [what the verdict rests on](measurement.md#lost-slow-and-whose-it-is).\n")
+	for _, c := range verdict.Causes() {
+		m := meaningOf(c)
+		fmt.Fprintf(&b, "\n## %s\n\n**%s**", c, capital(m.Who))
+		if hop := c.Hop(); hop != verdict.HopUnknown {
+			fmt.Fprintf(&b, " (met at the %s)", hop)
+		}
+		fmt.Fprintf(&b, ": %s.", m.What)
+		if m.Why != "" {
+			fmt.Fprintf(&b, " %s.", capital(m.Why))
+		}
+		b.WriteString("\n")
+	}
+	golden(t, "../../../docs/causes.md", []byte(b.String()))
+}
