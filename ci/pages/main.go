@@ -128,16 +128,16 @@ var said = regexp.MustCompile(`seen (-?[0-9.]+) (-?[0-9.]+)`)
 func (s screen) look(ctx context.Context, browser, file string) (seen, error) {
 	path, err := filepath.Abs(file)
 	if err != nil {
-		return seen{}, err
+		return seen{}, fmt.Errorf("find %s: %w", file, err)
 	}
 	dir, err := os.MkdirTemp("", "pages-")
 	if err != nil {
-		return seen{}, err
+		return seen{}, fmt.Errorf("make a folder for the browser: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	frame := filepath.Join(dir, "around.html")
 	if err := os.WriteFile(frame, fmt.Appendf(nil, around, s.width, s.height, "file://"+path), 0o644); err != nil {
-		return seen{}, err
+		return seen{}, fmt.Errorf("frame %s: %w", file, err)
 	}
 	out, log, err := s.browse(ctx, browser, dir, "--allow-file-access-from-files", "--dump-dom", "file://"+frame)
 	if err != nil {
@@ -161,14 +161,14 @@ func (s screen) look(ctx context.Context, browser, file string) (seen, error) {
 func (s screen) opening(ctx context.Context, browser, file string) (time.Duration, error) {
 	path, err := filepath.Abs(file)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("find %s: %w", file, err)
 	}
 	var took [2][]time.Duration
 	for range 3 {
 		for i, address := range []string{"file://" + path, "data:text/html,<h1>empty</h1>"} {
 			dir, err := os.MkdirTemp("", "pages-")
 			if err != nil {
-				return 0, err
+				return 0, fmt.Errorf("make a folder for the browser: %w", err)
 			}
 			began := time.Now()
 			_, _, err = s.browse(ctx, browser, dir, "--dump-dom", address)
@@ -186,14 +186,14 @@ func (s screen) opening(ctx context.Context, browser, file string) (time.Duratio
 func (s screen) picture(ctx context.Context, browser, file, to string) error {
 	path, err := filepath.Abs(file)
 	if err != nil {
-		return err
+		return fmt.Errorf("find %s: %w", file, err)
 	}
 	if err := os.MkdirAll(to, 0o755); err != nil {
-		return err
+		return fmt.Errorf("keep pictures: %w", err)
 	}
 	dir, err := os.MkdirTemp("", "pages-")
 	if err != nil {
-		return err
+		return fmt.Errorf("make a folder for the browser: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	name := fmt.Sprintf("%s-%d", filepath.Base(filepath.Dir(path)), s.width)

@@ -175,8 +175,8 @@ func (t test) seen() string {
 }
 
 // CompareAll holds every two of many runs against each other, at one error for all of them,
-// and names those that differ.
-func CompareAll(w io.Writer, all []Summary, names []string) (agree bool, err error) {
+// and names those that differ: 1; 2: none does, and some could not be held against each other.
+func CompareAll(w io.Writer, all []Summary, names []string) (code int, err error) {
 	type two struct {
 		a, b  int
 		pairs []Pair
@@ -191,12 +191,15 @@ func CompareAll(w io.Writer, all []Summary, names []string) (agree bool, err err
 	}
 	c := newChance(every)
 	var out bytes.Buffer
-	differ := 0
+	differ, unjudged := 0, 0
 	for _, t := range list {
 		judgePairs(t.pairs, all[t.a], all[t.b], c)
 		var said []string
 		for _, p := range t.pairs {
-			if len(p.Differs) > 0 {
+			if p.Unjudged {
+				unjudged++
+				fmt.Fprintf(&out, "%s and %s could not be compared: %s: %s\n", render.Text(names[t.a]), render.Text(names[t.b]), render.Text(p.Name), render.Text(strings.Join(p.Differs, "; ")))
+			} else if len(p.Differs) > 0 {
 				said = append(said, render.Text(p.Name)+": "+render.Text(strings.Join(p.Differs, "; ")))
 			}
 		}
@@ -212,7 +215,13 @@ func CompareAll(w io.Writer, all []Summary, names []string) (agree bool, err err
 		}
 	}
 	if _, err := w.Write(out.Bytes()); err != nil {
-		return false, fmt.Errorf("print the comparison: %w", err)
+		return 0, fmt.Errorf("print the comparison: %w", err)
 	}
-	return differ == 0, nil
+	switch {
+	case differ > 0:
+		return 1, nil
+	case unjudged > 0:
+		return 2, nil
+	}
+	return 0, nil
 }

@@ -201,11 +201,11 @@ func TestCompareAll(t *testing.T) {
 			all = append(all, drawn(rng, 0))
 		}
 		var out bytes.Buffer
-		agree, err := CompareAll(&out, all, named(all))
+		code, err := CompareAll(&out, all, named(all))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !agree {
+		if code != 0 {
 			wrong++
 			t.Log(out.String())
 		}
@@ -218,8 +218,14 @@ func TestCompareAll(t *testing.T) {
 	}
 	all := []Summary{drawn(rng, 0), drawn(rng, 0), drawn(rng, 0.02)}
 	var out bytes.Buffer
-	if agree, err := CompareAll(&out, all, named(all)); err != nil || agree || !strings.Contains(out.String(), "run 1 and run 3 DIFFER: fallback: one lost more than its budget: 0, then ") ||
+	if code, err := CompareAll(&out, all, named(all)); err != nil || code != 1 || !strings.Contains(out.String(), "run 1 and run 3 DIFFER: fallback: one lost more than its budget: 0, then ") ||
 		!strings.Contains(out.String(), "2 of 3 pairs") {
 		t.Errorf("2 %% lost: %v\n%s", err, out.String())
+	}
+	gone := drawn(rng, 0)
+	gone.Scenarios[0].Rows[1].Rollouts = nil
+	out.Reset()
+	if code, err := CompareAll(&out, []Summary{all[0], all[1], gone}, named(all)); err != nil || code != 2 || !strings.Contains(out.String(), "run 1 and run 3 could not be compared: fallback: B could not be judged") {
+		t.Errorf("one that was not judged: %d, %v\n%s", code, err, out.String())
 	}
 }

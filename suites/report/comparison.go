@@ -81,7 +81,9 @@ func NewComparison(a, b Summary, names [2]string) Comparison {
 	switch {
 	case len(differ) > 0:
 		c.ExitCode, c.Conclusion = 1, "DIFFER: "+enumerated(differ)
-	case len(unjudged) > 0 || len(c.Rows) == 0:
+	case len(c.Rows) == 0:
+		c.ExitCode, c.Conclusion = 2, "NOT JUDGED: neither run has a row"
+	case len(unjudged) > 0:
 		c.ExitCode, c.Conclusion = 2, "NOT JUDGED: "+enumerated(unjudged)
 	default:
 		c.Conclusion = "agree: " + render.Plural(len(c.Rows), "row")
@@ -101,8 +103,11 @@ func (p Pair) change() string {
 	if !p.comparable() {
 		return "Change"
 	}
-	a, b := float64(p.A.Lost())/float64(max(1, p.A.Sent())), float64(p.B.Lost())/float64(max(1, p.B.Sent()))
-	lost := slices.ContainsFunc(p.Differs, func(d string) bool { return strings.Contains(d, "lost") })
+	part := func(r *Row) float64 { return float64(r.Lost()+r.lostInvalid()) / float64(max(1, r.Sent())) }
+	a, b := part(p.A), part(p.B)
+	lost := slices.ContainsFunc(p.Differs, func(d string) bool {
+		return strings.HasPrefix(d, "one lost more than its budget") || strings.HasPrefix(d, "lost ") && !strings.HasPrefix(d, "lost as ") && !strings.HasPrefix(d, "lost for ")
+	})
 	switch {
 	case lost && b > a:
 		return "Regression"

@@ -109,7 +109,9 @@ func draw(v verdict.Rollout) *drawing {
 	if s.From <= 0 && s.To >= 0 {
 		d.Zero = x.at(0)
 	}
-	d.marks(v, x)
+	for _, m := range marksOf(v) {
+		d.Marks = append(d.Marks, mark{x.at(m.at), m.text + " at " + at(m.at)})
+	}
 	d.Told = told(v)
 	d.Label = label(v)
 	return d
@@ -194,18 +196,26 @@ func gapText(s verdict.Series, w verdict.Window) string {
 	return text
 }
 
-// marks are what begins or ends behind t=0.
-func (d *drawing) marks(v verdict.Rollout, x axis) {
+// moment is something that happens once.
+type moment struct {
+	at   float64
+	text string
+}
+
+// marksOf are what begins or ends behind t=0.
+func marksOf(v verdict.Rollout) []moment {
+	var all []moment
 	for i, t := range v.Transitions {
 		if i > 0 {
-			d.Marks = append(d.Marks, mark{x.at(t.At), fmt.Sprintf("%s %s at %.2f s", t.Kind, render.Text(t.State), t.At)})
+			all = append(all, moment{t.At, fmt.Sprintf("%s %s", t.Kind, render.Text(t.State))})
 		}
 	}
 	for _, c := range v.Series.Changes {
 		if c.Kind == record.KindAct && (c.State == record.ActCut || c.State == record.ActHealed) {
-			d.Marks = append(d.Marks, mark{x.at(c.T), strings.TrimSpace(fmt.Sprintf("%s %s", render.Text(c.State), render.Text(c.Node))) + fmt.Sprintf(" at %.2f s", c.T)})
+			all = append(all, moment{c.T, render.Joined(" ", render.Text(c.State), render.Text(c.Node))})
 		}
 	}
+	return all
 }
 
 type axis struct{ from, to float64 }

@@ -135,7 +135,7 @@ func mostOf(sc Scenario) float64 {
 }
 
 // folder is what can be linked to.
-var folder = regexp.MustCompile(`^[0-9][A-Za-z0-9._/-]*$`) // const
+var folder = regexp.MustCompile(`^(\.\./)?[0-9][A-Za-z0-9._/-]*$`) // const
 
 func newViewRow(r Row, sc Scenario, most float64) viewRow {
 	word := r.Judge(sc)

@@ -21,6 +21,7 @@ type state struct {
 type states struct {
 	label  string
 	states []state
+	thing  string // whose they are, where a node may have several
 }
 
 // lanesOf are the lanes of one node, in the order in which a change travels. A second look, past the
@@ -28,23 +29,23 @@ type states struct {
 func lanesOf(s verdict.Series, node string) []states {
 	var out []states
 	for _, pod := range podsOn(s, node) {
-		out = append(out, states{"pod", podStates(s, pod)})
+		out = append(out, states{label: "pod", thing: render.Text(pod), states: podStates(s, pod)})
 	}
 	forwards := statesOf(s, record.KindNodePort, node, wanted("ok", "forwards"))
-	out = append(out, states{"node", forwards})
+	out = append(out, states{label: "node", states: forwards})
 	if served := statesOf(s, record.KindServed, node, wanted("ok", "answers the balancer")); ofItsOwn(served, forwards, s.To) {
-		out = append(out, states{"to the balancer", served})
+		out = append(out, states{label: "to the balancer", states: served})
 	}
 	for _, pod := range podsOn(s, node) {
 		if direct := statesOf(s, record.KindDirect, pod, wanted("ok", "answers its node")); ofItsOwn(direct, podStates(s, pod), s.To) {
-			out = append(out, states{"past the Service", direct})
+			out = append(out, states{label: "past the Service", states: direct})
 		}
 	}
 	out = append(out,
-		states{"health check", statesOf(s, record.KindHCNP, node, wanted("200", "200: send here"))},
-		states{"balancer", statesOf(s, record.KindServer, node, wanted("UP", "UP: sends here"))})
+		states{label: "health check", states: statesOf(s, record.KindHCNP, node, wanted("200", "200: send here"))},
+		states{label: "balancer", states: statesOf(s, record.KindServer, node, wanted("UP", "UP: sends here"))})
 	if node == "" {
-		out = append(out, states{"its process", statesOf(s, record.KindLB, node, processState)})
+		out = append(out, states{label: "its process", states: statesOf(s, record.KindLB, node, processState)})
 	}
 	return out
 }
@@ -220,28 +221,25 @@ func at(t float64) string {
 
 // told are the drawing's states in words, in the order of time.
 func told(v verdict.Rollout) []string {
-	type line struct {
-		at   float64
-		text string
-	}
-	var all []line
+	var all []moment
 	for _, node := range nodesOf(v, countsOf(v.Series)) {
 		for _, l := range lanesOf(v.Series, node) {
 			for _, s := range l.states {
 				if s.text != "" {
-					all = append(all, line{s.from, render.Joined(", ", render.Text(node), l.label) + ": " + s.text})
+					all = append(all, moment{s.from, render.Joined(", ", render.Text(node), render.Joined(" ", l.label, l.thing)) + ": " + s.text})
 				}
 			}
 		}
 	}
+	all = append(all, marksOf(v)...)
 	for _, w := range v.NodeWindows {
 		where := "until " + at(w.End)
 		if w.Node != "" {
 			where += ", " + placeOf(w)
 		}
-		all = append(all, line{w.Start, where + ": " + gapText(v.Series, w)})
+		all = append(all, moment{w.Start, where + ": " + gapText(v.Series, w)})
 	}
-	slices.SortStableFunc(all, func(a, b line) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(all, func(a, b moment) int { return cmp.Compare(a.at, b.at) })
 	out := make([]string, len(all))
 	for i, l := range all {
 		out[i] = at(l.at) + ": " + l.text

@@ -49,7 +49,7 @@ func changed(a, b verdict.Rollout) string {
 		return fmt.Sprintf("causes of slow answers %v, now %v", a.SlowCauses, b.SlowCauses)
 	case a.LostSound != b.LostSound || a.SlowSound != b.SlowSound:
 		return fmt.Sprintf("at sound moments lost %d and slow %d, now %d and %d", a.LostSound, a.SlowSound, b.LostSound, b.SlowSound)
-	case a.Excepted != b.Excepted:
+	case a.Excepted.Lost != b.Excepted.Lost || a.Excepted.LostSound != b.Excepted.LostSound || a.Excepted.SlowSound != b.Excepted.SlowSound:
 		return fmt.Sprintf("the scenario's own doing %+v, now %+v", a.Excepted, b.Excepted)
 	case a.Reconstruction.Within != b.Reconstruction.Within:
 		return fmt.Sprintf("explained %v, now %v", a.Reconstruction.Within, b.Reconstruction.Within)

@@ -121,7 +121,7 @@ func sample() Summary {
 			Rows: []Row{
 				{Name: "plumb-nftables fallback", Dataplane: "plumb-nftables", Own: true, Judged: true, Mode: Fallback, Wanted: 2,
 					Rollouts: []verdict.Rollout{rollout(1, 0), rollout(3, 0)}, Invalid: []verdict.Rollout{bad}, Predicted: predicted(2, 0, 0, 0)},
-				{Name: "plumb-nftables ignore+drop", Dataplane: "plumb-nftables", Own: true, Mode: Ignore, NoLocal: "drop", Wanted: 2,
+				{Name: "plumb-nftables ignore+drop", Records: "02-plumb-nftables-ignore-drop", Dataplane: "plumb-nftables", Own: true, Mode: Ignore, NoLocal: "drop", Wanted: 2,
 					Rollouts: []verdict.Rollout{rollout(1, 280), warned}, Predicted: predicted(2, 601, 412.3, 790)},
 				{Name: "kube-proxy " + evil, Dataplane: "kube-proxy", Mode: Fallback, Wanted: 2,
 					Rollouts: []verdict.Rollout{rollout(1, 3), rollout(2, 0)}, Sequence: "1 echo-a\n2 timeout\x1b[2J\n"},

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -31,7 +32,7 @@ func (r Row) story(sc Scenario) story {
 	case word == Unsupported:
 		return story{What: "was not run: " + render.Line(r.Unsupported) + "."}
 	case len(r.Rollouts) == 0 && word != Fail:
-		return story{What: "could not be judged" + render.Prefixed(": ", r.whyInvalid()) + "." + r.seen()}
+		return story{What: "could not be judged" + render.Prefixed(": ", r.whyInvalid()) + "." + r.seen(sc)}
 	}
 	who, why := r.whose(sc)
 	return story{What: r.did(sc), Where: r.where(), Who: who, Why: why, Sure: render.Joined(" ", r.sure(), r.besides(sc, word))}
@@ -72,8 +73,13 @@ func (r Row) sure() string {
 	var parts []string
 	if p := r.Predicted; p != nil && (p.Mean > 0 || r.Lost() > 0) {
 		in := "inside"
-		if lost := float64(r.Lost()); lost < p.Band999.Low || lost > p.Band999.High {
+		switch lost := float64(r.Lost()); {
+		case p.Rollouts != len(r.Rollouts):
+			in = "of another number of rollouts"
+		case r.excess() || lost < p.Band999.Low:
 			in = "outside"
+		case lost > p.Band999.High:
+			in = "above it, and not above what checks that are in step allow"
 		}
 		parts = append(parts, fmt.Sprintf("The model expected %s (99.9 %% band %s-%s): %s.", num(p.Mean), num(p.Band999.Low), num(p.Band999.High), in))
 	}
@@ -133,7 +139,7 @@ func (r Row) whose(sc Scenario) (who, why string) {
 	switch {
 	case len(counts) == 0:
 		return "", ""
-	case all > 0 && r.counted() == 0 && r.ownDoing() > 0:
+	case what == losses && r.counted() == 0 && r.ownDoing() > 0:
 		return "Nobody", "it is what the scenario does [" + counts[0].Name + "]."
 	}
 	m := meaningOf(verdict.Cause(counts[0].Name))
@@ -144,6 +150,9 @@ func (r Row) whose(sc Scenario) (who, why string) {
 	return who, fmt.Sprintf("%s%s [%s].", m.What, render.Prefixed("; ", m.Why), counts[0].Name)
 }
 
+// losses is what a sentence is about where it is not late answers.
+const losses = "losses"
+
 // blamed are the causes that a sentence is to be about, of how many losses or late answers.
 func (r Row) blamed(sc Scenario) (counts []Count, all int, what string) {
 	promise := r.promise(sc)
@@ -151,9 +160,15 @@ func (r Row) blamed(sc Scenario) (counts []Count, all int, what string) {
 	if r.Lost() == 0 && r.lostInvalid() > 0 {
 		list = r.Invalid
 	}
-	counts, what = causesIn(list, func(v verdict.Rollout) map[verdict.Cause]int { return v.Causes }), "losses"
-	if promise != nil && r.counted() > 0 && r.ownDoing() > 0 { // what is the scenario's own doing does not count
-		counts = slices.DeleteFunc(counts, func(c Count) bool { return slices.Contains(promise.But, verdict.Cause(c.Name)) })
+	counts, what = causesIn(list, func(v verdict.Rollout) map[verdict.Cause]int { return v.Causes }), losses
+	if promise != nil && r.counted() > 0 { // what is the scenario's own doing does not count
+		counts = causesIn(list, func(v verdict.Rollout) map[verdict.Cause]int {
+			left := maps.Clone(v.Causes)
+			for c, n := range v.Excepted.Causes {
+				left[c] -= n
+			}
+			return left
+		})
 	}
 	if _, _, is := r.slowBeyond(); promise != nil && is && !r.lostBeyond(sc) {
 		counts, what = causesIn(slices.Concat(r.Rollouts, r.Invalid), func(v verdict.Rollout) map[verdict.Cause]int { return v.SlowCauses }), "late answers"
@@ -179,7 +194,7 @@ func (r Row) besides(sc Scenario, word Word) string {
 	add(r.unpredicted(sc), "%s.", capital(noPrediction))
 	add(len(r.Beside) > 0, "Another Service proxy ran beside it, whose work this may be: %s.", render.Line(strings.Join(r.Beside, "; ")))
 	if len(r.Rollouts) < r.Wanted && r.Error == "" {
-		add(true, "%d of %s could be judged%s.%s", len(r.Rollouts), render.Plural(r.Wanted, "rollout"), render.Prefixed(": ", r.whyInvalid()), r.seen())
+		add(true, "%d of %s could be judged%s.%s", len(r.Rollouts), render.Plural(r.Wanted, "rollout"), render.Prefixed(": ", r.whyInvalid()), r.seen(sc))
 	}
 	return strings.Join(parts, " ")
 }
@@ -197,11 +212,15 @@ func (r Row) whyInvalid() string {
 	return ""
 }
 
-// seen is what was lost in rollouts that do not count, at moments that do not count either.
-func (r Row) seen() string {
+// seen is what was lost in rollouts that do not count; of a row that something is promised of, at
+// moments that do not count either.
+func (r Row) seen(sc Scenario) string {
 	lost, sent := 0, 0
 	for _, v := range r.Invalid {
-		lost, sent = lost+v.Lost-v.LostSound, sent+v.Sent
+		lost, sent = lost+v.Lost, sent+v.Sent
+		if r.promise(sc) != nil {
+			lost -= v.LostSound
+		}
 	}
 	if lost == 0 {
 		return ""

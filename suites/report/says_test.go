@@ -29,34 +29,48 @@ func TestSays(t *testing.T) {
 		row       Row
 		word      Word
 		has, lack []string
+		free      bool // nothing is promised of it
 	}{
-		"nothing lost": {toldRow(func(*Row) {}), Pass, []string{"ours lost none of 1000 connections."}, []string{"allowed", "stretch"}},
+		"nothing lost": {toldRow(func(*Row) {}), Pass, []string{"ours lost none of 1000 connections."}, []string{"allowed", "stretch"}, false},
 		"the scenario's own doing": {toldRow(func(r *Row) {
 			r.Rollouts[0] = lost(40, map[verdict.Cause]int{verdict.CauseLBReset: 40})
 			r.Rollouts[0].Excepted = verdict.Excepted{Lost: 40, LostSound: 40}
-		}), Pass, []string{"lost 40 of 1000 connections, 40 of them the scenario's own doing", "Nobody: it is what the scenario does [lb-reset]"}, []string{"load balancer", "allowed"}},
+		}), Pass, []string{"lost 40 of 1000 connections, 40 of them the scenario's own doing", "Nobody: it is what the scenario does [lb-reset]"}, []string{"load balancer", "allowed"}, false},
 		"more than that": {toldRow(func(r *Row) {
 			r.Rollouts[0] = lost(42, map[verdict.Cause]int{verdict.CauseLBReset: 40, verdict.CauseNodeDrop: 2})
-			r.Rollouts[0].Excepted = verdict.Excepted{Lost: 40, LostSound: 40}
-		}), Fail, []string{"(allowed: 0)", "The dataplane: packets reached the node and went no further", "[node-drop]"}, []string{"The load balancer"}},
+			r.Rollouts[0].Excepted = verdict.Excepted{Lost: 40, LostSound: 40, Causes: map[verdict.Cause]int{verdict.CauseLBReset: 40}}
+		}), Fail, []string{"(allowed: 0)", "The dataplane: packets reached the node and went no further", "[node-drop]"}, []string{"The load balancer"}, false},
 		"in a rollout that does not count": {toldRow(func(r *Row) {
 			r.Invalid = []verdict.Rollout{{Number: 1, Sent: 900, Lost: 9, LostSound: 7, Reasons: []string{"probes were late"}, Causes: map[verdict.Cause]int{verdict.CauseNodeReset: 9}}}
 			r.Rollouts = nil
 		}), Fail, []string{"has no rollout that counts, and 7 at sound moments of rollouts that do not count otherwise (allowed: 0)", "[node-reset]",
-			"0 of 1 rollout could be judged: probes were late. Seen and not counted: 2 of 900 lost."}, []string{"none of"}},
+			"0 of 1 rollout could be judged: probes were late. Seen and not counted: 2 of 900 lost."}, []string{"none of"}, false},
 		"late alone": {toldRow(func(r *Row) {
 			r.Rollouts[0].Slow, r.Rollouts[0].SlowSound = 30, 20
 			r.Rollouts[0].SlowCauses = map[verdict.Cause]int{verdict.CauseLBSilent: 25, verdict.CauseNodeDrop: 5}
-		}), Fail, []string{"lost none", "answered 30 late; 20 of 1000 in one rollout for what may be the dataplane's doing, where 1 in 1000 may be", "[node-drop]"}, []string{"lb-silent"}},
+		}), Fail, []string{"lost none", "answered 30 late; 20 of 1000 in one rollout for what may be the dataplane's doing, where 1 in 1000 may be", "[node-drop]"}, []string{"lb-silent"}, false},
+		"the scenario's own doing, and late": {toldRow(func(r *Row) {
+			r.Rollouts[0] = lost(40, map[verdict.Cause]int{verdict.CauseLBReset: 40})
+			r.Rollouts[0].Excepted = verdict.Excepted{Lost: 40, LostSound: 40, Causes: map[verdict.Cause]int{verdict.CauseLBReset: 40}}
+			r.Rollouts[0].Slow, r.Rollouts[0].SlowSound, r.Rollouts[0].SlowCauses = 20, 20, map[verdict.Cause]int{verdict.CauseNodeDrop: 20}
+		}), Fail, []string{"[node-drop]"}, []string{"Nobody"}, false},
+		"a part of one cause": {toldRow(func(r *Row) {
+			r.Rollouts[0] = lost(61, map[verdict.Cause]int{verdict.CauseLBReset: 60, verdict.CauseNodeDrop: 1})
+			r.Rollouts[0].Excepted = verdict.Excepted{Lost: 40, LostSound: 40, Causes: map[verdict.Cause]int{verdict.CauseLBReset: 40}}
+		}), Fail, []string{"The load balancer (20 of the 21 losses)", "[lb-reset]"}, nil, false},
 		"not judged": {toldRow(func(r *Row) {
-			r.Invalid = []verdict.Rollout{{Number: 1, Sent: 900, Lost: 9, Reasons: []string{"probes were late"}}}
-			r.Rollouts = nil
-		}), Invalid, []string{"could not be judged: probes were late. Seen and not counted: 9 of 900 lost."}, nil},
-		"broken at the end": {toldRow(func(r *Row) { r.Error = "remove it: no" }), Invalid, []string{"lost none", "not run to its end: remove it: no."}, nil},
-		"another beside it": {toldRow(func(r *Row) { r.Beside = []string{"kube-proxy"} }), Info, []string{"Another Service proxy ran beside it, whose work this may be: kube-proxy."}, nil},
-		"unsupported":       {toldRow(func(r *Row) { r.Unsupported = "no kernel" }), Unsupported, []string{"ours was not run: no kernel."}, nil},
+			r.Invalid = []verdict.Rollout{{Number: 1, Sent: 900, Lost: 9, LostSound: 9, Reasons: []string{"probes were late"}}}
+			r.Rollouts, r.Judged, r.Own, r.Name = nil, false, false, "ours"
+		}), Invalid, []string{"could not be judged: probes were late. Seen and not counted: 9 of 900 lost."}, nil, true},
+		"broken at the end": {toldRow(func(r *Row) { r.Error = "remove it: no" }), Invalid, []string{"lost none", "not run to its end: remove it: no."}, nil, false},
+		"another beside it": {toldRow(func(r *Row) { r.Beside = []string{"kube-proxy"} }), Info, []string{"Another Service proxy ran beside it, whose work this may be: kube-proxy."}, nil, false},
+		"unsupported":       {toldRow(func(r *Row) { r.Unsupported = "no kernel" }), Unsupported, []string{"ours was not run: no kernel."}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			sc := sc
+			if tc.free {
+				sc.Promises = nil
+			}
 			if word := tc.row.Judge(sc); word != tc.word {
 				t.Fatalf("judged %s, want %s", word, tc.word)
 			}
@@ -111,6 +125,7 @@ func TestConclusion(t *testing.T) {
 		"invalid": toldRow(func(r *Row) { r.Rollouts = nil }),
 		"info":    {Name: "theirs", Wanted: 1, Rollouts: []verdict.Rollout{{Number: 1, Valid: true, Sent: 1000, Lost: 9}}},
 		"blind":   {Name: "ours ignore", Own: true, Mode: Ignore, Wanted: 1, Rollouts: []verdict.Rollout{{Number: 1, Valid: true, Sent: 1000}}, Predicted: predicted(1, 100, 50, 150)},
+		"excess":  {Name: "ours ignore", Own: true, Mode: Ignore, Wanted: 1, Rollouts: []verdict.Rollout{{Number: 1, Valid: true, Sent: 1000, Lost: 900}}, Predicted: predicted(1, 100, 50, 150)},
 		"none":    toldRow(func(r *Row) { r.Unsupported = "no kernel" }),
 	}
 	promises := []Promise{{Of: OfFallback}, {Of: OfIgnore, Band: true}}
@@ -149,7 +164,12 @@ func TestNarrowTable(t *testing.T) {
 		}
 		seq := false
 		for line := range strings.Lines(b.String()) {
-			seq = seq || strings.HasPrefix(line, "as the client saw it")
+			switch {
+			case strings.HasPrefix(line, "as the client saw it"):
+				seq = true
+			case line == "\n":
+				seq = false
+			}
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); tc.width > 0 && n > tc.width && !strings.Contains(line, "example.com") && !seq {
 				t.Errorf("%d columns: a line of %d: %s", tc.width, n, line)
 			}

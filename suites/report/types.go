@@ -157,7 +157,7 @@ type Row struct {
 	Judged bool `json:"judged"`
 
 	Stream  record.Stream `json:"stream,omitempty"`  // that the row is of; empty: main
-	Records string        `json:"records,omitempty"` // folder of its rollouts' records, in the run's
+	Records string        `json:"records,omitempty"` // folder of its rollouts' records, from that of the report
 
 	Wanted   int               `json:"wanted"`            // rollouts that were to be counted
 	Rollouts []verdict.Rollout `json:"rollouts"`          // counted

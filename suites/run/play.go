@@ -195,9 +195,10 @@ func (p *play) rollouts(ctx context.Context, rows []report.Row) error {
 		reasons := spoiled(all)
 		if reasons == "" {
 			p.done++
+			p.inRow++
 		}
 		for i, v := range all {
-			attrs := []any{"scenario", p.sum.Name, "dataplane", rows[i].Name, "rollout", n, "wanted", p.params.Rollouts, "sent", v.Sent, "lost", v.Lost,
+			attrs := []any{"scenario", p.sum.Name, "dataplane", rows[i].Name, "rollout", n, "counted", min(len(rows[i].Rollouts)+1, p.params.Rollouts), "wanted", p.params.Rollouts, "sent", v.Sent, "lost", v.Lost,
 				"reconstructed", math.Round(v.Reconstruction.Lost*10) / 10, "slow", v.Slow, "lateP99", v.Harness.Late.P99}
 			if reasons != "" {
 				rows[i].Invalid = append(rows[i].Invalid, v)

@@ -45,18 +45,22 @@ type runner struct {
 	plays  []*play
 	began  time.Time // the first rollout
 	done   int       // rollouts that count, in all
+	at     int       // the row that is being run
+	inRow  int       // rollouts of it that count
 }
 
-// left is how long the rollouts that are still to be run may take, as long as those before took.
+// left is how long the rollouts of this row that are still to be run, and those of the rows behind it,
+// may take, as long as those before took.
 func (r *runner) left() time.Duration {
-	all := 0
-	for _, s := range r.Scenarios {
-		all += s.Rollouts * len(r.Rows)
-	}
 	if r.done == 0 {
 		return 0
 	}
-	return (time.Since(r.began) / time.Duration(r.done) * time.Duration(max(0, all-r.done))).Round(time.Second)
+	row := 0
+	for _, p := range r.plays {
+		row += p.params.Rollouts
+	}
+	todo := row*(len(r.Rows)-r.at) - r.inRow
+	return (time.Since(r.began) / time.Duration(r.done) * time.Duration(max(0, todo))).Round(time.Second)
 }
 
 // Do runs every scenario on every row and returns what was measured. A dataplane is installed once,
@@ -138,6 +142,7 @@ func (r *runner) row(ctx context.Context, n int, spec row.Row) error {
 		r.each(n, out, func(p *play, row *report.Row) { row.Unsupported = p.lacks() })
 		return nil
 	}
+	r.at, r.inRow = n, 0
 	r.log.Info("row", "dataplane", out.Name, "n", n+1, "of", len(r.Rows))
 	version, remove, err := r.stage.Install(ctx, spec)
 	if lacks, ok := errors.AsType[cluster.Unsupported](err); ok {

@@ -128,6 +128,12 @@ func except(out []outcome, tl *timeline.Timeline, host moments, s Settings) Exce
 			continue
 		}
 		sound := o.sound(host, s)
+		if o.class.Lost() {
+			if all.Causes == nil {
+				all.Causes = map[Cause]int{}
+			}
+			all.Causes[o.cause]++
+		}
 		switch {
 		case o.class.Lost() && sound:
 			all.Lost++

@@ -177,7 +177,12 @@ type Excepted struct {
 	Lost      int `json:"lost,omitempty"`
 	LostSound int `json:"lostSound,omitempty"`
 	SlowSound int `json:"slowSound,omitempty"`
+
+	Causes map[Cause]int `json:"causes,omitempty"` // of Lost
 }
+
+// IsZero is for encoding/json.
+func (e Excepted) IsZero() bool { return e.Lost == 0 && e.LostSound == 0 && e.SlowSound == 0 }
 
 // Ports are those of a Service: on the nodes, and of its pods.
 type Ports struct {

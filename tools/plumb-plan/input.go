@@ -88,6 +88,10 @@ func unpack(text []byte) ([]document, error) {
 		if err := yaml.Unmarshal(doc, &o); err != nil {
 			return nil, fmt.Errorf("document %d: %w", i+1, err)
 		}
+		var any map[string]any
+		if yaml.Unmarshal(doc, &any) == nil && len(any) == 0 { // nothing, or comments
+			continue
+		}
 		if o.Kind != "List" {
 			out = append(out, document{o, doc})
 			continue

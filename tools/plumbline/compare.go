@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,12 +40,10 @@ Exit status: 0 they agree, 1 they differ, 2 bad input, or rows that could not be
 			if p.as != asTable && p.as != asWide {
 				return fmt.Errorf("--output %s is for two reports of scenarios", p.as)
 			}
-			agree := false
-			if kind == conformance.Kind {
-				agree, err = compareConformance(args)
-			} else {
-				agree, err = compareMany(args)
+			if kind != conformance.Kind {
+				return compareMany(args)
 			}
+			agree, err := compareConformance(args)
 			if err == nil && !agree {
 				err = verdictError("the reports differ")
 			}
@@ -68,12 +67,21 @@ func compareConformance(paths []string) (agree bool, err error) {
 	return conformance.CompareTable(os.Stdout, all[0], all[1])
 }
 
-func compareMany(paths []string) (agree bool, err error) {
+func compareMany(paths []string) error {
 	all, err := readRuns(paths)
 	if err != nil {
-		return false, err
+		return err
 	}
-	return report.CompareAll(os.Stdout, all, runNames(paths))
+	code, err := report.CompareAll(os.Stdout, all, runNames(paths))
+	switch {
+	case err != nil:
+		return err
+	case code == 1:
+		return verdictError("the reports differ")
+	case code == 2:
+		return errors.New("some of the reports could not be compared")
+	}
+	return nil
 }
 
 func compareTwo(p printing, paths []string) error {
@@ -139,7 +147,11 @@ func runNames(paths []string) (names []string) {
 		if filepath.Base(path) == report.SummaryFile {
 			path = filepath.Dir(path)
 		}
-		names = append(names, filepath.Base(path))
+		name := filepath.Base(path)
+		if slices.Contains(names, name) { // tell them apart by where they are
+			name = filepath.Join(filepath.Base(filepath.Dir(path)), name)
+		}
+		names = append(names, name)
 	}
 	return names
 }

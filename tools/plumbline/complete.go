@@ -30,17 +30,17 @@ func completeList(cmd *cobra.Command, flag string, words ...string) {
 	})
 }
 
-// completeRows offers dataplanes, one or a list of them; of a manifest's the file is named as any
-// other.
-func completeRows(cmd *cobra.Command, flag string, words []string, list bool) {
+// completeRows offers dataplanes, one or a list of them, or a word that stands alone; of a manifest's
+// the file is named as any other.
+func completeRows(cmd *cobra.Command, flag string, words []string, list bool, alone ...string) {
 	register(cmd, flag, func(typed string) ([]string, cobra.ShellCompDirective) {
 		if strings.Contains(typed, row.Manifest+":") {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
-		if list {
+		if list && strings.Contains(typed, ",") {
 			return offered(words, typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 		}
-		return beginning(words, typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		return beginning(append(slices.Clone(words), alone...), typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	})
 }
 

@@ -110,6 +110,9 @@ func verdicts(out io.Writer, rows []host.Row) error {
 	for _, kind := range []string{host.Lab, host.Kind} {
 		why := host.Obstacles(rows, kind)
 		said := "ready"
+		if n := host.Unseen(rows); n > 0 {
+			said = fmt.Sprintf("ready, as far as can be seen without root (%d rows were not looked at)", n)
+		}
 		if len(why) > 0 {
 			said = "not ready:\n  " + strings.Join(why, "\n  ")
 		} else {

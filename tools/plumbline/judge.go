@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,6 +38,13 @@ func judgeCommand() *cobra.Command {
 				return err
 			}
 			dir := filepath.Join(args[0], judgedDir)
+			for _, sc := range now.Scenarios {
+				for i := range sc.Rows {
+					if r := &sc.Rows[i]; r.Records != "" { // as seen from there
+						r.Records = filepath.Join("..", r.Records)
+					}
+				}
+			}
 			if err := report.Write(dir, now); err != nil {
 				return err
 			}
@@ -68,28 +74,14 @@ func writeLines(w io.Writer, lines []string) error {
 	return nil
 }
 
-// resultOf is a report's exit code as an error, with the scenarios it is for.
+// resultOf is a report's exit code as an error, with its conclusion.
 func resultOf(sum report.Summary, dir string) error {
+	said := report.Complete(sum).Conclusion
 	switch sum.ExitCode {
 	case report.ExitLost:
-		return verdictError(scenariosWith(sum, report.Fail, report.Excess) + " lost requests beyond its budget")
+		return verdictError(strings.TrimPrefix(said, "FAIL: "))
 	case report.ExitUnknown:
-		return errors.New(scenariosWith(sum, report.Invalid, report.Blind) + " could not be judged; see " + filepath.Join(dir, report.MarkdownFile))
+		return errors.New(strings.TrimPrefix(said, "NOT JUDGED: ") + "; see " + filepath.Join(dir, report.MarkdownFile))
 	}
 	return nil
-}
-
-// scenariosWith are those that have a row with one of these words; all of them if none has.
-func scenariosWith(sum report.Summary, words ...report.Word) string {
-	var all, some []string
-	for _, sc := range sum.Scenarios {
-		all = append(all, sc.Name)
-		if slices.ContainsFunc(sc.Rows, func(r report.Row) bool { return slices.Contains(words, r.Word) }) {
-			some = append(some, sc.Name)
-		}
-	}
-	if len(some) == 0 {
-		some = all
-	}
-	return "scenario " + strings.Join(some, " and scenario ")
 }

@@ -48,11 +48,7 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// The first signal takes everything down; a second one ends the program.
-	unheard := context.AfterFunc(ctx, func() {
-		stop()
-		slog.Warn("interrupted: what was made is taken down; a second time ends this at once, and plumbline clean removes the rest")
-	})
-	defer unheard()
+	context.AfterFunc(ctx, stop)
 	err := rootCommand().ExecuteContext(ctx)
 	if err == nil {
 		return 0

@@ -81,3 +81,18 @@ func TestDeclare(t *testing.T) {
 		}
 	}
 }
+
+// TestCommand: the line that does a run again has what was given, as it is given, without folders of
+// this host.
+func TestCommand(t *testing.T) {
+	cmd := runCommand()
+	err := cmd.ParseFlags([]string{"--cluster=lab", "--scenario=lb-reload", "--scenario=api-outage", "--rows=plumb-nftables,manifest:/srv/a/c.yaml",
+		"--fail-on", "plumb-nftables,manifest:/srv/a/c.yaml", "--delay=3s", "--profile=l4-strict,fall=2", "--results=/srv/r", "--kubeconfig=/srv/k", "-o", "json", "--name=it's"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `plumbline run --cluster=lab --delay=3s --fail-on=plumb-nftables,manifest:c.yaml --kubeconfig=k '--name=it'\''s' --profile=l4-strict,fall=2 --rows=plumb-nftables,manifest:c.yaml --scenario=lb-reload,api-outage`
+	if got := command(cmd); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}

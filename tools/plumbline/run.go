@@ -81,6 +81,9 @@ func runCommand() *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, o.Leave(context.WithoutCancel(cmd.Context()))) }()
+			defer context.AfterFunc(cmd.Context(), func() {
+				slog.Warn("interrupted: what was made is taken down; a second time ends this at once, and the next run or plumbline clean removes the rest")
+			})()
 			return measure(cmd.Context(), todo, o)
 		},
 	}
@@ -96,7 +99,7 @@ func runCommand() *cobra.Command {
 	o.print.flag(cmd)
 	completeStage(cmd)
 	completeList(cmd, "scenario", disruption.Names()...)
-	completeRows(cmd, "rows", append(row.Known(), row.All), true)
+	completeRows(cmd, "rows", row.Known(), true, row.All)
 	completeRows(cmd, "fail-on", row.Known(), true)
 	completeOne(cmd, "profile", profile.List()...)
 	return cmd
@@ -147,17 +150,31 @@ func command(cmd *cobra.Command) string {
 	words := []string{"plumbline", "run"}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		value := f.Value.String()
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			value = strings.Join(list.GetSlice(), ",")
+		}
 		switch f.Name {
 		case "results", "output", "verbose", "wait":
 			return
 		case "kubeconfig", "declaration":
 			value = filepath.Base(value)
-		case "scenario":
-			value = strings.Trim(value, "[]")
+		case "rows", "fail-on":
+			value = lastNames(value)
 		}
 		words = append(words, render.Quoted("--"+f.Name+"="+value))
 	})
 	return strings.Join(words, " ")
+}
+
+// lastNames of rows are without the folders of their manifests.
+func lastNames(rows string) string {
+	names := strings.Split(rows, ",")
+	for i, name := range names {
+		if file, ok := strings.CutPrefix(name, row.Manifest+":"); ok {
+			names[i] = row.Manifest + ":" + filepath.Base(file)
+		}
+	}
+	return strings.Join(names, ",")
 }
 
 // set gives flags that were given to what defines them.

@@ -98,11 +98,11 @@ func phrase(message string, f facts) (mark, string) {
 	v := f.values
 	switch message {
 	case "row":
-		return begun, fmt.Sprintf("[%s/%s] %s: being installed", v["n"], v["of"], v["dataplane"])
+		return begun, fmt.Sprintf("[%s/%s] %s", v["n"], v["of"], v["dataplane"])
 	case "dataplane forwards":
 		return done, "it forwards, after " + v["took"]
 	case "rollout":
-		text := fmt.Sprintf("%s, rollout %s of %s: lost %s of %s (the states explain %s), late %s", v["scenario"], v["rollout"], v["wanted"], v["lost"], v["sent"], v["reconstructed"], v["slow"])
+		text := fmt.Sprintf("%s, %s, rollout %s of %s: %s", v["scenario"], v["dataplane"], v["counted"], v["wanted"], counted(v))
 		if left := v["left"]; left != "" && left != "0s" {
 			text += "; about " + v["left"] + " left"
 		}
@@ -110,6 +110,8 @@ func phrase(message string, f facts) (mark, string) {
 			return done, text
 		}
 		return begun, text
+	case "rollout is invalid and will be repeated":
+		return odd, fmt.Sprintf("%s, %s: a rollout does not count and is repeated: %s; %s", v["scenario"], v["dataplane"], v["reasons"], counted(v))
 	case "behaviour":
 		text := fmt.Sprintf("[%s/%s] %s %s: %s", v["n"], v["of"], v["id"], v["family"], v["result"])
 		if v["reason"] != "" {
@@ -131,4 +133,9 @@ func phrase(message string, f facts) (mark, string) {
 		message += " (" + strings.Join(parts, ", ") + ")"
 	}
 	return begun, message
+}
+
+// counted is what a rollout lost of how much.
+func counted(v map[string]string) string {
+	return fmt.Sprintf("lost %s of %s (the states explain %s), late %s", v["lost"], v["sent"], v["reconstructed"], v["slow"])
 }

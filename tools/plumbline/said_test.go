@@ -17,14 +17,14 @@ func TestPlain(t *testing.T) {
 		say  func()
 		want string
 	}{
-		{func() { log.Info("row", "dataplane", "plumb-nftables fallback", "n", 2, "of", 7) }, "• [2/7] plumb-nftables fallback: being installed"},
+		{func() { log.Info("row", "dataplane", "plumb-nftables fallback", "n", 2, "of", 7) }, "• [2/7] plumb-nftables fallback"},
 		{func() { log.Info("dataplane forwards", "dataplane", "x", "took", "1.2s") }, "✓ it forwards, after 1.2s"},
 		{func() {
-			log.Info("rollout", "scenario", "rolling-update", "rollout", 1, "wanted", 3, "lost", 0, "sent", 1345, "reconstructed", 0.0, "slow", 0, "left", "2m0s")
-		}, "✓ rolling-update, rollout 1 of 3: lost 0 of 1345 (the states explain 0), late 0; about 2m0s left"},
+			log.Info("rollout", "scenario", "rolling-update", "dataplane", "ours", "rollout", 4, "counted", 1, "wanted", 3, "lost", 0, "sent", 1345, "reconstructed", 0.0, "slow", 0, "left", "2m0s")
+		}, "✓ rolling-update, ours, rollout 1 of 3: lost 0 of 1345 (the states explain 0), late 0; about 2m0s left"},
 		{func() {
-			log.Info("rollout", "scenario", "e1", "rollout", 1, "wanted", 1, "lost", 9, "sent", 10, "reconstructed", 8.5, "slow", 0)
-		}, "• e1, rollout 1 of 1: lost 9 of 10 (the states explain 8.5), late 0"},
+			log.Info("rollout", "scenario", "e1", "dataplane", "ours", "rollout", 1, "counted", 1, "wanted", 1, "lost", 9, "sent", 10, "reconstructed", 8.5, "slow", 0)
+		}, "• e1, ours, rollout 1 of 1: lost 9 of 10 (the states explain 8.5), late 0"},
 		{func() {
 			log.Info("behaviour", "n", 3, "of", 9, "id", "affinity", "family", "IPv4", "result", "fail", "reason", "two")
 		}, "✗ [3/9] affinity IPv4: fail: two"},

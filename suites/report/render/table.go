@@ -37,28 +37,30 @@ func Table(b *bytes.Buffer, rows [][]string, numbers func(heading string) bool) 
 	}
 }
 
-// Fit cuts the second column, which names things, and then leaves out columns from the right until a
-// table is no wider than a terminal; 0: it may be as wide as it is.
+// Fit leaves out columns from the right until a table is no wider than a terminal, and cuts the
+// second one, which names things, as far as to 30 letters; 0: it may be as wide as it is.
 func Fit(rows [][]string, width int) [][]string {
 	if width <= 0 {
 		return rows
 	}
 	const least = 30 // of a name
-	for ; wide(rows) > width && len(rows[0]) > 2; rows = each(rows, func(row []string) []string { return row[:len(row)-1] }) {
-		if over := wide(rows) - width; len(rows[0]) <= 6 && longest(rows, 1) > least {
-			rows = each(rows, func(row []string) []string {
+	for {
+		over := wide(rows) - width
+		name := longest(rows, 1) - over // as long as it may be
+		switch {
+		case over <= 0:
+			return rows
+		case name >= least || len(rows[0]) <= 3:
+			return each(rows, func(row []string) []string {
 				row = slices.Clone(row)
-				if name, most := []rune(Line(row[1])), max(least, longest(rows, 1)-over); len(name) > most {
-					row[1] = string(name[:most-1]) + "…"
+				if letters := []rune(Line(row[1])); len(letters) > max(name, 2) {
+					row[1] = string(letters[:max(name, 2)-1]) + "…"
 				}
 				return row
 			})
-			if wide(rows) <= width {
-				break
-			}
 		}
+		rows = each(rows, func(row []string) []string { return row[:len(row)-1] })
 	}
-	return rows
 }
 
 func each(rows [][]string, f func([]string) []string) [][]string {

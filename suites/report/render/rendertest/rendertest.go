@@ -79,7 +79,7 @@ func SelfContained(t *testing.T, page []byte, evils int) {
 }
 
 // mayLead is where a link may lead to: a file beside the page, or what a promise is quoted from.
-var mayLead = regexp.MustCompile(`^([a-z]+\.(json|md|xml)|[0-9][A-Za-z0-9._/-]*/|https://(kubernetes\.io|kep\.k8s\.io|github\.com/kubernetes)/[A-Za-z0-9._~/#-]+)$`)
+var mayLead = regexp.MustCompile(`^([a-z]+\.(json|md|xml)|(\.\./)?[0-9][A-Za-z0-9._/-]*/|https://(kubernetes\.io|kep\.k8s\.io|github\.com/kubernetes)/[A-Za-z0-9._~/#-]+)$`)
 
 // references are the places where a page would load, lead to or run something.
 func references(t *testing.T, page []byte) []string {
