@@ -123,7 +123,9 @@
 // frontend changes as a whole even then. A rule's two lookups may fall on both
 // sides of a change: then the chosen slot may be gone, and slot 0 serves; if the
 // whole frontend is gone the packet is dropped, and its next attempt meets the
-// new rules.
+// new rules. A chain that is new (the first frontend with so many endpoints, or
+// with such a timeout) is written one commit ahead: a packet on its way over the
+// commit that makes a chain would find it empty.
 //
 // The Target mirrors the kernel's elements in memory and writes differences. At
 // the start, and after any error, it reads the tables back once and writes what

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	lib "github.com/google/nftables"
@@ -237,6 +238,80 @@ func TestSmallBuffer(t *testing.T) {
 	if diff := cmp.Diff(Render(b), out); diff != "" || err != nil {
 		t.Errorf("kernel (-want +got), %v:\n%s", err, diff)
 	}
+}
+
+// A chain is there one commit before anything leads to it: a packet on its way over the
+// commit that makes a chain finds it empty. Whatever a change brings that is new (a number
+// of endpoints, affinity, its timeout, a guard, a view, a family), to tables that stand
+// and to those that a Target takes over.
+func TestChainsComeFirst(t *testing.T) {
+	ns := netns.ForTest(t, "first")
+	tables := func() (string, string) {
+		out, err := Dump(ns.FD())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return chains(t, ns), out
+	}
+	var made, transactions int
+	var inPlace, elements string
+	look := func() {
+		is, now := tables()
+		if is != inPlace {
+			made++
+			if now != elements {
+				t.Errorf("transaction %d makes chains and changes elements:\n%s", transactions, cmp.Diff(elements, now))
+			}
+		}
+		inPlace, elements = is, now
+	}
+	fault := func() error { look(); transactions++; return nil }
+	target := newTest(t, ns)
+	target.fault = fault
+	name := objects.Name{Namespace: "ns", Name: "0"}
+	var was *plan.Plan
+	to := func(k int, edit func(*plan.Frontend)) {
+		t.Helper()
+		p := some(1, k, 1)
+		edit(&p.Services[name].Frontends[0])
+		if err := target.Apply(t.Context(), was, p); err != nil {
+			t.Fatal(err)
+		}
+		look()
+		was = p
+		wantKernel(t, ns, p)
+	}
+	plain := func(*plan.Frontend) {}
+	sticky := func(f *plan.Frontend) { f.Affinity = 30 * time.Second }
+	changes := []func(*plan.Frontend){
+		plain, sticky,
+		func(f *plan.Frontend) { f.Affinity = 40 * time.Second },
+		func(f *plan.Frontend) {
+			f.Restricted, f.Sources = true, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+		},
+		func(f *plan.Frontend) {
+			f.Inside = &plan.Route{Action: plan.Forward, Endpoints: f.Outside.Endpoints[:2]}
+		},
+		func(f *plan.Frontend) { f.Key = plan.Key{Protocol: objects.TCP, Port: 30080} },
+	}
+	for i, edit := range changes {
+		before := made
+		to(4+i, edit)
+		if i > 0 && made != before+1 { // at first those with hooks come last
+			t.Errorf("change %d: %d transactions made chains, want 1", i, made-before)
+		}
+	}
+	before := transactions
+	to(3+len(changes), plain) // whose chain is new, and then is not
+	to(4, plain)
+	to(3+len(changes), plain)
+	if got := transactions - before; got != 4 {
+		t.Errorf("%d transactions for three changes of which one needs a chain, want 4", got)
+	}
+	_ = target.Close()
+	target, was = newTest(t, ns), nil // another process, which takes over
+	target.fault = fault
+	to(12, sticky)
 }
 
 // Where the hooks are missing they come last: what is half written is not at

@@ -92,7 +92,7 @@ func full(b *batch, o *ops, room int, whole bool) bool {
 // flush sends a batch. If the kernel refuses something in it, the halves are
 // sent, and so on until the frontend is found: all others are applied.
 func (t *Target) flush(p *pending) error {
-	err := t.transact(p.b, p.o)
+	err := t.send(p)
 	if err == nil {
 		t.head = nil
 		return nil
@@ -113,6 +113,21 @@ func (t *Target) flush(p *pending) error {
 		}
 	}
 	return nil
+}
+
+// send writes new chains one commit before the elements that lead to them. A packet keeps
+// the generation in which it entered a hook's rules, and each of its lookups reads that
+// of the moment (nft_do_chain, nft_genmask_cur): led over a commit to a chain that is new
+// in it, it finds the chain empty and goes on to the Service's address as it is. Where
+// tables are replaced all is one commit, and the hooks are new as well.
+func (t *Target) send(p *pending) error {
+	if len(p.chains) > 0 && !p.b.empty() && !t.replacing {
+		if err := t.transact(p.b, newOps()); err != nil {
+			return err
+		}
+		p.b = &batch{}
+	}
+	return t.transact(p.b, p.o)
 }
 
 // isRefusal tells errors that the content of a batch causes from those of the
