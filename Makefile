@@ -7,7 +7,7 @@ export GOFLAGS ?= -trimpath
 export PATH := $(PATH):/usr/local/go/bin
 
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -X github.com/plumbline/plumbline/suites/stage.version=$(VERSION) -X github.com/plumbline/plumbline/tools/internal/proxy.version=$(VERSION)
+LDFLAGS := -s -w -X github.com/plumbline/plumbline/suites/stage.version=$(VERSION) -X github.com/plumbline/plumbline/tools/internal/proxy.version=$(VERSION)
 
 # What `make e2e` passes on, such as E2E='--rollouts=1 --rows=plumb-nftables:fallback'.
 E2E ?=
@@ -23,6 +23,7 @@ FUZZTIME ?= 30s
 build:
 	@mkdir -p bin
 	go build -ldflags '$(LDFLAGS)' -o bin/ ./tools/...
+	@cp NOTICE ci/licenses.txt bin/
 
 host:
 	ci/host/prepare.sh
@@ -51,10 +52,13 @@ test-fast:
 
 # Generated files and golden sections, written anew; look at the difference. As root: kernels
 # say what backends wrote.
+SCHEMAS = ./suites/report ./suites/report/conformance ./suites/tape ./suites/bench ./tools/plumbline
 GOLDEN = ./suites/report ./suites/run ./suites/report/conformance ./suites/conformance/behaviours ./suites/conformance/teeth
 update:
 	go test -count=1 ./ci/presubmit -run '^(TestRealTimeList|TestGraph)$$' -update
 	for p in $(GOLDEN); do go test -count=1 $$p -update || exit 1; done
+	go test -count=1 ./ci -run '^TestLicenses$$' -update
+	for p in $(SCHEMAS); do go test -count=1 $$p -run '^TestSchemas?$$' -update || exit 1; done
 	go test -count=1 ./lbprovider/haproxy -run '^TestGolden$$' -update
 	go test -count=1 ./tools/internal/proxy -run '^TestShow$$' -update
 	go test -count=1 ./tools/plumbline -run '^TestHelp$$' -update

@@ -17,12 +17,15 @@ import (
 
 // Load is what came of many connections.
 type Load struct {
-	Sent, Failed               int // through Services
-	Cut                        int // of the failed: accepted, but not answered
-	During                     int // of all: while a new process took over
-	ControlSent, ControlFailed int // straight to endpoints
-	Long, Broken               int // kept open, and asked again at the end
-	First                      string
+	Sent          int    `json:"sent"` // through Services
+	Failed        int    `json:"failed"`
+	Cut           int    `json:"cut"`         // of the failed: accepted, but not answered
+	During        int    `json:"during"`      // of all: while a new process took over
+	ControlSent   int    `json:"controlSent"` // straight to endpoints
+	ControlFailed int    `json:"controlFailed"`
+	Long          int    `json:"long"` // kept open, and asked again at the end
+	Broken        int    `json:"broken"`
+	First         string `json:"first,omitempty"` // failure
 }
 
 // load opens connections to random Services until a number was sent and the caller

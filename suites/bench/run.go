@@ -64,8 +64,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Run measures every row at every size and writes bench.md and bench.txt as it
-// goes: what is done is not lost if it is interrupted.
+// Run measures every row at every size and writes bench.md, bench.json and bench.txt as
+// it goes: what is done is not lost if it is interrupted.
 func Run(ctx context.Context, cfg Config) ([]Result, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -115,7 +115,11 @@ func (w *world) run(ctx context.Context, cfg Config) ([]Result, error) {
 }
 
 func write(dir string, results []Result, lacks string) error {
-	for name, text := range map[string]string{"bench.md": Markdown(results, lacks), "bench.txt": Benchstat(results)} {
+	data, err := dataJSON(results, lacks)
+	if err != nil {
+		return err
+	}
+	for name, text := range map[string]string{"bench.md": Markdown(results, lacks), "bench.json": data, "bench.txt": Benchstat(results)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return fmt.Errorf("write results: %w", err)
 		}

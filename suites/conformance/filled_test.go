@@ -1,14 +1,17 @@
 package conformance
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/plumbline/plumbline/fixtures/need"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/report/conformance"
+	"github.com/plumbline/plumbline/suites/schema"
 )
 
 // TestReportFilled: a run in a lab leaves no field of its report empty that it could
@@ -36,6 +39,13 @@ func TestReportFilled(t *testing.T) {
 	r, err := conformance.Read(dirs[0])
 	if err != nil {
 		t.Fatal(err)
+	}
+	text, err := os.ReadFile(dirs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(reflect.TypeFor[conformance.Report](), text); err != nil {
+		t.Errorf("%s: %v", dirs[0], err)
 	}
 	empty := slices.DeleteFunc(report.Empty(r), func(field string) bool {
 		return slices.Contains([]string{

@@ -4,11 +4,13 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/suites/report"
+	"github.com/plumbline/plumbline/suites/schema"
 )
 
 var of = flag.String("report", "", "a `directory` that a run has written, such as results/latest: its report leaves no field empty")
@@ -21,14 +23,22 @@ var unknowable = map[string][]string{ // const; only a lab has a choice of contr
 }
 
 // TestReportFilled: a report says all of its environment that its cluster could tell, and
-// of which commit the programs are, if this tree is a clone.
+// of which commit the programs are, if this tree is a clone; and it is as docs/schema says.
 func TestReportFilled(t *testing.T) {
 	if *of == "" {
 		t.Skip("needs a report: -report=DIR")
 	}
-	sum, err := report.Read(filepath.Join(*of, report.SummaryFile))
+	path := filepath.Join(*of, report.SummaryFile)
+	sum, err := report.Read(path)
 	if err != nil {
 		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(reflect.TypeFor[report.Summary](), text); err != nil {
+		t.Errorf("%s: %v", path, err)
 	}
 	missing := slices.DeleteFunc(report.Empty(sum.Environment), func(field string) bool {
 		_, err := os.Stat("../../.git")

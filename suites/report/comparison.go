@@ -63,7 +63,7 @@ func NewComparison(a, b Summary, names [2]string) Comparison {
 	}
 	var differ, unjudged []string
 	for _, p := range pairs {
-		row := ComparedRow{Name: render.Text(p.Name), Word: "agree", A: sideOf(p.A, p.ofA), B: sideOf(p.B, p.ofB), Differs: slices.Clone(p.Differs), Seen: slices.Clone(p.Seen)}
+		row := ComparedRow{Name: render.Text(p.Name), Word: "agree", A: sideOf(p.A, p.ofA), B: sideOf(p.B, p.ofB), Differs: append([]string{}, p.Differs...), Seen: append([]string{}, p.Seen...)}
 		row.Says = row.Name + " is the same in both, as far as chance allows."
 		if p.A != nil && p.A.Unsupported != "" {
 			row.Says = row.Name + " was run in neither."

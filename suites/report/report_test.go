@@ -84,8 +84,8 @@ func rollout(number, lost int) verdict.Rollout {
 	if lost > 0 {
 		v.Classes[verdict.RespTimeout], v.Classes[verdict.EOFBeforeResp] = lost-1, 1
 		v.Causes[verdict.CauseLagPodAlive], v.Causes[verdict.CauseNoServer] = lost-1, 1
-		v.NodeWindows = []verdict.Window{{Node: "n1", Start: 0.2, End: 5.19, OuterStart: 0.19, OuterEnd: 5.2, Lost: lost, Of: lost}}
-		v.Outages = []verdict.Window{{Start: 0.2, End: 1.19, Lost: 100, Of: 100}}
+		v.NodeWindows = []verdict.Window{{Node: "n1", Start: 0.2, End: 5.19, OuterStart: 0.19, OuterEnd: 5.2, Lost: lost, Of: lost, Classes: map[verdict.Class]int{}}}
+		v.Outages = []verdict.Window{{Start: 0.2, End: 1.19, Lost: 100, Of: 100, Classes: map[verdict.Class]int{}}}
 		v.LongestWindow, v.LongestOutage = 4.99, 0.99
 		for i, c := range []verdict.Class{verdict.RespTimeout, verdict.EOFBeforeResp, verdict.BadBody, verdict.NotSent} {
 			v.Series.Points = append(v.Series.Points, verdict.Point{T: 0.2 + float64(i), Class: c, Node: []string{"n1", ""}[i%2]})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/nodeimage"
 	"github.com/plumbline/plumbline/fixtures/userns"
 	"github.com/plumbline/plumbline/suites/bench"
+	"github.com/plumbline/plumbline/suites/report/render"
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
@@ -24,6 +26,7 @@ const benchLockPatience = 20 * time.Second
 func benchCommand() *cobra.Command {
 	var rows string
 	var cfg bench.Config
+	p := printing{more: []string{asMarkdown}}
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure what Services cost a node, by dataplane and number of Services",
@@ -44,9 +47,10 @@ func benchCommand() *cobra.Command {
 				return err
 			}
 			cfg.Lacks = stage.Lacks()
-			return runBench(cmd, cfg)
+			return runBench(cmd, cfg, &p)
 		},
 	}
+	p.flag(cmd)
 	cfg.LeastMemory = 2 << 30
 	f := cmd.Flags()
 	f.StringVar(&rows, "rows", bench.RowNames(), "dataplanes to measure, in order")
@@ -74,7 +78,7 @@ func findKubeProxy(ctx context.Context, cfg *bench.Config) (err error) {
 	return err
 }
 
-func runBench(cmd *cobra.Command, cfg bench.Config) (err error) {
+func runBench(cmd *cobra.Command, cfg bench.Config, p *printing) (err error) {
 	ctx := cmd.Context()
 	lock, err := host.TakeLock(ctx, stage.StateDir, benchLockPatience, stage.Waiting(slog.Default()))
 	if err != nil {
@@ -98,9 +102,29 @@ func runBench(cmd *cobra.Command, cfg bench.Config) (err error) {
 	}
 	cfg.Work = run.Dir
 	results, err := bench.Run(ctx, cfg)
-	fmt.Print(bench.Markdown(results, cfg.Lacks))
-	if err == nil {
+	if err := errors.Join(err, printBench(p, results, cfg.Lacks)); err != nil {
+		return err
+	}
+	if !p.data() {
 		fmt.Printf("\nresults: %s\n", cfg.Dir)
 	}
-	return err
+	return nil
+}
+
+func printBench(p *printing, results []bench.Result, lacks string) error {
+	if p.as == asMarkdown {
+		fmt.Print(bench.Markdown(results, lacks))
+		return nil
+	}
+	cells := bench.Cells(results, p.wide())
+	if !p.wide() {
+		cells = render.Fit(cells, width(os.Stdout))
+	}
+	if err := p.print(os.Stdout, bench.NewData(results, lacks), cells); err != nil {
+		return err
+	}
+	if lacks != "" && !p.data() {
+		fmt.Printf("\nlacks: %s\n", lacks)
+	}
+	return nil
 }

@@ -93,20 +93,34 @@ func clusterDownCommand() *cobra.Command {
 	}
 }
 
+// listedCluster is a cluster that is up.
+type listedCluster struct {
+	Name       string `json:"name"`
+	Kubeconfig string `json:"kubeconfig"` // path
+}
+
 func clusterListCommand() *cobra.Command {
-	return &cobra.Command{
+	var p printing
+	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List the clusters of the harness, one name a line",
-		Example: "  plumbline cluster list",
+		Short:   "List the clusters of the harness",
+		Example: "  plumbline cluster list\n  plumbline cluster list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			names, err := clusters(cmd.Context())
-			for _, n := range names {
-				fmt.Println(n)
+			if err != nil {
+				return err
 			}
-			return err
+			all, rows := []listedCluster{}, [][]string{{"NAME", "KUBECONFIG"}}
+			for _, n := range names {
+				c := listedCluster{n, kind.Config{Name: n, Dir: stage.StateDir}.Kubeconfig()}
+				all, rows = append(all, c), append(rows, []string{c.Name, c.Kubeconfig})
+			}
+			return p.print(os.Stdout, all, rows)
 		},
 	}
+	p.flag(cmd)
+	return cmd
 }
 
 // locked runs f while no other run makes or removes anything.

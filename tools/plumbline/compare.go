@@ -37,13 +37,16 @@ Exit status: 0 they agree, 1 they differ, 2 bad input, or rows that could not be
 			if len(args) == 2 && kind != conformance.Kind {
 				return compareTwo(p, args)
 			}
-			if p.as != asTable && p.as != asWide {
+			two := len(args) == 2
+			switch {
+			case p.as == asMarkdown || p.as == asHTML:
 				return fmt.Errorf("--output %s is for two reports of scenarios", p.as)
-			}
-			if kind != conformance.Kind {
+			case p.data() && !two:
+				return fmt.Errorf("--output %s is for two reports", p.as)
+			case kind != conformance.Kind:
 				return compareMany(args)
 			}
-			agree, err := compareConformance(args)
+			agree, err := compareConformance(p, args)
 			if err == nil && !agree {
 				err = verdictError("the reports differ")
 			}
@@ -54,15 +57,19 @@ Exit status: 0 they agree, 1 they differ, 2 bad input, or rows that could not be
 	return cmd
 }
 
-func compareConformance(paths []string) (agree bool, err error) {
+func compareConformance(p printing, paths []string) (agree bool, err error) {
 	all := make([]conformance.Report, len(paths))
 	for i, path := range paths {
 		if all[i], err = conformance.Read(path); err != nil {
 			return false, err
 		}
 	}
-	if len(all) > 2 {
+	switch {
+	case len(all) > 2:
 		return conformance.CompareAll(os.Stdout, all)
+	case p.data():
+		c := conformance.NewComparison(all[0], all[1])
+		return c.Same, p.encode(os.Stdout, c)
 	}
 	return conformance.CompareTable(os.Stdout, all[0], all[1])
 }

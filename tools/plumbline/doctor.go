@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/docker/docker/client"
@@ -25,25 +24,27 @@ import (
 
 func doctorCommand() *cobra.Command {
 	var fix string
+	var p printing
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Print what this host has of what clusters need",
-		Long: `Print what this host has of what clusters need, as a table: name, value,
-ok, missing or info, and what to do. Nothing is changed, unless --fix asks for it.
-Without root it says what it could not look at.
+		Long: `Print what this host has of what clusters need, as a table: name, status (ok,
+missing or info), value, and under it what to do. Nothing is changed, unless --fix
+asks for it. Without root it says what it could not look at.
 
 The last lines say for each kind of cluster whether it can come up, and else why not.
 
 Exit 0: one of a kind at least can be brought up here. Exit 2: none.`,
-		Example: "  plumbline doctor\n  sudo plumbline doctor --fix=lab",
+		Example: "  plumbline doctor\n  plumbline doctor -o json\n  sudo plumbline doctor --fix=lab",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("fix") {
 				return prepareHost(cmd.Context(), fix)
 			}
-			return doctor(cmd.Context(), cmd.OutOrStdout(), host.StateDir)
+			return doctor(cmd.Context(), &p, os.Stdout, host.StateDir)
 		},
 	}
+	p.flag(cmd)
 	cmd.Flags().StringVar(&fix, "fix", "", "install what is missing, as root on Debian or Ubuntu: for a `cluster` of the kind lab (a few packages) or kind (a Docker engine as well)")
 	completeOne(cmd, "fix", "lab", "kind")
 	return cmd
@@ -79,7 +80,7 @@ func prepareHost(ctx context.Context, cluster string) (err error) {
 	return nil
 }
 
-func doctor(ctx context.Context, out io.Writer, stateDir string) error {
+func doctor(ctx context.Context, p *printing, out io.Writer, stateDir string) error {
 	options := host.Options{StateDir: stateDir}
 	if dir, err := os.UserCacheDir(); err == nil {
 		options.CacheDir = filepath.Join(dir, "plumbline")
@@ -97,47 +98,7 @@ func doctor(ctx context.Context, out io.Writer, stateDir string) error {
 	for _, o := range objects {
 		options.Leftovers = append(options.Leftovers, o.String())
 	}
-	rows := host.Gather(ctx, options).Rows()
-	if err := printRows(out, rows); err != nil {
-		return err
-	}
-	return verdicts(out, rows)
-}
-
-// verdicts says what clusters can be brought up.
-func verdicts(out io.Writer, rows []host.Row) error {
-	ready := 0
-	for _, kind := range []string{host.Lab, host.Kind} {
-		why := host.Obstacles(rows, kind)
-		said := "ready"
-		if n := host.Unseen(rows); n > 0 {
-			said = fmt.Sprintf("ready, as far as can be seen without root (%d rows were not looked at)", n)
-		}
-		if len(why) > 0 {
-			said = "not ready:\n  " + strings.Join(why, "\n  ")
-		} else {
-			ready++
-		}
-		if _, err := fmt.Fprintf(out, "\n%s: %s", kind, said); err != nil {
-			return fmt.Errorf("print what clusters can be brought up: %w", err)
-		}
-	}
-	if _, err := fmt.Fprintln(out, "\nexisting: ready, with its kubeconfig; an HAProxy of ours in front of it (--lb=ours) needs root and haproxy"); err != nil {
-		return fmt.Errorf("print what clusters can be brought up: %w", err)
-	}
-	if ready == 0 {
-		return errors.New("neither a lab nor a kind cluster can be brought up here: --fix=lab or --fix=kind installs what is missing")
-	}
-	return nil
-}
-
-func printRows(out io.Writer, rows []host.Row) error {
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	for _, r := range rows {
-		line := fmt.Sprintf("%s\t%s\t%s\t%s", r.Name, r.Status, r.Value, r.Do)
-		fmt.Fprintln(w, strings.TrimRight(line, "\t "))
-	}
-	return w.Flush()
+	return diagnose(host.Gather(ctx, options).Rows()).print(p, out)
 }
 
 // dockerClient is nil where no engine of this host answers: on another, other runs live.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/plumbline/plumbline/suites/report/render"
 )
@@ -45,6 +46,62 @@ func Compare(a, b Report) []Difference {
 	}
 	slices.SortFunc(out, func(x, y Difference) int { return byPlace(x.Test, y.Test) })
 	return out
+}
+
+// Comparison is how two reports differ, for programs.
+type Comparison struct {
+	Same    bool           `json:"same"`
+	Tests   int            `json:"tests"` // that either of them has
+	Runs    [2]ComparedRun `json:"runs"`
+	Differs []ComparedTest `json:"differs"`
+}
+
+// ComparedRun is one of the two.
+type ComparedRun struct {
+	Implementation string     `json:"implementation"`
+	Conclusion     Conclusion `json:"conclusion"`
+	Why            string     `json:"why"`
+	Date           time.Time  `json:"date"`
+}
+
+// ComparedTest is a test that the two do not say the same of.
+type ComparedTest struct {
+	ID       string `json:"id"`
+	IPFamily string `json:"ipFamily,omitempty"`
+	Profile  string `json:"profile"`
+	Level    Level  `json:"level"`
+	Promise  bool   `json:"levelDiffers,omitempty"` // the two do not state the same level
+	A        Result `json:"a,omitempty"`            // left out: the report has no such test
+	B        Result `json:"b,omitempty"`
+	WhyA     string `json:"whyA,omitempty"`
+	WhyB     string `json:"whyB,omitempty"`
+}
+
+// NewComparison holds two reports against each other.
+func NewComparison(a, b Report) Comparison {
+	a, b = Complete(a), Complete(b)
+	c := Comparison{Tests: testsOf(a, b), Differs: []ComparedTest{}}
+	for i, r := range []Report{a, b} {
+		c.Runs[i] = ComparedRun{implementation(r.Implementation), r.Conclusion, r.Why, r.Date}
+	}
+	for _, d := range Compare(a, b) {
+		c.Differs = append(c.Differs, ComparedTest{
+			ID: d.ID, IPFamily: d.IPFamily, Profile: d.Profile, Level: d.Level, Promise: d.LevelDiff, A: d.A, B: d.B, WhyA: d.WhyA, WhyB: d.WhyB,
+		})
+	}
+	c.Same = len(c.Differs) == 0
+	return c
+}
+
+// testsOf is how many tests one of the reports at least has.
+func testsOf(reports ...Report) int {
+	keys := map[string]bool{}
+	for _, r := range reports {
+		for _, t := range r.Tests {
+			keys[t.Key()] = true
+		}
+	}
+	return len(keys)
 }
 
 // CompareTable prints how two reports differ and says whether they are the same.
@@ -142,9 +199,5 @@ func writeDifferences(out *bytes.Buffer, diff []Difference, a, b Report) {
 		})
 	}
 	render.Table(out, rows, isNumber)
-	keys := map[string]bool{}
-	for _, t := range slices.Concat(a.Tests, b.Tests) {
-		keys[t.Key()] = true
-	}
-	fmt.Fprintf(out, "\n%d of %s differ.\n", len(diff), render.Plural(len(slices.Collect(maps.Keys(keys))), "test"))
+	fmt.Fprintf(out, "\n%d of %s differ.\n", len(diff), render.Plural(testsOf(a, b), "test"))
 }

@@ -1,0 +1,104 @@
+//go:build linux
+
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/plumbline/plumbline/suites/report/render"
+)
+
+// APIVersion is that of bench.json. A field may be added; a change of meaning takes a new version.
+const APIVersion = "bench.plumbline.io/v1alpha1"
+
+// Data is the results for programs.
+type Data struct {
+	APIVersion string    `json:"apiVersion"`
+	Lacks      string    `json:"lacks,omitempty"` // what this run had less than another, and why
+	Rows       []DataRow `json:"rows"`
+}
+
+// DataRow is one dataplane at one size.
+type DataRow struct {
+	Dataplane string          `json:"dataplane"`
+	Services  int             `json:"services"`
+	Ended     string          `json:"ended,omitempty"`     // what did not finish; what comes after it is not there
+	Cold      render.Duration `json:"cold,omitempty"`      // from the start of the process to a dataplane that has all Services
+	ColdCPU   render.Duration `json:"coldCPU,omitempty"`   // CPU time of that
+	ColdApply render.Duration `json:"coldApply,omitempty"` // own dataplanes: of it, the first Apply
+	First     *DataSpread     `json:"firstPacket,omitempty"`
+	Direct    *DataSpread     `json:"direct,omitempty"` // the same straight to an endpoint
+	Change    *DataSpread     `json:"change,omitempty"` // write at the API to the last notification of the kernel
+	Ops       int             `json:"operations,omitempty"`
+	Commits   int             `json:"commits,omitempty"`
+	ChangeCPU render.Duration `json:"changeCPU,omitempty"`
+	Switch    *DataSpread     `json:"switch,omitempty"` // write at the API to the first packet that follows
+	Warm      *DataSpread     `json:"warm,omitempty"`   // a restart over what is there
+	WarmApply render.Duration `json:"warmApply,omitempty"`
+	Load      *Load           `json:"load,omitempty"` // connections around the restarts
+	RSS       int64           `json:"rss,omitempty"`  // bytes
+	Peak      int64           `json:"peak,omitempty"` // bytes, the most there was
+}
+
+// DataSpread is what N of Of measurements say.
+type DataSpread struct {
+	N   int             `json:"n"`
+	Of  int             `json:"of"`
+	P50 render.Duration `json:"p50"`
+	P99 render.Duration `json:"p99"`
+	Max render.Duration `json:"max"`
+}
+
+// NewData is the results as programs read them.
+func NewData(results []Result, lacks string) Data {
+	d := Data{APIVersion: APIVersion, Lacks: lacks, Rows: []DataRow{}}
+	for _, r := range results {
+		row := DataRow{
+			Dataplane: r.Row, Services: r.Services, Ended: r.Ended,
+			Cold: render.Duration(r.Cold), ColdCPU: render.Duration(r.ColdCPU), ColdApply: render.Duration(r.ColdApply),
+			First: r.FirstPacket.data(), Direct: r.Direct.data(), Change: r.Change.data(), Ops: r.Ops, Commits: r.Commits,
+			ChangeCPU: render.Duration(r.ChangeCPU), Switch: r.Switch.data(), Warm: r.Warm.data(), WarmApply: render.Duration(r.WarmApply),
+			RSS: r.RSS, Peak: r.Peak,
+		}
+		if r.Load != (Load{}) {
+			row.Load = &r.Load
+		}
+		d.Rows = append(d.Rows, row)
+	}
+	return d
+}
+
+func (s Spread) data() *DataSpread {
+	if s.Of == 0 {
+		return nil
+	}
+	return &DataSpread{N: s.N, Of: s.Of, P50: render.Duration(s.P50), P99: render.Duration(s.P99), Max: render.Duration(s.Max)}
+}
+
+func dataJSON(results []Result, lacks string) (string, error) {
+	b, err := json.MarshalIndent(NewData(results, lacks), "", " ")
+	if err != nil {
+		return "", fmt.Errorf("write results as JSON: %w", err)
+	}
+	return string(b) + "\n", nil
+}
+
+// Cells are the results as rows of a table, of which the first is the heading.
+func Cells(results []Result, wide bool) [][]string {
+	rows := [][]string{{"SERVICES", "DATAPLANE", "COLD START", "CHANGE p50 / p99", "FIRST PACKET AFTER p50 / p99", "WARM RESTART"}}
+	if wide {
+		rows[0] = append(rows[0], "LOST IN RESTARTS", "FIRST PACKET p50 / p99", "DIRECT p50 / p99", "OPERATIONS", "CPU OF A CHANGE", "RSS (PEAK)")
+	}
+	for _, r := range results {
+		row := []string{fmt.Sprint(r.Services), r.Row, short(r.Cold), r.Change.String(), r.Switch.String(), r.Warm.cell(short(r.Warm.P50))}
+		if r.Ended != "" {
+			row[2] = "ended: " + r.Ended
+		}
+		if wide {
+			row = append(row, r.Load.String(), r.FirstPacket.String(), r.Direct.String(), number(r.Ops), short(r.ChangeCPU), memory(r))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}

@@ -1,0 +1,45 @@
+//go:build linux
+
+package bench
+
+import (
+	"bytes"
+	"flag"
+	"reflect"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/plumbline/plumbline/suites/report/render"
+	"github.com/plumbline/plumbline/suites/schema"
+)
+
+var update = flag.Bool("update", false, "write the schema of bench.json anew")
+
+func someResults() []Result {
+	s := Spread{N: 200, Of: 200, P50: 2 * time.Millisecond, P99: 9 * time.Millisecond, Max: 12 * time.Millisecond}
+	return []Result{
+		{Row: "plumb-nftables", Services: 1000, Cold: 1500 * time.Millisecond, FirstPacket: s, Direct: s, Change: s, Switch: s, Warm: s, Ops: 3, Commits: 1, RSS: 20 << 20, Load: Load{Sent: 200_000}},
+		{Row: "kube-proxy iptables legacy", Services: 44_000, Ended: "cold start: not finished within 5m0s"},
+	}
+}
+
+// What programs read is as docs/schema says.
+func TestSchema(t *testing.T) {
+	text, err := dataJSON(someResults(), "in a user namespace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema.Golden(t, *update, "bench", reflect.TypeFor[Data](), []byte(text))
+}
+
+// A terminal of 80 columns shows each row on a line.
+func TestCellsFit(t *testing.T) {
+	var b bytes.Buffer
+	render.Table(&b, render.Fit(Cells(someResults(), false), 80), func(string) bool { return false })
+	for line := range bytes.Lines(b.Bytes()) {
+		if n := utf8.RuneCount(bytes.TrimSpace(line)); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
