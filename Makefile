@@ -167,7 +167,7 @@ SOAK ?=
 soak: host build
 	go run ./ci/soak $(SOAK)
 
-# Reports as a browser shows them (Debian: chromium fonts-dejavu-core), such as
+# Reports as a browser shows them (Debian: chromium fonts-dejavu-core poppler-utils), such as
 # make pages PAGES=results/latest/report.html.
 PAGES ?= suites/run/testdata/kept-judged/report.html suites/report/testdata/report.html suites/report/conformance/testdata/report.html
 pages:

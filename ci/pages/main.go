@@ -1,7 +1,7 @@
 // Command pages opens reports in a browser without a screen, as people will: on a wide window, a
-// narrow one and a phone, light and dark. It fails if a page writes to the console, scrolls
-// sideways, has its verdict below the first screen, or takes a second and more to open. With
-// --pictures it keeps what was seen.
+// narrow one and a phone, light and dark, and on paper. It fails if a page writes to the console,
+// scrolls sideways, has its verdict below the first screen or the first sheet, or takes a second
+// and more to open. With --pictures it keeps what was seen.
 //
 //	go run ./ci/pages [--pictures DIR] FILE...
 package main
@@ -35,8 +35,9 @@ func run() int {
 		return 2
 	}
 	browser, err := exec.LookPath("chromium")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "pages: no chromium: apt-get install chromium fonts-dejavu-core")
+	_, noPDF := exec.LookPath("pdftotext")
+	if err != nil || noPDF != nil {
+		fmt.Fprintln(os.Stderr, "pages: no chromium or no pdftotext: apt-get install chromium fonts-dejavu-core poppler-utils")
 		return 2
 	}
 	bad := 0
@@ -57,6 +58,15 @@ func run() int {
 			if !seen.ok() {
 				bad++
 			}
+		}
+		said, ok, err := onPaper(ctx, browser, file, *pictures)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "pages:", err)
+			return 2
+		}
+		fmt.Printf("%-60s %s\n", filepath.Join(filepath.Base(filepath.Dir(file)), filepath.Base(file))+" on paper", said)
+		if !ok {
+			bad++
 		}
 	}
 	if bad > 0 {

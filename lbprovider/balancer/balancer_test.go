@@ -856,6 +856,7 @@ func TestSilentIsNotReplaced(t *testing.T) {
 // A load balancer whose directory was removed cannot be spoken to; it is made
 // anew, with its address, and its connections are recorded.
 func TestLostDirectoryIsMadeAnew(t *testing.T) {
+	t.Parallel() // it waits
 	r := newRig(t)
 	a := newBackend(t, "node-a", "127.78.11.1", true, true)
 	svc := testService()

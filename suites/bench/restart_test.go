@@ -4,6 +4,7 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -25,10 +26,19 @@ import (
 // network was sound.
 func TestKilledUnderLoad(t *testing.T) {
 	need.Root(t)
-	const kills = 20
-	for _, name := range []string{"plumb-nftables", "plumb-iptables", "plumb-userspace"} {
-		t.Run(name, func(t *testing.T) {
+	// 20 kills each. Those of userspace are shared out: clients wait for its successor, a
+	// second and more each time, until their kernel sends its SYN again.
+	for _, c := range []struct {
+		row   string
+		part  int
+		kills int
+	}{
+		{"plumb-nftables", 1, 20}, {"plumb-iptables", 1, 20},
+		{"plumb-userspace", 1, 5}, {"plumb-userspace", 2, 5}, {"plumb-userspace", 3, 5}, {"plumb-userspace", 4, 5},
+	} {
+		t.Run(fmt.Sprintf("%s/%d", c.row, c.part), func(t *testing.T) {
 			t.Parallel() // each has a network of its own
+			name, kills := c.row, c.kills
 			got, told := killed(t, name, kills)
 			if got.ControlFailed > 0 {
 				t.Fatalf("the network was not sound: %d of %d connections past the dataplane failed", got.ControlFailed, got.ControlSent)
