@@ -23,6 +23,9 @@ type Backend struct {
 	Clean func() error
 	// Render is a plan in the backend's own words, without a kernel.
 	Render func(*plan.Plan) string
+	// Scripts are a plan in the words of a tool, by the tool's name; none: no tool's words
+	// say it.
+	Scripts map[string]func(*plan.Plan) string
 	// Needs are the capabilities of a process that starts one; those to clean are
 	// the same.
 	Needs func(context.Context, Options) []node.Capability
@@ -68,8 +71,9 @@ func All(netns int) map[string]Backend {
 			},
 			SCTP:  func() (bool, error) { return sctp(netns) },
 			Clean: func() error { return nftables.Clean(netns) }, Render: nftables.Render, Table: nftables.TableName,
-			Needs: func(context.Context, Options) []node.Capability { return []node.Capability{node.NetAdmin} },
-			Flows: true,
+			Scripts: map[string]func(*plan.Plan) string{"nftables": nftables.Script},
+			Needs:   func(context.Context, Options) []node.Capability { return []node.Capability{node.NetAdmin} },
+			Flows:   true,
 		},
 		"iptables": {
 			Start: func(o Options, log *slog.Logger) Running {
@@ -86,6 +90,10 @@ func All(netns int) map[string]Backend {
 			// Where the match for SCTP is missing, the Service is refused.
 			SCTP:  func() (bool, error) { return sctp(netns) },
 			Clean: func() error { return iptables.Clean(netns) }, Render: iptables.Render, Chains: iptables.Prefix,
+			Scripts: map[string]func(*plan.Plan) string{
+				"iptables":  func(p *plan.Plan) string { return iptables.Script(p, false) },
+				"ip6tables": func(p *plan.Plan) string { return iptables.Script(p, true) },
+			},
 			Needs: func(ctx context.Context, o Options) []node.Capability {
 				// Where the program cannot be asked, Apply says why it cannot be used.
 				if f, err := o.Flavour.Resolve(ctx); err == nil && f == iptables.Legacy {

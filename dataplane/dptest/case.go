@@ -61,6 +61,19 @@ type Case struct {
 	badObjects bool
 }
 
+// AtOnce is the plan of all cases, on the last one's node.
+func AtOnce(all []*Case) *plan.Plan {
+	p := &plan.Plan{Services: map[objects.Name]plan.Service{}}
+	for _, c := range all {
+		q := c.Plan()
+		p.Node = q.Node
+		for n, s := range q.Services {
+			p.Services[objects.Name{Namespace: c.Name, Name: n.String()}] = s
+		}
+	}
+	return p
+}
+
 // Load reads every case of a directory, sorted by name.
 func Load(dir string) ([]*Case, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.txtar"))

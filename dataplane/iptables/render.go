@@ -26,6 +26,12 @@ func Render(p *plan.Plan) string {
 	return strings.Join(out, "")
 }
 
+// Script is a plan's rules of one family as iptables-restore --noflush takes them, from
+// nothing.
+func Script(p *plan.Plan, v6 bool) string {
+	return text(diff(model{}, render(v6, p.Node, DefaultMark, groups(plan.Index(p), v6))).lines())
+}
+
 // groups gathers one family's frontends that share endpoint chains, in order of
 // their keys.
 func groups(index map[plan.Key]plan.Frontend, v6 bool) map[plan.Key][]plan.Frontend {

@@ -204,14 +204,7 @@ func TestNftListsCases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plan.Plan{Services: map[objects.Name]plan.Service{}}
-	for _, c := range all {
-		q := c.Plan()
-		p.Node = q.Node
-		for n, s := range q.Services {
-			p.Services[objects.Name{Namespace: c.Name, Name: n.String()}] = s
-		}
-	}
+	p := dptest.AtOnce(all)
 	ns := netns.ForTest(t, "cases")
 	apply(t, newTarget(t, ns), nil, p)
 	mustNft(t, ns, "list", "ruleset")

@@ -283,12 +283,7 @@ func hairpinElement(a netip.Addr) Element {
 func Render(p *plan.Plan) string {
 	elems := nodeElements(p.Node)
 	locals := map[netip.Addr]bool{}
-	numbers, index := newGroups(), plan.Index(p)
-	for _, k := range slices.SortedFunc(maps.Keys(index), plan.Key.Compare) {
-		f := kernelFrontend{Frontend: index[k]}
-		if remembers(f.Frontend) {
-			f.group = numbers.join(f.Group)
-		}
+	for _, f := range kernelFrontends(p) {
 		elems = append(elems, f.elements()...)
 		for _, a := range hairpins(f.Frontend) {
 			locals[a] = true
@@ -298,6 +293,19 @@ func Render(p *plan.Plan) string {
 		elems = append(elems, hairpinElement(a))
 	}
 	return text(elems)
+}
+
+// kernelFrontends are those of a plan as a kernel without any gets them, in order of their keys.
+func kernelFrontends(p *plan.Plan) (out []kernelFrontend) {
+	numbers, index := newGroups(), plan.Index(p)
+	for _, k := range slices.SortedFunc(maps.Keys(index), plan.Key.Compare) {
+		f := kernelFrontend{Frontend: index[k]}
+		if remembers(f.Frontend) {
+			f.group = numbers.join(f.Group)
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 func text(elems []Element) string {

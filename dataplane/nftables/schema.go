@@ -278,15 +278,16 @@ func (c class) past() class {
 	return c
 }
 
-// chainName is the chain a class selects.
+// chainName is the chain a class selects. A name must not be one of nft's words, such as
+// drop, or nft cannot read what it lists.
 func (c class) chainName() string {
 	switch {
 	case c.guarded:
 		return "guarded-" + c.past().chainName()
 	case c == classReject:
-		return "reject"
+		return "rejected"
 	case c == classDrop:
-		return "drop"
+		return "dropped"
 	case c.sticky:
 		return fmt.Sprintf("sticky-%s-%d", c.view.name(), c.n)
 	}

@@ -109,7 +109,7 @@ func sample() Summary {
 	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	return Summary{
 		Started: start, Finished: start.Add(9 * time.Minute),
-		Environment: Environment{OS: "Debian 13", Kernel: "6.12.9", CPUs: 2, MemoryMiB: 7900, Kubernetes: "v1.36.3", Nodes: 3, IPFamily: "ipv4", Cluster: "lab", UsedMiB: 512},
+		Environment: Environment{OS: "Debian 13", Kernel: "6.12.9", CPUs: 2, MemoryMiB: 7900, Kubernetes: "v1.36.3", Nodes: 3, IPFamily: "ipv4", Cluster: "kind", UsedMiB: 512, NodeImage: "plumbline/node:v1.36.3-c10f53d4ee3e@sha256:" + strings.Repeat("0123456789abcdef", 4)},
 		LB: LB{
 			Kind: "haproxy 3.0 (mode tcp)", Profile: "l4-strict", Path: "/healthz", Interval: Duration(2 * time.Second), Fall: 3, Rise: 1,
 			Connect: Duration(5 * time.Second), Client: Duration(time.Minute), Server: Duration(time.Minute), Balance: "roundrobin",

@@ -3,7 +3,8 @@
 // node, the rules of a backend, or what becomes of a packet.
 //
 //	kubectl get services,endpointslices,nodes,servicecidrs -A -o yaml | plumb-plan --node worker -
-//	plumb-plan --render nftables objects.yaml
+//	plumb-plan --render nftables objects.yaml | nft -c -f -
+//	plumb-plan --render iptables objects.yaml | iptables-restore --test --noflush
 //	plumb-plan --resolve 10.244.1.5,tcp,10.96.0.1:80 objects.yaml
 //
 // It knows only what the objects say: of the node's addresses those in its Node.
@@ -38,8 +39,21 @@ const (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
+// renderers are the forms that a plan's rules can be printed in: what a tool takes, or the
+// backend's own words where there is no such tool.
+func renderers() map[string]func(*plan.Plan) string {
+	out := map[string]func(*plan.Plan) string{}
+	for name, b := range backend.All(0) {
+		maps.Copy(out, b.Scripts)
+		if len(b.Scripts) == 0 {
+			out[name] = b.Render
+		}
+	}
+	return out
+}
+
 func rendererNames() string {
-	return strings.Join(slices.Sorted(maps.Keys(backend.All(0))), ", ")
+	return strings.Join(slices.Sorted(maps.Keys(renderers())), ", ")
 }
 
 type options struct {
@@ -107,7 +121,7 @@ func act(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 			return err
 		}
 	case opt.render != "":
-		out = backend.All(0)[opt.render].Render(p)
+		out = renderers()[opt.render](p)
 	}
 	if _, err := io.WriteString(stdout, out); err != nil {
 		return unreadable{fmt.Errorf("print: %w", err)}
@@ -125,7 +139,7 @@ func parse(args []string) (options, error) {
 	fs.StringVar(&node, "node", "", "`name` of the node whose plan it is (default: that of the only Node in the file)")
 	plans := planflags.Register(fs)
 	sctp := fs.Bool("sctp", false, "as on a kernel that has SCTP")
-	fs.StringVar(&o.render, "render", "", "print the rules of a `backend` instead of the plan: "+rendererNames())
+	fs.StringVar(&o.render, "render", "", "print the rules instead of the plan, in a `form`: "+rendererNames()+". nft -c -f -, iptables-restore --test --noflush and ip6tables-restore take theirs")
 	fs.StringVar(&o.resolve, "resolve", "", "print what becomes of a `packet` instead of the plan: FROM,PROTOCOL,ADDRESS:PORT, where FROM is an address or node")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -142,8 +156,8 @@ func parse(args []string) (options, error) {
 	switch {
 	case fs.NArg() != 1:
 		return o, errors.New("give one file of YAML objects, or - for standard input; see --help")
-	case o.render != "" && backend.All(0)[o.render].Render == nil:
-		return o, fmt.Errorf("--render %q: there is no such backend; one of: %s", o.render, rendererNames())
+	case o.render != "" && renderers()[o.render] == nil:
+		return o, fmt.Errorf("--render %q: there is no such form; one of: %s", o.render, rendererNames())
 	case o.render != "" && o.resolve != "":
 		return o, errors.New("--render and --resolve contradict each other; give one")
 	}

@@ -87,11 +87,11 @@ func wide(rows [][]string) (n int) {
 	return n - 2
 }
 
-// Wrap breaks text between words at a terminal's width; lines but the first are indented. 0: it is
-// one line.
+// Wrap breaks text between words at a terminal's width, and within a word that is longer than a
+// line; lines but the first are indented. 0: it is one line.
 func Wrap(b *bytes.Buffer, text string, width int, indent string) {
 	line := ""
-	for _, word := range strings.Fields(text) {
+	for _, word := range pieces(strings.Fields(text), width-utf8.RuneCountInString(indent)) {
 		switch {
 		case line == "":
 			line = word
@@ -103,6 +103,17 @@ func Wrap(b *bytes.Buffer, text string, width int, indent string) {
 		}
 	}
 	b.WriteString(line + "\n")
+}
+
+// pieces are words of so many letters at most; 0: of any number.
+func pieces(words []string, most int) (out []string) {
+	for _, w := range words {
+		for letters := []rune(w); most > 0 && len(letters) > most; letters = letters[most:] {
+			out, w = append(out, string(letters[:most])), string(letters[most:])
+		}
+		out = append(out, w)
+	}
+	return out
 }
 
 // Cut ends each line of a table at a terminal's width, with an ellipsis; 0: it has none.
