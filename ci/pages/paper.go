@@ -40,10 +40,6 @@ func onPaper(ctx context.Context, browser, file, pictures string) (said string, 
 	if _, _, err := screens()[0].browse(ctx, browser, dir, "--no-pdf-header-footer", "--print-to-pdf="+pdf, "file://"+path); err != nil {
 		return "", false, fmt.Errorf("print %s: %w", file, err)
 	}
-	first, err := exec.CommandContext(ctx, "pdftotext", "-l", "1", pdf, "-").Output()
-	if err != nil {
-		return "", false, fmt.Errorf("read the print of %s: %w", file, err)
-	}
 	all, err := exec.CommandContext(ctx, "pdftotext", pdf, "-").Output()
 	if err != nil {
 		return "", false, fmt.Errorf("read the print of %s: %w", file, err)
@@ -55,8 +51,9 @@ func onPaper(ctx context.Context, browser, file, pictures string) (said string, 
 		}
 	}
 	want := plain(html.UnescapeString(tag.ReplaceAllString(m[1], " ")))
+	first, _, _ := strings.Cut(string(all), "\f")
 	sheets := strings.Count(string(all), "\f")
-	if !strings.Contains(plain(string(first)), want) {
+	if !strings.Contains(plain(first), want) {
 		return fmt.Sprintf("BAD: %d sheets, and the verdict %q is not on the first", sheets, want), false, nil
 	}
 	return fmt.Sprintf("%d sheets, the verdict on the first", sheets), true, nil

@@ -35,8 +35,8 @@
 //	  service-slots[hash of address . protocol . port of 8] -> chain of the part
 //	chain sticky-services-3: first the client's endpoint, if remembered and usable
 //	chain service-slots-5: dnat to service-slots-5[address . protocol . port . slot]
-//	chain reject: TCP reset, otherwise ICMP port unreachable
-//	chain drop
+//	chain rejected: TCP reset, otherwise ICMP port unreachable
+//	chain dropped
 //	input, postrouting (nat, before srcnat), for what was sent elsewhere by a dnat:
 //	  of a protocol in learning, original destination in affinity-timeouts:
 //	    remember source . group : endpoint
@@ -125,7 +125,8 @@
 // whole frontend is gone the packet is dropped, and its next attempt meets the
 // new rules. A chain that is new (the first frontend with so many endpoints, or
 // with such a timeout) is written one commit ahead: a packet on its way over the
-// commit that makes a chain would find it empty.
+// commit that makes a chain would find it empty. Only where tables are made or
+// brought up to date is all of it one commit.
 //
 // The Target mirrors the kernel's elements in memory and writes differences. At
 // the start, and after any error, it reads the tables back once and writes what

@@ -259,7 +259,8 @@ func TestChainsComeFirst(t *testing.T) {
 		is, now := tables()
 		if is != inPlace {
 			made++
-			if now != elements {
+			// Where there are no hooks yet no packet is on its way.
+			if now != elements && strings.Contains(inPlace, "prerouting") {
 				t.Errorf("transaction %d makes chains and changes elements:\n%s", transactions, cmp.Diff(elements, now))
 			}
 		}
@@ -312,6 +313,23 @@ func TestChainsComeFirst(t *testing.T) {
 	target, was = newTest(t, ns), nil // another process, which takes over
 	target.fault = fault
 	to(12, sticky)
+	_ = target.Close()
+	write(t, ns, func(b *batch) { // tables of another version, which are replaced as a whole
+		f := newBoth()[0]
+		b.table(f, unix.NFT_MSG_DELTABLE)
+		b.table(f, unix.NFT_MSG_NEWTABLE)
+		f.sets[setServices] = setSpec{name: f.sets[setServices].name, key: f.sets[setClusterIPs].key}
+		b.set(f, setServices)
+	})
+	target, was = newTest(t, ns), nil
+	inPlace, elements = tables()
+	to(4, plain)
+	target.fault = fault // and from then on as ever
+	before = made
+	to(13, plain)
+	if made != before+1 || target.replacing {
+		t.Errorf("after a replacement %d transactions made chains, want 1; it goes on as if it replaced: %t", made-before, target.replacing)
+	}
 }
 
 // Where the hooks are missing they come last: what is half written is not at

@@ -22,6 +22,7 @@ type step struct {
 
 // pending is a batch in the making, with what it takes to undo it in the mirror.
 type pending struct {
+	ahead   *batch // chains that are to be there before anything leads to them
 	b       *batch
 	o       *ops
 	steps   []step
@@ -42,7 +43,7 @@ func (t *Target) begin() (*pending, error) {
 	if err := t.dial(); err != nil {
 		return nil, err
 	}
-	p := &pending{b: &batch{}, o: newOps()}
+	p := &pending{ahead: &batch{}, b: &batch{}, o: newOps()}
 	if t.head != nil {
 		t.head(p.b, p.o)
 	}
@@ -71,7 +72,7 @@ const batchElements = 8000
 
 // flushFull sends a batch that is to be split here, and begins the next.
 func (t *Target) flushFull(p *pending) (*pending, error) {
-	if !full(p.b, p.o, t.conn.room, t.replacing) {
+	if !full(p.b, p.o, t.conn.room, t.replacing) && p.ahead.bytes() < t.conn.room/2 {
 		return p, nil
 	}
 	if err := t.flush(p); err != nil {
@@ -118,14 +119,10 @@ func (t *Target) flush(p *pending) error {
 // send writes new chains one commit before the elements that lead to them. A packet keeps
 // the generation in which it entered a hook's rules, and each of its lookups reads that
 // of the moment (nft_do_chain, nft_genmask_cur): led over a commit to a chain that is new
-// in it, it finds the chain empty and goes on to the Service's address as it is. Where
-// tables are replaced all is one commit, and the hooks are new as well.
+// in it, it finds the chain empty and goes on to the Service's address as it is.
 func (t *Target) send(p *pending) error {
-	if len(p.chains) > 0 && !p.b.empty() && !t.replacing {
-		if err := t.transact(p.b, newOps()); err != nil {
-			return err
-		}
-		p.b = &batch{}
+	if err := t.transact(p.ahead, newOps()); err != nil {
+		return err
 	}
 	return t.transact(p.b, p.o)
 }
@@ -290,10 +287,24 @@ func (t *Target) needChains(p *pending, f kernelFrontend) {
 // needChain adds a chain and the element of a vmap that leads to it.
 func (t *Target) needChain(p *pending, w chainRef, c chain, vmap setID, key string) {
 	f := t.fam.of(w.v6)
-	if t.present == nil || !t.present.holds(f, c) {
+	switch {
+	case t.goesAhead(f, c):
+		p.ahead.chain(f, c)
+	case !t.present.holds(f, c):
 		p.b.chain(f, c)
 	}
 	t.lead(p, w, Element{elementID{v6: w.v6, set: vmap, key: key}, c.name})
+}
+
+// goesAhead tells the chains that are new in tables that stand. What differs of a chain that is
+// there changes with the elements that it looks up, as do tables that are made or brought up to
+// date: their rules come alive with what they need.
+func (t *Target) goesAhead(f family, c chain) bool {
+	if t.present == nil {
+		return true
+	}
+	_, there := t.present.chains[chainAt{f.v6, c.name}]
+	return t.stands && !there
 }
 
 // lead adds an element of a vmap that leads to a chain.

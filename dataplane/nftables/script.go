@@ -55,14 +55,16 @@ func Script(p *plan.Plan) string {
 
 // scriptChains are the chains that only these frontends need, and the elements that lead to them.
 func (f family) scriptChains(fronts []kernelFrontend) (chains []chain, leads []Element) {
-	made := map[string]bool{}
+	made, led := map[string]bool{classReject.chainName(): true, classDrop.chainName(): true}, map[elementID]bool{}
 	need := func(set setID, key string, c chain) {
-		if made[c.name] {
-			return
+		if at := (elementID{v6: f.v6, set: set, key: key}); !led[at] {
+			led[at] = true
+			leads = append(leads, Element{at, c.name})
 		}
-		made[c.name] = true
-		chains = append(chains, c)
-		leads = append(leads, Element{elementID{v6: f.v6, set: set, key: key}, c.name})
+		if !made[c.name] {
+			made[c.name] = true
+			chains = append(chains, c)
+		}
 	}
 	learning := map[objects.Protocol]bool{}
 	for _, at := range fronts {
@@ -81,10 +83,6 @@ func (f family) scriptChains(fronts []kernelFrontend) (chains []chain, leads []E
 	for _, p := range slices.Sorted(maps.Keys(learning)) {
 		leads = append(leads, Element{elementID{v6: f.v6, set: setLearning, key: protocolBytes(p)}, chainLearn})
 	}
-	// reject and drop are plain chains.
-	chains = slices.DeleteFunc(chains, func(c chain) bool {
-		return c.name == classReject.chainName() || c.name == classDrop.chainName()
-	})
 	return chains, leads
 }
 
@@ -153,8 +151,7 @@ func literals(raw string, types []lib.SetDatatype) string {
 		if t.Name == number.Name || t.Name == lib.TypeClassID.Name {
 			v := native32(raw[:n])
 			if t.Name == lib.TypeClassID.Name {
-				c := []byte(raw)
-				v = uint32(c[0])<<24 | uint32(c[1])<<16 | uint32(c[2])<<8 | uint32(c[3])
+				v = be32(raw[:n])
 			}
 			out = append(out, fmt.Sprintf("%x:%x", v>>16, v&0xffff))
 		} else {

@@ -27,7 +27,7 @@ func (t *Target) takeOver(p *plan.Plan) error {
 // the kernel is out of memory) the rules in place are good ones: they stay, and
 // the next Apply dumps again.
 func (t *Target) takeOverFrom(p *plan.Plan, present *state) error {
-	defer t.dropUnlessSynced()
+	defer t.endTakeOver()
 	there := maps.Clone(present.tables)
 	err := t.probe(there)
 	if err == nil {
@@ -102,8 +102,8 @@ func (t *Target) refusal() error {
 	return nil
 }
 
-func (t *Target) dropUnlessSynced() {
-	t.present = nil
+func (t *Target) endTakeOver() {
+	t.present, t.replacing = nil, false
 	if !t.synced {
 		t.forget()
 	}
@@ -164,6 +164,9 @@ func (t *Target) setHead(n plan.Node, steps []step, replace map[bool]bool) {
 	was := t.present.take(setNodeAddrs, setLocalPods, setServiceCIDRs, setClusterPods, setHairpin,
 		viewServices.parts(), viewServicesInside.parts(), viewNodePorts.parts(), viewNodePortsInside.parts())
 	known := *t.present // claims change what it holds, not which chains and sets there are
+	missing := &batch{}
+	t.constant(missing, &known)
+	t.stands = missing.empty()
 	t.head = func(b *batch, o *ops) {
 		for v6 := range replace {
 			b.table(t.fam.of(v6), unix.NFT_MSG_DELTABLE)

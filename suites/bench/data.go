@@ -23,7 +23,7 @@ type Data struct {
 type DataRow struct {
 	Dataplane string          `json:"dataplane"`
 	Services  int             `json:"services"`
-	Ended     string          `json:"ended,omitempty"`     // what did not finish; what comes after it is not there
+	Ended     string          `json:"ended,omitempty"`     // what did not finish, or why it was not begun
 	Cold      render.Duration `json:"cold,omitempty"`      // from the start of the process to a dataplane that has all Services
 	ColdCPU   render.Duration `json:"coldCPU,omitempty"`   // CPU time of that
 	ColdApply render.Duration `json:"coldApply,omitempty"` // own dataplanes: of it, the first Apply
@@ -84,16 +84,17 @@ func dataJSON(results []Result, lacks string) (string, error) {
 	return string(b) + "\n", nil
 }
 
-// Cells are the results as rows of a table, of which the first is the heading.
+// Cells are the results as rows of a table, of which the first is the heading. What ended is for
+// Ends to say.
 func Cells(results []Result, wide bool) [][]string {
-	rows := [][]string{{"SERVICES", "DATAPLANE", "COLD START", "CHANGE p50 / p99", "FIRST PACKET AFTER p50 / p99", "WARM RESTART"}}
+	rows := [][]string{{"SERVICES", "DATAPLANE", "COLD", "CHANGE p50/p99", "SWITCH p50/p99", "WARM"}}
 	if wide {
 		rows[0] = append(rows[0], "LOST IN RESTARTS", "FIRST PACKET p50 / p99", "DIRECT p50 / p99", "OPERATIONS", "CPU OF A CHANGE", "RSS (PEAK)")
 	}
 	for _, r := range results {
 		row := []string{fmt.Sprint(r.Services), r.Row, short(r.Cold), r.Change.String(), r.Switch.String(), r.Warm.cell(short(r.Warm.P50))}
 		if r.Ended != "" {
-			row[2] = "ended: " + r.Ended
+			row[1] += " *"
 		}
 		if wide {
 			row = append(row, r.Load.String(), r.FirstPacket.String(), r.Direct.String(), number(r.Ops), short(r.ChangeCPU), memory(r))
@@ -101,4 +102,14 @@ func Cells(results []Result, wide bool) [][]string {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// Ends are what did not finish, a line each.
+func Ends(results []Result) (lines []string) {
+	for _, r := range results {
+		if r.Ended != "" {
+			lines = append(lines, fmt.Sprintf("* %s at %d Services: %s", r.Row, r.Services, r.Ended))
+		}
+	}
+	return lines
 }

@@ -20,7 +20,8 @@ func someResults() []Result {
 	s := Spread{N: 200, Of: 200, P50: 2 * time.Millisecond, P99: 9 * time.Millisecond, Max: 12 * time.Millisecond}
 	return []Result{
 		{Row: "plumb-nftables", Services: 1000, Cold: 1500 * time.Millisecond, FirstPacket: s, Direct: s, Change: s, Switch: s, Warm: s, Ops: 3, Commits: 1, RSS: 20 << 20, Load: Load{Sent: 200_000}},
-		{Row: "kube-proxy iptables legacy", Services: 44_000, Ended: "cold start: not finished within 5m0s"},
+		{Row: "kube-proxy:iptables", Services: 10_000, Ended: "not run beyond 2000 Services without --beyond-bounds"},
+		{Row: "plumb-userspace", Services: 44_000, Cold: 12 * time.Second, Ended: "warm restart: not finished within the limit"},
 	}
 }
 
@@ -33,7 +34,7 @@ func TestSchema(t *testing.T) {
 	schema.Golden(t, *update, "bench", reflect.TypeFor[Data](), []byte(text))
 }
 
-// A terminal of 80 columns shows each row on a line.
+// A terminal of 80 columns shows what was measured of each row, by its whole name, whatever ended.
 func TestCellsFit(t *testing.T) {
 	var b bytes.Buffer
 	render.Table(&b, render.Fit(Cells(someResults(), false), 80), func(string) bool { return false })
@@ -41,5 +42,13 @@ func TestCellsFit(t *testing.T) {
 		if n := utf8.RuneCount(bytes.TrimSpace(line)); n > 80 {
 			t.Errorf("%d columns: %s", n, line)
 		}
+	}
+	for _, want := range []string{"SWITCH p50/p99  WARM\n", "plumb-nftables ", "2 ms / 9 ms", "kube-proxy:iptables *", "plumb-userspace *      12 s"} {
+		if !bytes.Contains(b.Bytes(), []byte(want)) {
+			t.Errorf("no %q in\n%s", want, b.Bytes())
+		}
+	}
+	if ends := Ends(someResults()); len(ends) != 2 || ends[1] != "* plumb-userspace at 44000 Services: warm restart: not finished within the limit" {
+		t.Errorf("what ended: %q", ends)
 	}
 }

@@ -6,11 +6,15 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/suites/schema"
+	"github.com/plumbline/plumbline/suites/verdict"
 )
 
 // What programs read of a run and of a comparison is as docs/schema says.
 func TestSchemas(t *testing.T) {
-	summary, err := summaryJSON(Complete(sample()))
+	with := sample()
+	empty := verdict.Judge(verdict.Input{}) // nothing was recorded
+	with.Scenarios[0].Rows[0].Invalid = append(with.Scenarios[0].Rows[0].Invalid, empty)
+	summary, err := summaryJSON(Complete(with))
 	if err != nil {
 		t.Fatal(err)
 	}

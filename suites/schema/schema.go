@@ -26,7 +26,7 @@ const Draft = "https://json-schema.org/draft/2020-12/schema"
 // takes no field that is not described: for what this version writes. Others are to take them, since
 // a format may get fields without a new version.
 func Of(t reflect.Type, strict bool) (*jsonschema.Schema, error) {
-	m := maker{source: source{}, defs: map[string]*jsonschema.Schema{}, strict: strict}
+	m := maker{source: source{}, defs: map[string]*jsonschema.Schema{}, named: map[string]reflect.Type{}, strict: strict}
 	s, err := m.schema(t)
 	if err != nil {
 		return nil, fmt.Errorf("describe %s: %w", t, err)
@@ -39,6 +39,7 @@ func Of(t reflect.Type, strict bool) (*jsonschema.Schema, error) {
 type maker struct {
 	source source
 	defs   map[string]*jsonschema.Schema
+	named  map[string]reflect.Type // what they are of
 	strict bool
 }
 
@@ -52,18 +53,22 @@ var wellKnown = map[reflect.Type]jsonschema.Schema{
 }
 
 func (m maker) schema(t reflect.Type) (*jsonschema.Schema, error) {
+	if t.Kind() == reflect.Pointer {
+		return m.schema(t.Elem())
+	}
 	if known, ok := wellKnown[t]; ok {
 		return known.CloneSchemas(), nil
 	}
-	if t.Implements(reflect.TypeFor[json.Marshaler]()) || t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+	if at := reflect.PointerTo(t); at.Implements(reflect.TypeFor[json.Marshaler]()) || at.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
 		return nil, fmt.Errorf("%s writes itself: say how in wellKnown", t)
 	}
 	switch t.Kind() {
-	case reflect.Pointer:
-		return m.schema(t.Elem())
 	case reflect.Struct:
 		return m.object(t)
 	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			break // base64, or numbers
+		}
 		items, err := m.schema(t.Elem())
 		return &jsonschema.Schema{Type: "array", Items: items}, err
 	case reflect.Map:
@@ -127,6 +132,10 @@ func (m maker) define(t reflect.Type, fill func(*jsonschema.Schema) error) (*jso
 		return nil, err
 	}
 	name := t.String()
+	if was := m.named[name]; was != nil && was != t {
+		return nil, fmt.Errorf("%s and %s.%s go by the same name", was.PkgPath(), t.PkgPath(), t.Name())
+	}
+	m.named[name] = t
 	if m.defs[name] == nil {
 		s := &jsonschema.Schema{Description: pkg.types[t.Name()]}
 		m.defs[name] = s
@@ -171,6 +180,8 @@ func (m maker) fields(t reflect.Type, s *jsonschema.Schema) error {
 		}
 		if says, err := m.source.field(t, f.Name); err != nil {
 			return err
+		} else if says != "" && of.Description != "" {
+			of.Description = says + "; " + of.Description
 		} else if says != "" {
 			of.Description = says
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
+
 	"github.com/plumbline/plumbline/suites/report/render"
 )
 
@@ -22,6 +24,7 @@ type sample struct {
 	Port  uint16            `json:"port,omitempty"`
 	Notes map[string]string `json:"notes,omitempty"`
 	Other *part             `json:"other"`
+	Again *render.Duration  `json:"again,omitempty"` // of the second time
 
 	hidden int
 }
@@ -77,7 +80,7 @@ func TestOf(t *testing.T) {
 	text := string(b)
 	for _, want := range []string{
 		`"description":"sample is a type as formats have them."`, `"description":"what it is called"`,
-		`"enum":["good","bad"]`, `word is a verdict.\ngood: nothing was lost`, `"required":["name","word","parts","other"]`,
+		`"enum":["good","bad"]`, `"description":"of the second time; such as 2.5s or 1m0s"`, `word is a verdict.\ngood: nothing was lost`, `"required":["name","word","parts","other"]`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)
@@ -108,6 +111,12 @@ func TestOfRefuses(t *testing.T) {
 		{reflect.TypeFor[struct {
 			At itself `json:"at"`
 		}](), "wellKnown"},
+		{reflect.TypeFor[struct {
+			At *byPointer `json:"at"`
+		}](), "wellKnown"},
+		{reflect.TypeFor[struct {
+			Raw []byte `json:"raw"`
+		}](), "field Raw"},
 	} {
 		if _, err := Of(c.of, false); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.of, err, c.want)
@@ -115,6 +124,18 @@ func TestOfRefuses(t *testing.T) {
 	}
 }
 
+type byPointer struct{}
+
+func (*byPointer) MarshalJSON() ([]byte, error) { return nil, nil }
+
 type itself struct{}
 
 func (itself) MarshalText() ([]byte, error) { return nil, nil }
+
+// Definitions go by the name of package and type: two packages of one name are told apart.
+func TestNamesClash(t *testing.T) {
+	m := maker{source: source{}, defs: map[string]*jsonschema.Schema{}, named: map[string]reflect.Type{"schema.part": reflect.TypeFor[itself]()}}
+	if _, err := m.schema(reflect.TypeFor[part]()); err == nil || !strings.Contains(err.Error(), "the same name") {
+		t.Errorf("another type of that name: %v", err)
+	}
+}

@@ -12,7 +12,7 @@ import (
 // series keeps what a drawing needs: every attempt that was not plainly good,
 // every n-th of the others, and the changes of state in between.
 func series(out []outcome, events []record.Event, samples int, rel func(int64) float64) Series {
-	var s Series
+	s := Series{Points: []Point{}, Changes: []Change{}} // [] in JSON, not null
 	if len(out) == 0 {
 		return s
 	}
@@ -41,7 +41,7 @@ func series(out []outcome, events []record.Event, samples int, rel func(int64) f
 			Took: seconds(o.End - o.Start), Pod: o.Pod, Cause: o.cause,
 		})
 	}
-	s.Changes = changes(events, to, rel)
+	s.Changes = append(s.Changes, changes(events, to, rel)...)
 	s.Counts = bins(out, rel)
 	return s
 }

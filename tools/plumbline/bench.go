@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -123,8 +124,18 @@ func printBench(p *printing, results []bench.Result, lacks string) error {
 	if err := p.print(os.Stdout, bench.NewData(results, lacks), cells); err != nil {
 		return err
 	}
-	if lacks != "" && !p.data() {
-		fmt.Printf("\nlacks: %s\n", lacks)
+	if p.data() {
+		return nil
+	}
+	var b bytes.Buffer
+	for _, line := range bench.Ends(results) {
+		render.Wrap(&b, line, width(os.Stdout), "  ")
+	}
+	if lacks != "" {
+		render.Wrap(&b, "lacks: "+lacks, width(os.Stdout), "  ")
+	}
+	if _, err := os.Stdout.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("print what ended: %w", err)
 	}
 	return nil
 }

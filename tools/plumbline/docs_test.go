@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -23,48 +25,85 @@ var (
 	docInline = regexp.MustCompile("`(?:sudo )?((?:bin/)?plumbline|make) ([a-z][^`]*)`")
 )
 
-// TestDocs: every command that README and docs name is one that is there, with flags that it has
-// and, where there is a choice, values that it takes. What they do is other tests' matter: those of
-// the verbs, `make lab`, `make e2e`.
+// TestDocs: every command that README and docs name is one that is there, with arguments and flags
+// that it has and, where there is a choice, values that it takes. What they do is other tests'
+// matter: those of the verbs, `make lab`, `make e2e`.
 func TestDocs(t *testing.T) {
-	root, err := schema.Root()
+	root, pages := docs(t)
+	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	makefile, planner := string(text), buildPlanner(t)
 	found := 0
-	for _, page := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
+	check := func(page, program, line string, whole bool) {
+		found++
+		args, err := words(line)
+		switch filepath.Base(program) {
+		case "plumbline":
+			err = errors.Join(err, takes(args, whole))
+		case "make":
+			err = errors.Join(err, makes(makefile, args))
+		case "plumb-plan":
+			err = errors.Join(err, plans(planner, args))
+		}
+		if err != nil {
+			t.Errorf("%s: %s %s: %v", filepath.Base(page), program, line, err)
+		}
+	}
+	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
 		joined := regexp.MustCompile(`\\\n\s+`).ReplaceAllString(string(text), " ")
-		for _, m := range append(docLine.FindAllStringSubmatch(joined, -1), docInline.FindAllStringSubmatch(strings.ReplaceAll(joined, "\n", " "), -1)...) {
-			found++
-			args, err := words(m[2])
-			if err == nil {
-				switch filepath.Base(m[1]) {
-				case "plumbline":
-					err = takes(args)
-				case "make":
-					err = makes(string(makefile), args)
-				}
-			}
-			if err != nil {
-				t.Errorf("%s: %s %s: %v", filepath.Base(page), m[1], m[2], err)
-			}
+		for _, m := range docLine.FindAllStringSubmatch(joined, -1) {
+			check(page, m[1], m[2], true)
+		}
+		for _, m := range docInline.FindAllStringSubmatch(strings.ReplaceAll(joined, "\n", " "), -1) {
+			check(page, m[1], m[2], false)
 		}
 	}
 	if found < 80 {
 		t.Errorf("%d commands found in the docs: the patterns miss some", found)
 	}
+}
+
+// docs are the project's folder, and its pages for people.
+func docs(t *testing.T) (root string, pages []string) {
+	t.Helper()
+	root, err := schema.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pages, err = filepath.Glob(filepath.Join(root, "docs", "*.md")); err != nil {
+		t.Fatal(err)
+	}
+	return root, append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"))
+}
+
+// buildPlanner builds plumb-plan and returns its file.
+func buildPlanner(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "plumb-plan")
+	if out, err := exec.Command("go", "build", "-o", file, "../plumb-plan").CombinedOutput(); err != nil {
+		t.Fatalf("build plumb-plan: %v\n%s", err, out)
+	}
+	return file
+}
+
+// plans calls plumb-plan where none of its files are: it tells a bad call before it misses them.
+func plans(planner string, args []string) error {
+	cmd := exec.Command(planner, args...)
+	cmd.Dir = filepath.Dir(planner)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		return err
+	}
+	if cmd.ProcessState.ExitCode() == exitFailed {
+		return errors.New(strings.TrimSpace(string(out)))
+	}
+	return nil
 }
 
 // words are a shell's of a line without its comment, up to a pipe or a redirection.
@@ -94,8 +133,9 @@ func words(line string) (out []string, err error) {
 	return out, nil
 }
 
-// takes parses what plumbline is called with.
-func takes(args []string) error {
+// takes holds what plumbline is called with against its commands. In a sentence arguments may be left
+// out; a whole line must have them.
+func takes(args []string, whole bool) error {
 	root := rootCommand()
 	root.InitDefaultCompletionCmd()
 	root.SetOut(io.Discard)
@@ -109,11 +149,29 @@ func takes(args []string) error {
 	if err := cmd.ParseFlags(slices.DeleteFunc(rest, func(a string) bool { return a == "…" || a == "..." })); err != nil {
 		return err
 	}
-	cmd.Flags().Visit(func(f *pflag.Flag) {
-		names := strings.Split(strings.Trim(f.Value.String(), "[]"), ",")
+	left := cmd.Flags().Args()
+	if cmd.HasSubCommands() && (len(left) > 0 || whole && cmd.Flags().NFlag() == 0) {
+		return fmt.Errorf("%s has no %q", cmd.CommandPath(), left)
+	}
+	if whole {
+		if err := errors.Join(cmd.ValidateArgs(left), cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
+			return err
+		}
+	}
+	if cmd.PreRunE != nil {
+		if err := cmd.PreRunE(cmd, left); err != nil {
+			return err
+		}
+	}
+	return choices(cmd.Flags())
+}
+
+// choices holds the values of flags that are told only when a command runs.
+func choices(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
 		switch f.Name {
 		case "scenario":
-			for _, n := range names {
+			for n := range strings.SplitSeq(strings.Trim(f.Value.String(), "[]"), ",") {
 				if _, wrong := disruption.Find(n); wrong != nil && len(n) > 1 { // "a,b" stands for any
 					err = wrong
 				}
@@ -148,7 +206,7 @@ func makes(makefile string, args []string) error {
 			if err != nil {
 				return err
 			}
-			if err := takes(append(slices.Clone(flagsOf[name]), flags...)); err != nil {
+			if err := takes(append(slices.Clone(flagsOf[name]), flags...), true); err != nil {
 				return err
 			}
 		case !isVariable && !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(a)+`:`).MatchString(makefile):
@@ -173,14 +231,31 @@ func TestWords(t *testing.T) {
 	if _, err := words("run 'left open"); err == nil {
 		t.Error("an open quote is taken")
 	}
-	for _, bad := range [][]string{{"runn"}, {"run", "--no-such"}, {"run", "--delay=5"}, {"run", "--scenario=rolling"}, {"run", "--profile=l7"}, {"run", "--cluster=minikube"}} {
-		if takes(bad) == nil {
-			t.Errorf("%q is taken", bad)
+	for _, bad := range []string{
+		"runn", "run --no-such", "run --delay=5", "run --scenario=rolling", "run --profile=l7", "run --cluster=minikube",
+		"cluster", "cluster remove x", "cluster up a b", "report", "compare A B -o htm", "doctor --fix=lab -o json",
+	} {
+		if takes(strings.Fields(bad), true) == nil {
+			t.Errorf("%s is taken", bad)
 		}
+	}
+	for _, bad := range []string{"cluster remove", "doctor -o htm"} {
+		if takes(strings.Fields(bad), false) == nil {
+			t.Errorf("%s is taken in a sentence", bad)
+		}
+	}
+	if err := takes([]string{"compare"}, false); err != nil {
+		t.Errorf("a mention of compare: %v", err)
 	}
 	for _, bad := range [][]string{{"labb"}, {"lab", "LABB=1"}, {"e2e", "E2E=--no-such"}} {
 		if makes("lab:\n\t$(LAB)\ne2e:\n\t$(E2E)\n", bad) == nil {
 			t.Errorf("make %q is taken", bad)
+		}
+	}
+	planner := buildPlanner(t)
+	for _, bad := range []string{"--nod worker objects.yaml", "--render nft objects.yaml", ""} {
+		if plans(planner, strings.Fields(bad)) == nil {
+			t.Errorf("plumb-plan %s is taken", bad)
 		}
 	}
 }

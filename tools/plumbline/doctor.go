@@ -47,6 +47,7 @@ Exit 0: one of a kind at least can be brought up here. Exit 2: none.`,
 	p.flag(cmd)
 	cmd.Flags().StringVar(&fix, "fix", "", "install what is missing, as root on Debian or Ubuntu: for a `cluster` of the kind lab (a few packages) or kind (a Docker engine as well)")
 	completeOne(cmd, "fix", "lab", "kind")
+	cmd.MarkFlagsMutuallyExclusive("fix", "output")
 	return cmd
 }
 

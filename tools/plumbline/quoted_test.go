@@ -9,8 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/plumbline/plumbline/suites/schema"
 )
 
 // quoted is a place in the docs for a function of the sources, and the function if it is there.
@@ -18,14 +16,7 @@ var quoted = regexp.MustCompile("(<!-- (\\S+\\.go) (\\w+) -->\n)(?:\n```go\n(?s:
 
 // TestQuoted: a function that the docs show is the one in the sources (-update writes it anew).
 func TestQuoted(t *testing.T) {
-	root, err := schema.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	root, pages := docs(t)
 	n := 0
 	for _, page := range pages {
 		text, err := os.ReadFile(page)

@@ -45,5 +45,6 @@ func versionCommand() *cobra.Command {
 	}
 	p.flag(cmd)
 	cmd.Flags().BoolVar(&licenses, "licenses", false, "print the licences of this program and of the modules it is made of")
+	cmd.MarkFlagsMutuallyExclusive("licenses", "output")
 	return cmd
 }
