@@ -7,7 +7,7 @@ export GOFLAGS ?= -trimpath
 export PATH := $(PATH):/usr/local/go/bin
 
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X github.com/plumbline/plumbline/suites/stage.version=$(VERSION) -X github.com/plumbline/plumbline/tools/internal/proxy.version=$(VERSION)
+LDFLAGS := -s -w -X github.com/plumbline/plumbline/ci/version.version=$(VERSION)
 
 # What `make e2e` passes on, such as E2E='--rollouts=1 --rows=plumb-nftables:fallback'.
 E2E ?=

@@ -12,7 +12,7 @@ import (
 func floor(folder string) int {
 	top, _, _ := strings.Cut(folder, "/")
 	switch {
-	case folder == "ci" || slices.Contains(leaves, folder):
+	case folder == "ci" || folder == "ci/version" || slices.Contains(leaves, folder):
 		return 0
 	case top == "dataplane" || top == "lbprovider" || top == "fixtures":
 		return 1
@@ -23,7 +23,7 @@ func floor(folder string) int {
 }
 
 var floors = []string{
-	"leaves, which import only each other, and the pins",
+	"leaves, which import only each other, the pins and the version",
 	"what is under test, and what it is tested with",
 	"suites",
 	"programs, and the rules of the repository",

@@ -24,7 +24,7 @@ func TestReportFilled(t *testing.T) {
 		t.Skip("seconds of a lab")
 	}
 	program, results := filepath.Join(t.TempDir(), "plumbline"), t.TempDir()
-	const version = "-X github.com/plumbline/plumbline/suites/stage.version=0123456"
+	const version = "-X github.com/plumbline/plumbline/ci/version.version=0123456"
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags", version, "-o", program, "../../tools/plumbline").CombinedOutput(); err != nil {
 		t.Fatalf("build the program: %v\n%s", err, out)
 	}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/plumbline/plumbline/ci/version"
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/lbprovider/profile"
 	"github.com/plumbline/plumbline/suites/conformance/behaviours"
@@ -40,7 +41,7 @@ func (o *Options) newReport(known Declared) conformance.Report {
 }
 
 func harness() conformance.Harness {
-	return conformance.Harness{Version: stage.Version(), Commit: stage.Commit()}
+	return conformance.Harness{Version: version.String(), Commit: stage.Commit()}
 }
 
 // describe adds to the report where it is tested and what exactly was installed.

@@ -2,12 +2,12 @@ package stage
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 
+	"github.com/plumbline/plumbline/ci/version"
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/kind"
 	"github.com/plumbline/plumbline/fixtures/nodeimage"
@@ -17,7 +17,7 @@ import (
 // dataplane is what a row asks for, without where it is to be had. A manifest is
 // read now: what it says later is another dataplane.
 func dataplane(r row.Row) (cluster.Dataplane, error) {
-	d := cluster.Dataplane{Name: r.String(), Own: r.Own(), Backend: r.Mode, Terminating: r.Terminating, NoLocal: r.NoLocal, Version: Version()}
+	d := cluster.Dataplane{Name: r.String(), Own: r.Own(), Backend: r.Mode, Terminating: r.Terminating, NoLocal: r.NoLocal, Version: version.String()}
 	if r.Dataplane != row.Manifest {
 		return d, nil
 	}
@@ -53,9 +53,3 @@ func (k *Kind) Install(ctx context.Context, r row.Row) (string, func(context.Con
 	}
 	return k.install(ctx, d)
 }
-
-// version is set by the Makefile (git describe).
-var version = ""
-
-// Version is the program's own: what it was made from, or its module's.
-func Version() string { return cmp.Or(version, moduleVersion(), "unknown") }

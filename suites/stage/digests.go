@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/plumbline/plumbline/ci/version"
 	"github.com/plumbline/plumbline/fixtures/cluster"
 )
 
@@ -74,7 +75,7 @@ func (k *Kind) NodeImage(ctx context.Context) (string, error) {
 // Empty: nobody has said.
 func Commit() string {
 	info, _ := debug.ReadBuildInfo() // nil: there is none
-	return commit(Version(), info)
+	return commit(version.String(), info)
 }
 
 var describedCommit = regexp.MustCompile(`^(?:.*-g|v[0-9]+\.[0-9]+\.[0-9]+-(?:.*\.)?[0-9]{14}-)?([0-9a-f]{7,40}(?:-dirty)?)$`) // const

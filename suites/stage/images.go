@@ -8,12 +8,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/ci"
+	"github.com/plumbline/plumbline/ci/version"
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/image"
@@ -88,7 +88,7 @@ func hostBuilder(log *slog.Logger) (*nodeimage.Builder, error) {
 		return nil, fmt.Errorf("find the cache directory: %w", err)
 	}
 	return &nodeimage.Builder{
-		Root: root, Version: moduleVersion(), CacheDir: filepath.Join(cache, "plumbline"), Kubernetes: pins.Kubernetes, Suite: pins.DebianSuite, Log: log,
+		Root: root, Version: version.Module(), CacheDir: filepath.Join(cache, "plumbline"), Kubernetes: pins.Kubernetes, Suite: pins.DebianSuite, Log: log,
 	}, nil
 }
 
@@ -180,16 +180,7 @@ func (i *Images) fromDebian(ctx context.Context, name string) (string, error) {
 }
 
 // Module is the module this program was built from, name@version.
-func Module() string { return nodeimage.Project + "@" + moduleVersion() }
-
-// moduleVersion is that of the module this program was built from.
-func moduleVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	return info.Main.Version
-}
+func Module() string { return nodeimage.Project + "@" + version.Module() }
 
 // SourceRoot finds the source tree whose bin/ this program lies in, or, of a test, the one
 // above the working directory. One that others have put together around this program is

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/plumbline/plumbline/ci/version"
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/run"
@@ -38,7 +39,7 @@ func Measure(ctx context.Context, todo scenario.Run, o Options, results string, 
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = errors.Join(cause, err)
 	}
-	sum.Environment.Plumbline, sum.Environment.Commit = Version(), Commit()
+	sum.Environment.Plumbline, sum.Environment.Commit = version.String(), Commit()
 	if o.Cluster == "lab" {
 		sum.Environment.ControlPlane, sum.Environment.Lacks = o.ControlPlane, Lacks()
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -22,34 +23,69 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/plumbline/plumbline/tools/internal/call"
 )
 
 const confPath = "/etc/cni/net.d/10-plumbline.conflist"
 
-func main() { os.Exit(run()) }
+const usage = `plumb-cni
 
-func run() int {
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+Runs on each node, in a Pod with the host's network, until SIGTERM. It is told by
+the environment:
+  NODE_NAME               name of the own Node
+  POD_SUBNET              CIDRs of all pods, such as 10.244.0.0/16,fd00:10:244::/56
+  CONTROL_PLANE_ENDPOINT  ADDRESS:PORT of the API server (default: that of the Pod's account)`
+
+func main() { os.Exit(run(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) }
+
+func run(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	s, err := read(args, getenv)
+	if err != nil {
+		return call.Exit("plumb-cni", err, stdout, stderr)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if err := agent(ctx, log); err != nil {
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	if err := s.agent(ctx, log); err != nil {
 		log.Error("pod network stopped", "error", err)
-		return 1
+		return call.Failed
 	}
-	return 0
+	return call.OK
+}
+
+// settings are what it is told.
+type settings struct {
+	node     string
+	subnets  []netip.Prefix
+	endpoint string // of the control plane
+}
+
+func read(args []string, getenv func(string) string) (s settings, err error) {
+	fs := call.Flags("plumb-cni")
+	if err := call.Parse(fs, usage, args); err != nil {
+		return s, err
+	}
+	if fs.NArg() > 0 {
+		return s, fmt.Errorf("unexpected argument %q; the environment tells it all, see plumb-cni --help", fs.Arg(0))
+	}
+	if s.node = getenv("NODE_NAME"); s.node == "" {
+		return s, errors.New("NODE_NAME is not set")
+	}
+	if s.subnets, err = parsePrefixes(strings.Split(getenv("POD_SUBNET"), ",")); err != nil {
+		return s, fmt.Errorf("read POD_SUBNET: %w", err)
+	}
+	if s.endpoint = getenv("CONTROL_PLANE_ENDPOINT"); s.endpoint != "" {
+		if _, _, err := net.SplitHostPort(s.endpoint); err != nil {
+			return s, fmt.Errorf("read CONTROL_PLANE_ENDPOINT: %w", err)
+		}
+	}
+	return s, nil
 }
 
 // agent applies the whole state on every change of a Node, until ctx ends.
-func agent(ctx context.Context, log *slog.Logger) error {
-	self := os.Getenv("NODE_NAME")
-	if self == "" {
-		return errors.New("NODE_NAME is not set")
-	}
-	subnets, err := parsePrefixes(strings.Split(os.Getenv("POD_SUBNET"), ","))
-	if err != nil {
-		return fmt.Errorf("read POD_SUBNET: %w", err)
-	}
-	client, err := newClient(os.Getenv("CONTROL_PLANE_ENDPOINT"))
+func (s settings) agent(ctx context.Context, log *slog.Logger) error {
+	client, err := newClient(s.endpoint)
 	if err != nil {
 		return err
 	}
@@ -75,7 +111,7 @@ func agent(ctx context.Context, log *slog.Logger) error {
 	if !cache.WaitForCacheSync(ctx.Done(), nodes.Informer().HasSynced) {
 		return nil
 	}
-	net := network{subnets: subnets, log: log}
+	net := network{subnets: s.subnets, log: log}
 	retry := time.NewTimer(0)
 	for {
 		select {
@@ -88,7 +124,7 @@ func agent(ctx context.Context, log *slog.Logger) error {
 		for _, o := range nodes.Informer().GetStore().List() {
 			list = append(list, o.(*corev1.Node))
 		}
-		if err := net.apply(self, list); err != nil {
+		if err := net.apply(s.node, list); err != nil {
 			log.Warn("pod network incomplete, will retry", "error", err)
 			retry.Reset(time.Second)
 		}
@@ -103,9 +139,6 @@ func newClient(endpoint string) (*kubernetes.Clientset, error) {
 		return nil, fmt.Errorf("read the service account: %w", err)
 	}
 	if endpoint != "" {
-		if _, _, err := net.SplitHostPort(endpoint); err != nil {
-			return nil, fmt.Errorf("read CONTROL_PLANE_ENDPOINT: %w", err)
-		}
 		cfg.Host = "https://" + endpoint
 	}
 	return kubernetes.NewForConfig(cfg)

@@ -16,7 +16,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -28,13 +27,7 @@ import (
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
 	"github.com/plumbline/plumbline/dataplane/planflags"
-)
-
-// The exit codes.
-const (
-	exitOK      = 0
-	exitFailed  = 1
-	exitBadCall = 2
+	"github.com/plumbline/plumbline/tools/internal/call"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
@@ -63,30 +56,17 @@ type options struct {
 	file    string
 }
 
-// helpWanted is the text of --help.
-type helpWanted string
-
-func (h helpWanted) Error() string { return "help" }
-
 // unreadable is a file that cannot be read, as against one that is not right.
 type unreadable struct{ error }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	err := act(args, stdin, stdout, stderr)
-	var usage helpWanted
 	var file unreadable
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.As(err, &usage):
-		fmt.Fprint(stdout, string(usage))
-		return exitOK
-	case errors.As(err, &file):
+	if errors.As(err, &file) {
 		fmt.Fprintf(stderr, "plumb-plan: %v\n", err)
-		return exitFailed
+		return call.Failed
 	}
-	fmt.Fprintf(stderr, "plumb-plan: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
-	return exitBadCall
+	return call.Exit("plumb-plan", err, stdout, stderr)
 }
 
 func act(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
@@ -132,21 +112,14 @@ func act(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 func parse(args []string) (options, error) {
 	var o options
 	var node string
-	fs := flag.NewFlagSet("plumb-plan", flag.ContinueOnError)
-	var text strings.Builder
-	fs.SetOutput(&text)
-	fs.Usage = func() {}
+	fs := call.Flags("plumb-plan")
 	fs.StringVar(&node, "node", "", "`name` of the node whose plan it is (default: that of the only Node in the file)")
 	plans := planflags.Register(fs)
 	sctp := fs.Bool("sctp", false, "as on a kernel that has SCTP")
 	fs.StringVar(&o.render, "render", "", "print the rules instead of the plan, in a `form`: "+rendererNames()+". nft -c -f -, iptables-restore --test --noflush and ip6tables-restore take theirs")
 	fs.StringVar(&o.resolve, "resolve", "", "print what becomes of a `packet` instead of the plan: FROM,PROTOCOL,ADDRESS:PORT, where FROM is an address or node")
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			fs.PrintDefaults()
-			return o, helpWanted("usage: plumb-plan [flags] FILE|-\n" + text.String())
-		}
-		return o, fmt.Errorf("%w; see --help", err)
+	if err := call.Parse(fs, "plumb-plan [flags] FILE|-", args); err != nil {
+		return o, err
 	}
 	var err error
 	if o.plan, err = plans.Options(); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/ci/version"
 	"github.com/plumbline/plumbline/fixtures/userns"
 	"github.com/plumbline/plumbline/suites/stage"
 )
@@ -88,7 +89,7 @@ func rootCommand() *cobra.Command {
 			slog.SetDefault(slog.New(handler))
 		},
 	}
-	root.Version = stage.Version()
+	root.Version = version.String()
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().BoolVarP(&verbose, "verbose", "v", false, "the whole log: why, not only what")
 	root.AddCommand(doctorCommand(), nodeImageCommand(), clusterCommand(), runCommand(), listCommand(), conformanceCommand(), compareCommand(), judgeCommand(), reportCommand(), matrixCommand(), sonobuoyCommand(), rbacCommand(), benchCommand(), cleanCommand(), versionCommand())

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/ci"
+	"github.com/plumbline/plumbline/ci/version"
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
@@ -37,7 +38,7 @@ func versionCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v := versions{stage.Version(), stage.Commit(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, pins.Kubernetes}
+			v := versions{version.String(), stage.Commit(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, pins.Kubernetes}
 			return p.print(os.Stdout, v, [][]string{
 				{"VERSION", "COMMIT", "GO", "PLATFORM", "KUBERNETES"}, {v.Version, v.Commit, v.Go, v.Platform, v.Kubernetes},
 			})

@@ -3,8 +3,6 @@ package echo
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/workload/server"
+	"github.com/plumbline/plumbline/tools/internal/call"
 )
 
 // Main is the program until ctx ends, which SIGTERM is to do.
@@ -20,26 +19,20 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
-	fs := flag.NewFlagSet("plumb-echo", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs := call.Flags("plumb-echo")
 	port := fs.Int("port", 8080, "TCP port, on all addresses of both IP families")
 	delay := fs.Duration("delay-shutdown", 0, "go on serving this long after SIGTERM")
 	unready := fs.Bool("unready-on-sigterm", false, "answer /readyz with 503 after SIGTERM")
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return 0
-		}
-		return 2
+	err := call.Parse(fs, "plumb-echo [flags]", args)
+	if err == nil {
+		err = check(fs.Args(), *port, *delay)
 	}
-	if err := check(fs.Args(), *port, *delay); err != nil {
-		fmt.Fprintln(stderr, "plumb-echo:", err)
-		return 2
+	if err != nil {
+		return call.Exit("plumb-echo", err, stdout, stderr)
 	}
-
 	l, err := net.Listen("tcp", fmt.Sprintf(":%d", *port))
 	if err != nil {
-		fmt.Fprintln(stderr, "plumb-echo:", err) // names the port and why: in use, not allowed
-		return 2
+		return call.Exit("plumb-echo", err, stdout, stderr) // names the port and why: in use, not allowed
 	}
 	s := server.New(server.Config{
 		Pod: getenv("POD_NAME"), UID: getenv("POD_UID"), Node: getenv("NODE_NAME"),
@@ -47,9 +40,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}, stdout)
 	if err := s.Serve(ctx, l); err != nil {
 		fmt.Fprintln(stderr, "plumb-echo:", err)
-		return 1
+		return call.Failed
 	}
-	return 0
+	return call.OK
 }
 
 func check(rest []string, port int, delay time.Duration) error {

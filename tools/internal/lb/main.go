@@ -4,7 +4,6 @@ package lb
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,24 +12,15 @@ import (
 	"syscall"
 
 	"k8s.io/klog/v2"
-)
 
-const (
-	exitOK      = 0
-	exitFailed  = 1
-	exitBadCall = 2 // nothing was done: flags, or something of the host is missing
+	"github.com/plumbline/plumbline/tools/internal/call"
 )
 
 // Main is the program until ctx ends. SIGHUP has it reload its load balancers.
-func Main(ctx context.Context, args []string, _, stderr io.Writer) int {
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	opts, err := parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		usage(stderr)
-		return exitOK
-	}
 	if err != nil {
-		fmt.Fprintf(stderr, "plumb-lb: %v (plumb-lb -h lists the flags)\n", err)
-		return exitBadCall
+		return call.Exit("plumb-lb", err, stdout, stderr)
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: opts.level()}))
 	klog.SetSlogLogger(log)
@@ -39,12 +29,11 @@ func Main(ctx context.Context, args []string, _, stderr io.Writer) int {
 	defer signal.Stop(hangups)
 	s, err := prepare(ctx, opts, log)
 	if err != nil {
-		fmt.Fprintf(stderr, "plumb-lb: %v\n", err)
-		return exitBadCall
+		return call.Exit("plumb-lb", err, stdout, stderr) // something of the host is missing
 	}
 	if err := errors.Join(s.run(ctx, hangups), s.close()); err != nil {
 		fmt.Fprintf(stderr, "plumb-lb: %v\n", err)
-		return exitFailed
+		return call.Failed
 	}
-	return exitOK
+	return call.OK
 }

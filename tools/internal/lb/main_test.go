@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/tools/internal/call"
 )
 
 const kubeconfig = `apiVersion: v1
@@ -65,8 +67,8 @@ func TestBadInput(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
-			if rc := Main(t.Context(), append(good[:len(good):len(good)], c.args...), nil, &out); rc != exitBadCall {
-				t.Errorf("exit %d, want %d", rc, exitBadCall)
+			if rc := Main(t.Context(), append(good[:len(good):len(good)], c.args...), nil, &out); rc != call.Bad {
+				t.Errorf("exit %d, want %d", rc, call.Bad)
 			}
 			if !strings.Contains(out.String(), c.want) || strings.Count(out.String(), "\n") != 1 {
 				t.Errorf("said %q, want one line with %q", out.String(), c.want)
@@ -88,7 +90,7 @@ func noWire() string {
 
 func TestHelp(t *testing.T) {
 	var out bytes.Buffer
-	if rc := Main(t.Context(), []string{"-h"}, nil, &out); rc != exitOK || !strings.Contains(out.String(), "-lb-range-v4") {
+	if rc := Main(t.Context(), []string{"-h"}, &out, nil); rc != call.OK || !strings.Contains(out.String(), "-lb-range-v4") {
 		t.Errorf("exit %d, said %q", rc, out.String())
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/netip"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"github.com/plumbline/plumbline/lbprovider/instance"
 	"github.com/plumbline/plumbline/lbprovider/lbplan"
 	"github.com/plumbline/plumbline/lbprovider/profile"
+	"github.com/plumbline/plumbline/tools/internal/call"
 )
 
 // Values of --instances.
@@ -64,9 +64,7 @@ type flags struct {
 }
 
 func (f *flags) set() *flag.FlagSet {
-	fs := flag.NewFlagSet("plumb-lb", flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	fs.Usage = func() {}
+	fs := call.Flags("plumb-lb")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster to serve")
 	fs.StringVar(&f.namespace, "namespace", "", "serve the Services of this namespace only, e.g. in a cluster of somebody else")
 	fs.StringVar(&f.class, "lb-class", "", "serve the Services of this spec.loadBalancerClass, e.g. beside the load balancers of a cloud (default: those without a class)")
@@ -98,17 +96,10 @@ func belongs() map[string][]string {
 	}
 }
 
-func usage(w io.Writer) {
-	fmt.Fprintln(w, "usage: plumb-lb --kubeconfig FILE --lb-range-v4 CIDR [flags]")
-	fs := new(flags).set()
-	fs.SetOutput(w)
-	fs.PrintDefaults()
-}
-
 func parse(args []string) (options, error) {
 	var f flags
 	fs := f.set()
-	if err := fs.Parse(args); err != nil {
+	if err := call.Parse(fs, "plumb-lb --kubeconfig FILE --lb-range-v4 CIDR [flags]", args); err != nil {
 		return options{}, err
 	}
 	if fs.NArg() > 0 {

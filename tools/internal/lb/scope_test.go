@@ -15,6 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/api"
 	"github.com/plumbline/plumbline/lbprovider/instance"
+	"github.com/plumbline/plumbline/tools/internal/call"
 )
 
 // The same cluster by another address is the same; another authority, server behind it, path,
@@ -77,7 +78,7 @@ func TestLoadBalancersOfOthers(t *testing.T) {
 		said, err := cmd.CombinedOutput()
 		cancel()
 		exit, exited := errors.AsType[*exec.ExitError](err)
-		if !exited || exit.ExitCode() != exitBadCall || !strings.Contains(string(said), "has load balancers of another cluster, namespace or class") {
+		if !exited || exit.ExitCode() != call.Bad || !strings.Contains(string(said), "has load balancers of another cluster, namespace or class") {
 			t.Errorf("%q: %v, says %s", other, err, said)
 		}
 		f.outlives(master, ip)

@@ -12,14 +12,14 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/tools/internal/call"
 )
 
-const usage = `usage: plumb-probe serve --name NAME [flags]
+const usage = `plumb-probe serve --name NAME [flags]
 
 Serves identities on test ports and takes orders on a control port, until
 SIGTERM. The control port is open once all others are. It answers who shows the
@@ -28,30 +28,25 @@ and connects into the ranges of --connect alone.
 `
 
 // Main is the program until ctx ends.
-func Main(ctx context.Context, args []string, _, stderr io.Writer) int {
-	return run(ctx, args, os.Getenv, stderr)
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return run(ctx, args, os.Getenv, stdout, stderr)
 }
 
-func run(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer) int {
-	cfg, err := parse(args, getenv, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintln(stderr, "plumb-probe:", err)
-		return 2
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	cfg, err := parse(args, getenv)
+	if err != nil {
+		return call.Exit("plumb-probe", err, stdout, stderr)
 	}
 	cfg.Log = slog.New(slog.NewJSONHandler(stderr, nil))
 	if err := probeagent.Serve(ctx, cfg, func() { cfg.Log.Info("serving", "name", cfg.Name, "node", cfg.Node, "control", cfg.Control) }); err != nil {
 		fmt.Fprintln(stderr, "plumb-probe:", err)
-		return 1
+		return call.Failed
 	}
-	return 0
+	return call.OK
 }
 
-func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg probeagent.Config, err error) {
-	fs := flag.NewFlagSet("plumb-probe serve", flag.ContinueOnError)
-	fs.SetOutput(io.Discard) // one line says what is wrong
+func parse(args []string, getenv func(string) string) (cfg probeagent.Config, err error) {
+	fs := call.Flags("plumb-probe")
 	fs.StringVar(&cfg.Name, "name", getenv("POD_NAME"), "what the servers call themselves; default $POD_NAME")
 	fs.StringVar(&cfg.Node, "node", getenv("NODE_NAME"), "the node they say they are on; default $NODE_NAME")
 	control := fs.String("control", ":39797", "control port")
@@ -61,21 +56,18 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg pro
 	udp := fs.String("udp", "", "UDP ports to serve")
 	sctp := fs.String("sctp", "", "SCTP ports to serve")
 	fs.BoolVar(&cfg.SCTPOptional, "sctp-optional", false, "start without SCTP ports where the kernel has no SCTP")
+	serve := len(args) > 0 && args[0] == "serve"
 	switch {
-	case len(args) > 0 && args[0] == "serve":
+	case serve:
 		args = args[1:]
-	case len(args) == 0 || !slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]):
-		return cfg, errors.New("the command must be serve; see plumb-probe --help")
-	default:
+	case len(args) > 0 && args[0] == "help":
 		args = []string{"--help"}
 	}
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprint(stderr, usage, "\nFlags:\n")
-			fs.SetOutput(stderr)
-			fs.PrintDefaults()
-		}
+	if err := call.Parse(fs, usage, args); err != nil {
 		return cfg, err
+	}
+	if !serve {
+		return cfg, errors.New("the command must be serve; see plumb-probe --help")
 	}
 	if cfg.Control, err = controlPort(*control); err != nil {
 		return cfg, err

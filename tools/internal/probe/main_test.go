@@ -42,7 +42,7 @@ func TestBadFlags(t *testing.T) {
 		"serve --name a":                    "$PROBE_KEY is empty",
 	} {
 		var stderr bytes.Buffer
-		if code := run(t.Context(), strings.Fields(args), noEnv, &stderr); code != 2 {
+		if code := run(t.Context(), strings.Fields(args), noEnv, io.Discard, &stderr); code != 2 {
 			t.Errorf("%q: exit %d, want 2", args, code)
 		}
 		if got := stderr.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, want) {
@@ -53,9 +53,9 @@ func TestBadFlags(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"help"}, {"serve", "--help"}} {
-		var stderr bytes.Buffer
-		if code := run(t.Context(), args, noEnv, &stderr); code != 0 || !strings.Contains(stderr.String(), "-sctp-optional") {
-			t.Errorf("%v: exit %d, %q", args, code, stderr.String())
+		var out bytes.Buffer
+		if code := run(t.Context(), args, noEnv, &out, io.Discard); code != 0 || !strings.Contains(out.String(), "-sctp-optional") {
+			t.Errorf("%v: exit %d, %q", args, code, out.String())
 		}
 	}
 }
@@ -182,7 +182,7 @@ func TestNoSCTP(t *testing.T) {
 	var stderr bytes.Buffer
 	_, text := newKey(t)
 	env := func(name string) string { return map[string]string{"PROBE_KEY": text}[name] }
-	code := run(t.Context(), []string{"serve", "--name", "a", "--control", strconv.Itoa(freePort(t)), "--sctp", "9000"}, env, &stderr)
+	code := run(t.Context(), []string{"serve", "--name", "a", "--control", strconv.Itoa(freePort(t)), "--sctp", "9000"}, env, io.Discard, &stderr)
 	if got := stderr.String(); code != 1 || !strings.Contains(got, "port 9000/sctp") || strings.Count(got, "\n") != 1 {
 		t.Errorf("exit %d, said %q", code, got)
 	}

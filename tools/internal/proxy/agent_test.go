@@ -32,6 +32,7 @@ import (
 	"github.com/plumbline/plumbline/dataplane/userspace"
 	"github.com/plumbline/plumbline/fixtures/api"
 	"github.com/plumbline/plumbline/fixtures/need"
+	"github.com/plumbline/plumbline/tools/internal/call"
 )
 
 // dumps reads back what a backend keeps, where that is in the kernel.
@@ -187,7 +188,7 @@ func TestCapabilitiesOfAuto(t *testing.T) {
 	w.only([]node.Capability{node.NetAdmin})
 	w.env = append(w.env, "PATH="+dir+":"+os.Getenv("PATH"))
 	_, stderr, code := w.call(t, "--backend=iptables", "--node-name=here", "--kubeconfig="+w.kubeconfig)
-	if want := "plumb-proxy: backend iptables needs the capability NET_RAW\n"; code != exitFailed || stderr != want {
+	if want := "plumb-proxy: backend iptables needs the capability NET_RAW\n"; code != call.Failed || stderr != want {
 		t.Errorf("exit %d: %s, want %s", code, stderr, want)
 	}
 }
@@ -217,7 +218,7 @@ func TestCapabilities(t *testing.T) {
 			args := strings.Fields(c.args)
 			if c.want != "" {
 				_, stderr, code := w.call(t, append(args, "--node-name=here", "--kubeconfig="+w.kubeconfig)...)
-				if code != exitFailed || stderr != "plumb-proxy: "+c.want+"\n" {
+				if code != call.Failed || stderr != "plumb-proxy: "+c.want+"\n" {
 					t.Errorf("exit %d: %s, want %s", code, stderr, c.want)
 				}
 				return

@@ -6,6 +6,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/plumbline/plumbline/ci/version"
 )
 
 // The agent's limits towards the API server: it lists and watches, and writes
@@ -29,7 +31,7 @@ func newClient(kubeconfig string) (kubernetes.Interface, error) {
 	if kubeconfig == "" { // the address is a server's own, for which its certificate need not be
 		cfg.TLSClientConfig.ServerName = apiName
 	}
-	cfg.UserAgent = "plumb-proxy/" + version
+	cfg.UserAgent = "plumb-proxy/" + version.String()
 	cfg.QPS, cfg.Burst = clientQPS, clientBurst
 	cfg.ContentType = "application/vnd.kubernetes.protobuf"
 	cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"

@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,9 +14,10 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/dataplane/others"
+	"github.com/plumbline/plumbline/tools/internal/call"
 )
 
-const lookUsage = `usage: plumb-proxy look [flags]
+const lookUsage = `plumb-proxy look [flags]
 
 Says who proxies Services on this node: a line for each trace of a proxy, ours or
 another's, and for each address of --connect that answers. An agent that may be no
@@ -43,21 +43,14 @@ type look struct {
 
 func parseLook(args []string) (look, error) {
 	var l look
-	fs := flag.NewFlagSet("plumb-proxy look", flag.ContinueOnError)
-	var text strings.Builder
-	fs.SetOutput(&text)
-	fs.Usage = func() {}
+	fs := call.Flags("plumb-proxy look")
 	connect := fs.String("connect", "", "`addresses` of Services over TCP, such as 10.96.0.1:443,[fd00::1]:443")
 	fs.BoolVar(&l.only, "only-connect", false, "look at no traces, which needs CAP_NET_ADMIN")
 	fs.DurationVar(&l.await, "await", 0, "wait until all of --connect answer, for so long at most")
 	fs.StringVar(&l.cgroup, "cgroup", "/sys/fs/cgroup", "root of the node's cgroups")
 	fs.StringVar(&l.message, "message", "", "`file` to write it to as well, if it is there, such as /dev/termination-log: what a kubelet takes from a container's log may not be in it yet")
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			fs.PrintDefaults()
-			return l, helpWanted(lookUsage + text.String())
-		}
-		return l, fmt.Errorf("look: %w; see plumb-proxy look --help", err)
+	if err := call.Parse(fs, lookUsage, args); err != nil {
+		return l, err
 	}
 	for part := range strings.SplitSeq(*connect, ",") {
 		if part == "" {
@@ -92,14 +85,14 @@ func (l look) run(ctx context.Context, stdout, stderr io.Writer) int {
 	code, to := found(len(lines) > 0), stdout
 	if err != nil {
 		lines = []string{"plumb-proxy: look: " + strings.ReplaceAll(err.Error(), "\n", "; ")}
-		code, to = exitFailed, stderr
+		code, to = call.Failed, stderr
 	}
 	for _, line := range lines {
 		fmt.Fprintln(to, line)
 	}
 	if err := l.leave(lines); err != nil {
 		fmt.Fprintf(stderr, "plumb-proxy: look: %v\n", err)
-		return exitFailed
+		return call.Failed
 	}
 	return code
 }
@@ -157,7 +150,7 @@ func found(yes bool) int {
 	if yes {
 		return exitFound
 	}
-	return exitOK
+	return call.OK
 }
 
 // awaitAll asks again and again until all answer, and says which do not at the end. Where

@@ -4,7 +4,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,16 +17,7 @@ import (
 	"github.com/plumbline/plumbline/dataplane/agent"
 	"github.com/plumbline/plumbline/dataplane/nftables"
 	"github.com/plumbline/plumbline/dataplane/node"
-)
-
-// version is set by the linker.
-var version = "devel"
-
-// The exit codes.
-const (
-	exitOK      = 0
-	exitFailed  = 1
-	exitBadCall = 2
+	"github.com/plumbline/plumbline/tools/internal/call"
 )
 
 // Alter changes what the agent is made of.
@@ -39,47 +29,32 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer, alter Al
 	if len(args) > 0 && args[0] == "show" {
 		q, err := parseShow(args[1:])
 		if err != nil {
-			return badCall(err, stdout, stderr)
+			return call.Exit("plumb-proxy", err, stdout, stderr)
 		}
 		return exit(q.ask(ctx, stdout), stderr)
 	}
 	if len(args) > 0 && args[0] == "look" {
 		l, err := parseLook(args[1:])
 		if err != nil {
-			return badCall(err, stdout, stderr)
+			return call.Exit("plumb-proxy", err, stdout, stderr)
 		}
 		return l.run(ctx, stdout, stderr)
 	}
 	opt, err := parse(args, os.Getenv)
 	if err != nil {
-		return badCall(err, stdout, stderr)
-	}
-	if opt.version {
-		fmt.Fprintln(stdout, "plumb-proxy", version)
-		return exitOK
+		return call.Exit("plumb-proxy", err, stdout, stderr)
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: opt.level}))
 	klog.SetSlogLogger(log)
 	return exit(act(ctx, opt, log, alter), stderr)
 }
 
-// badCall is for errors of the command line, of which one asks for help.
-func badCall(err error, stdout, stderr io.Writer) int {
-	var usage helpWanted
-	if errors.As(err, &usage) {
-		fmt.Fprint(stdout, string(usage))
-		return exitOK
-	}
-	fmt.Fprintf(stderr, "plumb-proxy: %v\n", err)
-	return exitBadCall
-}
-
 func exit(err error, stderr io.Writer) int {
 	if err != nil {
 		fmt.Fprintf(stderr, "plumb-proxy: %v\n", err)
-		return exitFailed
+		return call.Failed
 	}
-	return exitOK
+	return call.OK
 }
 
 func act(ctx context.Context, opt options, log *slog.Logger, alter Alter) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/plumbline/plumbline/dataplane/plan"
+	"github.com/plumbline/plumbline/tools/internal/call"
 )
 
 func TestCommandLine(t *testing.T) {
@@ -17,7 +18,7 @@ func TestCommandLine(t *testing.T) {
 		code int
 		out  string // of stdout, or the one line of stderr
 	}{
-		{"--version", 0, "plumb-proxy devel"},
+		{"--version", 0, "plumb-proxy "},
 		{"--help", 0, "usage: plumb-proxy [flags]"},
 		{"", 2, "--node-name is not given and $NODE_NAME is empty"},
 		{"--node-name n --backend ipvs", 2, `--backend "ipvs": there is no such backend; one of: `},
@@ -31,7 +32,7 @@ func TestCommandLine(t *testing.T) {
 		{"--node-name n --healthz-bind-address localhost:10256", 2, `not an IP address`},
 		{"--init-only --cleanup", 2, "contradict each other"},
 		{"--node-name n extra", 2, `unexpected argument "extra"`},
-		{"--nodename n", 2, "-nodename; see --help"},
+		{"--nodename n", 2, "-nodename; see plumb-proxy --help"},
 		{"--node-name n --nodeport-addresses everywhere", 2, `--nodeport-addresses "everywhere": not a network`},
 		{"--node-name n --metrics-bind-address 10249", 2, `--metrics-bind-address "10249": not an IP address`},
 		{"--node-name n --conntrack-udp-timeout 30s", 2, "--conntrack-udp-timeout: only with --init-only"},
@@ -67,7 +68,7 @@ func TestCommandLine(t *testing.T) {
 			if code != c.code || !strings.Contains(stdout.String()+stderr.String(), c.out) {
 				t.Errorf("exit %d, want %d with %q\nstdout: %s\nstderr: %s", code, c.code, c.out, &stdout, &stderr)
 			}
-			if code != exitOK && (strings.Count(stderr.String(), "\n") != 1 || stdout.Len() > 0) {
+			if code != call.OK && (strings.Count(stderr.String(), "\n") != 1 || stdout.Len() > 0) {
 				t.Errorf("a bad call or a failure must give one line: %q, %q", &stderr, &stdout)
 			}
 		})

@@ -30,6 +30,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/api"
 	"github.com/plumbline/plumbline/fixtures/need"
 	"github.com/plumbline/plumbline/fixtures/netns"
+	"github.com/plumbline/plumbline/tools/internal/call"
 )
 
 // asProgram makes the test binary the program itself, with the capabilities in
@@ -52,7 +53,7 @@ func TestMain(m *testing.M) {
 	}
 	if caps, ok := os.LookupEnv(onlyCaps); ok {
 		fmt.Fprintln(os.Stderr, again(strings.Split(caps, ",")))
-		os.Exit(exitFailed)
+		os.Exit(call.Failed)
 	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -11,11 +10,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/plumbline/plumbline/ci/version"
 	"github.com/plumbline/plumbline/dataplane/agent"
 	"github.com/plumbline/plumbline/dataplane/backend"
 	"github.com/plumbline/plumbline/dataplane/node"
 	"github.com/plumbline/plumbline/dataplane/plan"
 	"github.com/plumbline/plumbline/dataplane/planflags"
+	"github.com/plumbline/plumbline/tools/internal/call"
 )
 
 type options struct {
@@ -31,7 +32,6 @@ type options struct {
 	level      slog.Level
 	initOnly   bool
 	cleanup    bool
-	version    bool
 }
 
 // The default addresses are kube-proxy's.
@@ -40,19 +40,15 @@ const (
 	defaultMetrics = "127.0.0.1:10249"
 )
 
-// helpWanted is the text of --help.
-type helpWanted string
-
-func (h helpWanted) Error() string { return "help" }
+const usage = `plumb-proxy [flags]
+       plumb-proxy show services|backends|path FRONTEND
+       plumb-proxy look [flags]`
 
 // parse reads the command line. Every error is one line that says what is
 // wrong, where, and what would be right.
 func parse(args []string, env func(string) string) (options, error) {
 	var o options
-	fs := flag.NewFlagSet("plumb-proxy", flag.ContinueOnError)
-	var text strings.Builder
-	fs.SetOutput(&text)
-	fs.Usage = func() {}
+	fs := call.Flags("plumb-proxy")
 	fs.StringVar(&o.node, "node-name", env("NODE_NAME"), "`name` of the own Node (default: $NODE_NAME)")
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file`; empty: the Pod's own account")
 	fs.StringVar(&o.backend, "backend", "nftables", "dataplane: "+strings.Join(backendNames(), ", "))
@@ -65,19 +61,11 @@ func parse(args []string, env func(string) string) (options, error) {
 	fs.BoolVar(&o.initOnly, "init-only", false, "write the sysctls that the agent itself has no right to (for IPv6 only with an IPv6 --cluster-cidr), and exit")
 	o.limits = node.RegisterLimits(fs)
 	fs.BoolVar(&o.cleanup, "cleanup", false, "remove everything this backend put into the kernel, and exit")
-	fs.BoolVar(&o.version, "version", false, "print the version and exit")
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			fs.PrintDefaults()
-			return o, helpWanted("usage: plumb-proxy [flags]\n       plumb-proxy show services|backends|path FRONTEND\n" + text.String())
-		}
-		return o, fmt.Errorf("%w; see --help", err)
+	if err := call.Parse(fs, usage, args); err != nil {
+		return o, err
 	}
 	if fs.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q; there are only flags and, as the first word, show; see --help", fs.Arg(0))
-	}
-	if o.version {
-		return o, nil
 	}
 	var err error
 	if o.plan, err = plans.Options(); err != nil {
@@ -135,7 +123,7 @@ func bindAddress(text string) bool {
 // config is an agent as the command line has it, without a client.
 func (o *options) config(log *slog.Logger) agent.Config {
 	return agent.Config{
-		Node: o.node, Version: version, Mode: o.backend, Backend: backend.All(0)[o.backend], Own: o.own.options(), Plan: o.plan,
+		Node: o.node, Version: version.String(), Mode: o.backend, Backend: backend.All(0)[o.backend], Own: o.own.options(), Plan: o.plan,
 		Healthz: o.healthz, Metrics: o.metrics, ResetTCP: o.resetTCP, Logger: log,
 	}
 }

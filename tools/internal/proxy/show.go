@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -17,9 +16,10 @@ import (
 
 	"github.com/plumbline/plumbline/dataplane/agent"
 	"github.com/plumbline/plumbline/dataplane/listing"
+	"github.com/plumbline/plumbline/tools/internal/call"
 )
 
-const showUsage = `usage: plumb-proxy show services|backends|path FRONTEND [flags]
+const showUsage = `plumb-proxy show services|backends|path FRONTEND [flags]
 
 services   every frontend with its backends
 backends   every backend with the frontends that use it
@@ -41,20 +41,13 @@ type question struct {
 // parseShow reads what follows `plumb-proxy show`. Flags may stand anywhere.
 func parseShow(args []string) (question, error) {
 	var q question
-	fs := flag.NewFlagSet("plumb-proxy show", flag.ContinueOnError)
-	var text strings.Builder
-	fs.SetOutput(&text)
-	fs.Usage = func() {}
+	fs := call.Flags("plumb-proxy show")
 	fs.StringVar(&q.agent, "metrics-bind-address", defaultMetrics, "`address` of the agent, as it was given to it")
 	fs.BoolVar(&q.json, "json", false, "services as JSON")
 	var words []string
 	for {
-		if err := fs.Parse(args); err != nil {
-			if errors.Is(err, flag.ErrHelp) {
-				fs.PrintDefaults()
-				return q, helpWanted(showUsage + text.String())
-			}
-			return q, fmt.Errorf("show: %w; see plumb-proxy show --help", err)
+		if err := call.Parse(fs, showUsage, args); err != nil {
+			return q, err
 		}
 		if fs.NArg() == 0 {
 			return q, q.check(words)

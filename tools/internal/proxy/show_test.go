@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -40,9 +41,12 @@ func oneService(p *plan.Plan) error {
 // inspected is a Loop that has applied a snapshot, and its server's address.
 func inspected(t *testing.T, snap *objects.Snapshot) (*loop.Loop, *agent.Inspector, string) {
 	t.Helper()
+	applied := make(chan struct{})
+	done := sync.OnceFunc(func() { close(applied) })
 	l := loop.New(loop.Config{
 		Options: plan.Options{Node: "here", Terminating: plan.Fallback, NoLocal: plan.Drop},
 		Target:  refuser{"10.96.0.5:80/TCP"}, HealthChecks: silent{}, Events: silent{}, Logger: slog.New(slog.DiscardHandler),
+		Observe: func(loop.Round) { done() },
 	})
 	i := &agent.Inspector{Mode: "nftables", Loop: l, Path: way, Logger: slog.New(slog.DiscardHandler)}
 	changes := []objects.Change{{Node: snap.Node}}
@@ -56,13 +60,14 @@ func inspected(t *testing.T, snap *objects.Snapshot) (*loop.Loop, *agent.Inspect
 	}
 	l.Handle(changes)
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- l.Run(ctx) }()
+	ended := make(chan error, 1)
+	go func() { ended <- l.Run(ctx) }()
+	<-applied
 	srv := httptest.NewServer(i.Handler(http.NotFoundHandler()))
 	t.Cleanup(func() {
 		srv.Close()
 		cancel()
-		if err := <-done; err != nil {
+		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
