@@ -76,7 +76,7 @@ verify: lint update
 # TestServiceController: upstream's service controller races with itself there
 # (k8s.io/cloud-provider v0.36.3, controllers/service/controller.go:339 and 503).
 RACE = $(PURE) $(addprefix ./,dataplane/loop dataplane/watch dataplane/healthz fixtures/api fixtures/lab/control \
-	fixtures/observe fixtures/probe fixtures/probeagent lbprovider/balancer lbprovider/records suites/run ci/soak tools/internal/proxy dataplane/agent)
+	fixtures/observe fixtures/probe fixtures/probe/remote fixtures/probe/schedule fixtures/probe/sock lbprovider/balancer lbprovider/records suites/run ci/soak tools/internal/proxy dataplane/agent)
 race:
 	CGO_ENABLED=1 go test -race -p 1 -skip '^TestServiceController$$' $(RACE)
 

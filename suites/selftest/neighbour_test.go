@@ -21,7 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/plumbline/plumbline/fixtures/netns"
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
+	"github.com/plumbline/plumbline/fixtures/probe/sock"
 )
 
 // Between somebody's things, and in from the host, this many requests are made while a run
@@ -48,24 +49,24 @@ type stream struct {
 
 // ask makes its requests, and says what became of those that were not answered.
 func (s stream) ask(ctx context.Context) (lost []string, err error) {
-	var open probeagent.Opener
+	var open remote.Opener
 	if s.in != nil {
-		place, err := probeagent.NewPlace(s.in)
+		place, err := sock.NewPlace(s.in)
 		if err != nil {
 			return nil, err
 		}
 		defer place.Close()
 		open = place.Socket
 	}
-	client := probeagent.Local(ctx, s.name, open)
+	client := remote.Local(ctx, s.name, open)
 	defer client.Close()
-	res, err := client.Batch(ctx, probeagent.Batch{Network: probeagent.TCP, Target: s.target, Attempts: requestsOfNeighbour, Rate: rateOfNeighbour,
+	res, err := client.Batch(ctx, remote.Batch{Network: remote.TCP, Target: s.target, Attempts: requestsOfNeighbour, Rate: rateOfNeighbour,
 		SourcePort: firstPortOfNeighbour, SourcePorts: portsOfNeighbour})
 	if err != nil {
 		return nil, err
 	}
 	for i, a := range res.Attempts {
-		if a.Class != probeagent.OK {
+		if a.Class != remote.OK {
 			lost = append(lost, fmt.Sprintf("%s: request %d: %s", s.name, i, a))
 		}
 	}
@@ -136,7 +137,7 @@ func awaitAnswer(ctx context.Context, at netip.AddrPort) {
 
 // pod starts a pod that answers.
 func (s *somebodys) pod(ctx context.Context, name, node string) *corev1.Pod {
-	key, err := probeagent.NewKey()
+	key, err := remote.NewKey()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	pem, err := key.PEM()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
@@ -185,7 +186,7 @@ func (s *somebodys) containers(ctx context.Context) []stream {
 	made, err := cli.NetworkCreate(ctx, "somebodys", network.CreateOptions{Driver: "bridge"})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) error { return cli.NetworkRemove(ctx, made.ID) })
-	key, err := probeagent.NewKey()
+	key, err := remote.NewKey()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	pem, err := key.PEM()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())

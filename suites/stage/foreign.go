@@ -11,7 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/existing"
 	"github.com/plumbline/plumbline/fixtures/host"
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/run"
 )
@@ -103,8 +103,8 @@ func checkRow(r row.Row) error {
 }
 
 // Ranges are those of ProbeRanges.
-func (f Foreign) Ranges() (probeagent.Ranges, error) {
-	r, err := probeagent.ParseRanges(f.ProbeRanges)
+func (f Foreign) Ranges() (remote.Ranges, error) {
+	r, err := remote.ParseRanges(f.ProbeRanges)
 	if err != nil {
 		return nil, fmt.Errorf("--probe-ranges %s: %w", f.ProbeRanges, err)
 	}

@@ -1,6 +1,6 @@
 // plumb-probe is the eyes of the conformance suite in a cluster: servers that say
 // who they are and whom they see, and an agent that makes connections on demand
-// (see fixtures/probeagent). It needs no capabilities. Its identity comes from
+// (see fixtures/probe/remote). It needs no capabilities. Its identity comes from
 // --name and --node, or POD_NAME and NODE_NAME; the key of its run from PROBE_KEY.
 package main
 

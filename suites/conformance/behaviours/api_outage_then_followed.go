@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 )
 
@@ -29,8 +29,8 @@ func apiOutageThenFollowed() kit.Behaviour {
 				s.WithoutAPI(func() {
 					moved.Endpoints(b.Ready())
 					s.Pause(time.Second)
-					res := s.Attempts(client, to, probeagent.Batch{Attempts: 20})
-					if slices.ContainsFunc(res.Attempts, func(r probeagent.Result) bool { return r.Name == b.Name }) {
+					res := s.Attempts(client, to, remote.Batch{Attempts: 20})
+					if slices.ContainsFunc(res.Attempts, func(r remote.Result) bool { return r.Name == b.Name }) {
 						s.Inconclusive("node %s followed a change while it should not have reached the API", via.Name)
 					}
 					s.All(client, to, res, a.Client)

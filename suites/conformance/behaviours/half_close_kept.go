@@ -1,7 +1,7 @@
 package behaviours
 
 import (
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 )
 
@@ -22,7 +22,7 @@ func halfCloseKept() kit.Behaviour {
 				{s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0]))},
 			} {
 				s.Expect(via.from, via.to, kit.Only(servers...))
-				s.All(via.from, via.to, s.Attempts(via.from, via.to, probeagent.Batch{Attempts: 80, Payload: 8 << 10, HalfClose: true, Concurrency: 8}), servers...)
+				s.All(via.from, via.to, s.Attempts(via.from, via.to, remote.Batch{Attempts: 80, Payload: 8 << 10, HalfClose: true, Concurrency: 8}), servers...)
 			}
 		},
 	}

@@ -1,7 +1,7 @@
 package behaviours
 
 import (
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 )
 
@@ -16,8 +16,8 @@ func hcnpAfterRules() kit.Behaviour {
 			for range 3 {
 				svc.Endpoints(n.A.Ready())
 				s.ExpectHTTP(s.Outside(), svc.HealthPort(n), "/", kit.Status(200))
-				res := s.Attempts(s.Outside(), kit.TCP(svc.NodePort(n)), probeagent.Batch{Attempts: 20})
-				if sum := res.Summary(); !sum.All(probeagent.OK) {
+				res := s.Attempts(s.Outside(), kit.TCP(svc.NodePort(n)), remote.Batch{Attempts: 20})
+				if sum := res.Summary(); !sum.All(remote.OK) {
 					s.Fail("after the first 200, want every connection to the node port answered, got %s", sum)
 				}
 				svc.Endpoints()

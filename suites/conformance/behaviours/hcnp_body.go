@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 )
 
@@ -17,7 +17,7 @@ func hcnpBody() kit.Behaviour {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[0].B.Ready())
 			for i, want := range []struct{ status, endpoints int }{{200, 2}, {503, 0}} {
-				s.ExpectHTTP(s.Outside(), svc.HealthPort(s.Nodes[i]), "/", func(r *probeagent.Response) string {
+				s.ExpectHTTP(s.Outside(), svc.HealthPort(s.Nodes[i]), "/", func(r *remote.Response) string {
 					var got struct {
 						Service struct{ Namespace, Name string }
 						Local   *int  `json:"localEndpoints"`

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 )
 
@@ -18,8 +18,8 @@ func hcnpCountsDistinctReadyLocal() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("dns", corev1.ProtocolUDP, 53)))
 			n := s.Nodes[0]
-			weight := func(want string) func(*probeagent.Response) string {
-				return func(r *probeagent.Response) string {
+			weight := func(want string) func(*remote.Response) string {
+				return func(r *remote.Response) string {
 					if got := r.Header.Get("X-Load-Balancing-Endpoint-Weight"); got != want {
 						return fmt.Sprintf("want weight %s, got %q (%s, status %d: %s)", want, got, r.Class, r.Status, r.Body)
 					}

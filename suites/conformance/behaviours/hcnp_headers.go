@@ -3,7 +3,7 @@ package behaviours
 import (
 	"fmt"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 )
 
@@ -16,7 +16,7 @@ func hcnpHeaders() kit.Behaviour {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[0].B.Ready())
 			for i, weight := range []string{"2", "0"} {
-				s.ExpectHTTP(s.Outside(), svc.HealthPort(s.Nodes[i]), "/", func(r *probeagent.Response) string {
+				s.ExpectHTTP(s.Outside(), svc.HealthPort(s.Nodes[i]), "/", func(r *remote.Response) string {
 					for name, want := range map[string]string{
 						"Content-Type": "application/json", "X-Content-Type-Options": "nosniff", "X-Load-Balancing-Endpoint-Weight": weight,
 					} {

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 )
 
@@ -18,7 +18,7 @@ func healthzBody() kit.Behaviour {
 		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/proxy_health.go", "KEP-3836"},
 		Run: func(s *kit.Spec) {
 			for _, path := range []string{"/healthz", "/livez"} {
-				s.ExpectHTTP(s.Outside(), s.ProxyHealth(s.Nodes[0]), path, func(r *probeagent.Response) string {
+				s.ExpectHTTP(s.Outside(), s.ProxyHealth(s.Nodes[0]), path, func(r *remote.Response) string {
 					var got struct {
 						LastUpdated, CurrentTime *time.Time
 						NodeEligible             *bool

@@ -3,7 +3,7 @@ package behaviours
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 )
 
@@ -23,10 +23,10 @@ func idleConnectionsOutliveAdditions() kit.Behaviour {
 				{s.Nodes[0].Client, kit.TCP(svc.ClusterIP())},
 				{s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0]))},
 			}
-			var conns []*probeagent.Conns
+			var conns []*remote.Conns
 			for _, via := range vias {
 				s.Expect(via.from, via.to, kit.Pods(pod))
-				conns = append(conns, s.Open(via.from, via.to, probeagent.Batch{Attempts: 20}))
+				conns = append(conns, s.Open(via.from, via.to, remote.Batch{Attempts: 20}))
 			}
 			svc.Endpoints(pod.Ready(), s.Nodes[0].A.Ready(), s.Nodes[0].B.Ready())
 			svc.Update(func(o *corev1.Service) { o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81)) })

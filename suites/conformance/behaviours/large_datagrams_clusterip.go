@@ -3,7 +3,7 @@ package behaviours
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 )
 
@@ -18,7 +18,7 @@ func largeDatagramsClusterIP() kit.Behaviour {
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
 			c, to, servers := s.Nodes[0].B.Client, kit.UDP(svc.ClusterIP("dns")), []kit.Client{s.Nodes[0].A.Client, s.Nodes[1].A.Client}
 			s.Expect(c, to, kit.Only(servers...))
-			s.All(c, to, s.Attempts(c, to, probeagent.Batch{Attempts: 80, Payload: 4000, Concurrency: 8}), servers...)
+			s.All(c, to, s.Attempts(c, to, remote.Batch{Attempts: 80, Payload: 4000, Concurrency: 8}), servers...)
 		},
 	}
 }

@@ -1,7 +1,7 @@
 package behaviours
 
 import (
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 )
 
@@ -17,7 +17,7 @@ func largeRequestsClusterIP() kit.Behaviour {
 			to, servers := kit.TCP(svc.ClusterIP()), []kit.Client{s.Nodes[0].A.Client, s.Nodes[1].A.Client}
 			for _, c := range []kit.Client{s.Nodes[0].B.Client, s.Nodes[0].Client} {
 				s.Expect(c, to, kit.Only(servers...))
-				s.All(c, to, s.Attempts(c, to, probeagent.Batch{Attempts: 80, Payload: 32 << 10, Concurrency: 8}), servers...)
+				s.All(c, to, s.Attempts(c, to, remote.Batch{Attempts: 80, Payload: 32 << 10, Concurrency: 8}), servers...)
 			}
 		},
 	}

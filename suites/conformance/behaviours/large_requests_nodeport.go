@@ -1,7 +1,7 @@
 package behaviours
 
 import (
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 )
 
@@ -15,7 +15,7 @@ func largeRequestsNodePort() kit.Behaviour {
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
 			to, servers := kit.TCP(svc.NodePort(s.Nodes[0])), []kit.Client{s.Nodes[0].A.Client, s.Nodes[1].A.Client}
 			s.Expect(s.Outside(), to, kit.Only(servers...))
-			s.All(s.Outside(), to, s.Attempts(s.Outside(), to, probeagent.Batch{Attempts: 80, Payload: 32 << 10, Concurrency: 8}), servers...)
+			s.All(s.Outside(), to, s.Attempts(s.Outside(), to, remote.Batch{Attempts: 80, Payload: 32 << 10, Concurrency: 8}), servers...)
 		},
 	}
 }

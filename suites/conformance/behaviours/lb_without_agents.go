@@ -3,7 +3,7 @@ package behaviours
 import (
 	"time"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 )
 
@@ -31,7 +31,7 @@ func lbWithoutAgents() kit.Behaviour {
 				answered, began := true, time.Now()
 				for answered && time.Since(began) < allDown {
 					s.Pause(100 * time.Millisecond)
-					answered = s.Attempts(s.Outside(), to, probeagent.Batch{Attempts: 1}).Summary().All(probeagent.OK)
+					answered = s.Attempts(s.Outside(), to, remote.Batch{Attempts: 1}).Summary().All(remote.OK)
 				}
 				s.Say("without healthy nodes for %s the load balancer answers: %t", time.Since(began).Round(100*time.Millisecond), answered)
 				for _, n := range s.Nodes {

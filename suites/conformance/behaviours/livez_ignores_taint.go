@@ -1,7 +1,7 @@
 package behaviours
 
 import (
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 )
 
@@ -17,7 +17,7 @@ func livezIgnoresTaint() kit.Behaviour {
 			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
 			s.Taint(n, kit.ToBeDeleted())
 			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(503))
-			r := s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/livez", func(*probeagent.Response) string { return "" })
+			r := s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/livez", func(*remote.Response) string { return "" })
 			if wrong := kit.Status(200)(r); wrong != "" {
 				s.Fail("/livez of a node to be deleted: %s", wrong)
 			}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/kubewait"
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
 // ExpectOne makes n attempts and demands that one of the servers answers them
@@ -34,12 +34,12 @@ func (s *Spec) ExpectOne(c Client, t Target, n int, servers ...Client) Client {
 	}
 }
 
-func (s *Spec) one(c Client, t Target, n int, servers []Client) (*probeagent.Results, Client, string) {
-	w := Want{n: 1, class: func(r probeagent.Result) bool { return r.Class == probeagent.OK }}
+func (s *Spec) one(c Client, t Target, n int, servers []Client) (*remote.Results, Client, string) {
+	w := Want{n: 1, class: func(r remote.Result) bool { return r.Class == remote.OK }}
 	res, _ := s.attempt(c, t, w)
 	at := slices.IndexFunc(servers, func(o Client) bool { return o.Name == res.Attempts[0].Name })
 	switch first := res.Attempts[0]; {
-	case first.Class != probeagent.OK:
+	case first.Class != remote.OK:
 		return res, Client{}, fmt.Sprintf("one was %s", first)
 	case at < 0:
 		return res, Client{}, fmt.Sprintf("%s answered", first.Name)
@@ -97,8 +97,8 @@ func (s *Spec) knock(c Client, t Target, w Want) {
 }
 
 // allows says whether one attempt is among what is wanted.
-func (w Want) allows(r probeagent.Result) bool {
-	return w.class(r) && (r.Class != probeagent.OK || w.servers == nil || slices.ContainsFunc(w.servers, func(c Client) bool { return c.Name == r.Name }))
+func (w Want) allows(r remote.Result) bool {
+	return w.class(r) && (r.Class != remote.OK || w.servers == nil || slices.ContainsFunc(w.servers, func(c Client) bool { return c.Name == r.Name }))
 }
 
 // pace is also how precisely delays are measured: to 20 ms, or a tenth.

@@ -16,14 +16,14 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/capture"
 	"github.com/plumbline/plumbline/fixtures/netns"
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
 // How a failed attempt is made again for its packets: so often, all at once, in so
 // much time with what is around them; then they may still be under way.
 const (
 	repeats       = 6
-	repeatLimit   = 2 * probeagent.DefaultTimeout
+	repeatLimit   = 2 * remote.DefaultTimeout
 	repeatLinger  = 200 * time.Millisecond
 	keepPackets   = 2000
 	keepPcapBytes = 256 << 10
@@ -69,18 +69,18 @@ func (e *Env) captured(s *Spec, failed trial, doors []netip.AddrPort) {
 }
 
 // again makes attempts like those of a trial.
-func (t trial) again(ctx context.Context) (*probeagent.Results, error) {
+func (t trial) again(ctx context.Context) (*remote.Results, error) {
 	if t.path == "" {
-		return t.client.probe.Batch(ctx, probeagent.Batch{Network: t.to.network, Target: t.to.to, Attempts: repeats, Concurrency: repeats})
+		return t.client.probe.Batch(ctx, remote.Batch{Network: t.to.network, Target: t.to.to, Attempts: repeats, Concurrency: repeats})
 	}
-	res := &probeagent.Results{Attempts: make([]probeagent.Result, repeats)}
+	res := &remote.Results{Attempts: make([]remote.Result, repeats)}
 	errs := make([]error, repeats)
 	var wg sync.WaitGroup
 	for i := range repeats {
 		wg.Go(func() {
-			r, err := t.client.probe.Get(ctx, probeagent.Get{Target: t.to.to, Path: t.path})
+			r, err := t.client.probe.Get(ctx, remote.Get{Target: t.to.to, Path: t.path})
 			if errs[i] = err; err == nil {
-				res.Attempts[i] = probeagent.Result{At: r.At, Latency: r.Latency, Class: r.Class, Phase: r.Phase, Src: r.Src, From: r.From, Err: r.Err}
+				res.Attempts[i] = remote.Result{At: r.At, Latency: r.Latency, Class: r.Class, Phase: r.Phase, Src: r.Src, From: r.From, Err: r.Err}
 			}
 		})
 	}
@@ -118,7 +118,7 @@ func (e *Env) listen(s *Spec, t Target) map[*Node]*capture.Tap {
 }
 
 // repetition says what the attempts came to.
-func repetition(c Client, t Target, res *probeagent.Results) string {
+func repetition(c Client, t Target, res *remote.Results) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s to %s, made again after the failure to record its packets.\nThe packets are of this repetition, not of the attempts that failed:\n", c.Name, t)
 	fmt.Fprintln(&b, res.Summary())
@@ -146,7 +146,7 @@ func (e *Env) keepPackets(s *Spec, traces map[*Node]capture.Trace, ends map[neti
 // own are the ends that tell the attempts' packets from others': the targets, which
 // are the behaviour's alone, and their sources, as the client, servers or nodes saw
 // them.
-func own(targets []netip.AddrPort, res *probeagent.Results, traces map[*Node]capture.Trace) map[netip.AddrPort]bool {
+func own(targets []netip.AddrPort, res *remote.Results, traces map[*Node]capture.Trace) map[netip.AddrPort]bool {
 	ends := map[netip.AddrPort]bool{}
 	for _, to := range targets {
 		ends[to] = true
@@ -230,7 +230,7 @@ func (e *Env) flows(s *Spec, t Target, traces map[*Node]capture.Trace) []flow {
 }
 
 func protocol(t Target) uint8 {
-	return map[probeagent.Network]uint8{probeagent.TCP: unix.IPPROTO_TCP, probeagent.UDP: unix.IPPROTO_UDP, probeagent.SCTP: unix.IPPROTO_SCTP}[t.network]
+	return map[remote.Network]uint8{remote.TCP: unix.IPPROTO_TCP, remote.UDP: unix.IPPROTO_UDP, remote.SCTP: unix.IPPROTO_SCTP}[t.network]
 }
 
 func addrPort(ip net.IP, port uint16) netip.AddrPort {

@@ -16,7 +16,8 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/need"
 	"github.com/plumbline/plumbline/fixtures/netns"
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
+	"github.com/plumbline/plumbline/fixtures/probe/sock"
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 )
 
@@ -40,13 +41,13 @@ func capturing(t *testing.T) (*Spec, Client, *netns.NS) {
 }
 
 // prober makes attempts from the namespace that do enters.
-func prober(t *testing.T, name string, do func(func() error) error) *probeagent.Client {
+func prober(t *testing.T, name string, do func(func() error) error) *remote.Client {
 	t.Helper()
-	place, err := probeagent.NewPlace(do)
+	place, err := sock.NewPlace(do)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := probeagent.Local(t.Context(), name, place.Socket)
+	c := remote.Local(t.Context(), name, place.Socket)
 	t.Cleanup(func() {
 		c.Close()
 		if err := place.Close(); err != nil {
@@ -61,8 +62,8 @@ func awaken(t *testing.T, c Client, addrs ...string) {
 	t.Helper()
 	for _, a := range addrs {
 		to := netip.AddrPortFrom(netip.MustParseAddr(a), 9)
-		res, err := c.probe.Batch(t.Context(), probeagent.Batch{Network: probeagent.TCP, Target: to, Resend: true, Timeout: 10 * time.Second})
-		if err != nil || !res.Summary().All(probeagent.Refused) {
+		res, err := c.probe.Batch(t.Context(), remote.Batch{Network: remote.TCP, Target: to, Resend: true, Timeout: 10 * time.Second})
+		if err != nil || !res.Summary().All(remote.Refused) {
 			t.Fatalf("attempt of %s to %s: %v, %v", c.Name, to, res, err)
 		}
 	}
@@ -141,7 +142,7 @@ func TestCapturedTranslated(t *testing.T) {
 	client := Client{Name: "c", probe: prober(t, "c", c.Do)}
 	awaken(t, client, "198.51.100.1")
 	for network, to := range map[string]Target{"tcp": TCP(netip.MustParseAddrPort("198.51.100.1:80")), "udp": UDP(netip.MustParseAddrPort("198.51.100.1:80"))} {
-		others, err := client.probe.Stream(t.Context(), probeagent.Batch{Network: to.network, Target: netip.MustParseAddrPort("198.51.100.1:81"), Rate: 100}, time.Minute)
+		others, err := client.probe.Stream(t.Context(), remote.Batch{Network: to.network, Target: netip.MustParseAddrPort("198.51.100.1:81"), Rate: 100}, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}

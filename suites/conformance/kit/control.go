@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
 // trial is what a Spec attempted last: what a failure is about, what is kept of it,
@@ -16,23 +16,23 @@ type trial struct {
 	to      Target
 	path    string // asked for by HTTP; empty: another exchange
 	n       int
-	servers []Client            // those that were to answer
-	res     *probeagent.Results // nil: of HTTP
+	servers []Client        // those that were to answer
+	res     *remote.Results // nil: of HTTP
 }
 
 // tried notes what was attempted.
 func (s *Spec) tried(t trial) {
 	s.last = t
-	s.datagrams = s.datagrams || t.to.network == probeagent.UDP
+	s.datagrams = s.datagrams || t.to.network == remote.UDP
 }
 
 // controlNodes are the control connections of every behaviour, before and after, and then
 // datagrams too if it sent any: from outside to each node's own probe, past every
 // Service. The conclusion is worth nothing where they fail.
 func (s *Spec) controlNodes() {
-	networks := []probeagent.Network{probeagent.TCP}
+	networks := []remote.Network{remote.TCP}
 	if s.datagrams {
-		networks = append(networks, probeagent.UDP)
+		networks = append(networks, remote.UDP)
 	}
 	for _, n := range s.Nodes {
 		for _, network := range networks {
@@ -58,10 +58,10 @@ func (s *Spec) control() {
 }
 
 func (s *Spec) controlled(from, to Client, at Target, n int) {
-	res, err := from.probe.Batch(s.ctx, probeagent.Batch{Network: at.network, Target: at.to, Attempts: n, Concurrency: min(n, 16)})
+	res, err := from.probe.Batch(s.ctx, remote.Batch{Network: at.network, Target: at.to, Attempts: n, Concurrency: min(n, 16)})
 	s.must(err, "control attempts of %s to %s", from.Name, at)
 	s.env.count(res)
-	if sum := res.Summary(); !sum.All(probeagent.OK) {
+	if sum := res.Summary(); !sum.All(remote.OK) {
 		s.Inconclusive("control: %s does not reach %s (%s) without a Service either: %s", from.Name, to.Name, at, sum)
 	}
 }
@@ -129,7 +129,7 @@ func (e *Env) servers(t trial) []Client {
 	for _, n := range e.nodes {
 		for _, c := range []Client{n.Client, n.A.Client, n.B.Client} {
 			named := func(o Client) bool { return o.Name == c.Name }
-			answered := func(r probeagent.Result) bool { return r.Class == probeagent.OK && r.Name == c.Name }
+			answered := func(r remote.Result) bool { return r.Class == remote.OK && r.Name == c.Name }
 			if !slices.ContainsFunc(out, named) && slices.ContainsFunc(t.res.Attempts, answered) {
 				out = append(out, c)
 			}
@@ -144,8 +144,8 @@ func (e *Env) direct(t Target, to Client) Target {
 	port, network := uint16(PodPort), t.network
 	if e.isNode(to) {
 		port = HostPort
-		if network == probeagent.SCTP {
-			network = probeagent.TCP
+		if network == remote.SCTP {
+			network = remote.TCP
 		}
 	}
 	a := to.Addr(t.family())

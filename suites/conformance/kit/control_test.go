@@ -15,13 +15,14 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/plumbline/plumbline/fixtures/netns"
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
+	"github.com/plumbline/plumbline/fixtures/probe/sock"
 	"github.com/plumbline/plumbline/suites/report/conformance"
 )
 
 // key is that of all probes of the tests.
-var key = sync.OnceValue(func() *probeagent.Key {
-	k, err := probeagent.NewKey()
+var key = sync.OnceValue(func() *remote.Key {
+	k, err := remote.NewKey()
 	if err != nil {
 		panic(err)
 	}
@@ -29,19 +30,19 @@ var key = sync.OnceValue(func() *probeagent.Key {
 })
 
 // serving has a node's probe serve one protocol until stop is called.
-func serving(t *testing.T, n *Node, network probeagent.Network) (stop func()) {
+func serving(t *testing.T, n *Node, network remote.Network) (stop func()) {
 	t.Helper()
-	place, err := probeagent.NewPlace(netns.At(n.NetNS).Do)
+	place, err := sock.NewPlace(netns.At(n.NetNS).Do)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := probeagent.Config{Name: n.Name, Key: key(), Ranges: probeagent.Everywhere, Control: controlPort, TCP: []uint16{HostPort}, Open: place.Socket}
-	if network == probeagent.UDP {
+	cfg := remote.Config{Name: n.Name, Key: key(), Ranges: remote.Everywhere, Control: controlPort, TCP: []uint16{HostPort}, Open: place.Socket}
+	if network == remote.UDP {
 		cfg.Control, cfg.TCP, cfg.UDP = controlPort+1, nil, []uint16{HostPort}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, served := make(chan struct{}), make(chan error, 1)
-	go func() { served <- probeagent.Serve(ctx, cfg, func() { close(ready) }) }()
+	go func() { served <- remote.Serve(ctx, cfg, func() { close(ready) }) }()
 	select {
 	case <-ready:
 	case err := <-served:
@@ -73,9 +74,9 @@ func TestConfirmed(t *testing.T) {
 	attempts := []string{"attempts-captured.txt", "attempts.txt", "b-conntrack.txt", "b-nft.txt", "b-packets.txt", "b.pcap", "notes.txt", "objects.yaml"}
 	answer := append([]string{"answer.txt"}, slices.DeleteFunc(slices.Clone(attempts), func(f string) bool { return f == "attempts.txt" })...)
 	slices.Sort(answer)
-	none := probeagent.Network("")
+	none := remote.Network("")
 	for name, c := range map[string]struct {
-		lost   probeagent.Network // while the behaviour runs
+		lost   remote.Network // while the behaviour runs
 		run    func(*Spec, Client)
 		result conformance.Result
 		reason []string
@@ -84,23 +85,23 @@ func TestConfirmed(t *testing.T) {
 		"datagrams, of the dataplane": {none, func(s *Spec, b Client) {
 			s.Expect(s.Outside(), UDP(at("192.0.2.2:9")), Only(b).Times(4))
 		}, ResultFail, []string{"want answers of b"}, attempts},
-		"datagrams, of the network": {probeagent.UDP, func(s *Spec, b Client) {
+		"datagrams, of the network": {remote.UDP, func(s *Spec, b Client) {
 			s.Expect(s.Outside(), UDP(at("192.0.2.2:9")), Only(b).Times(4))
 		}, ResultInconclusive, []string{"want answers of b", "outside does not reach b (192.0.2.2:38081/udp) without a Service either: "}, attempts},
-		"connections, though datagrams are lost": {probeagent.UDP, func(s *Spec, b Client) {
+		"connections, though datagrams are lost": {remote.UDP, func(s *Spec, b Client) {
 			s.Expect(s.Outside(), TCP(at("192.0.2.2:9")), Only(b).Times(4))
 		}, ResultFail, []string{"want answers of b"}, attempts},
 		"HTTP, of the dataplane": {none, func(s *Spec, b Client) {
 			s.StillHTTP(s.Outside(), at("192.0.2.2:9"), "/", Status(200))
 		}, ResultFail, []string{"want status 200"}, answer},
-		"HTTP, of the network": {probeagent.TCP, func(s *Spec, b Client) {
+		"HTTP, of the network": {remote.TCP, func(s *Spec, b Client) {
 			s.StillHTTP(s.Outside(), at("192.0.2.2:9"), "/", Status(200))
 		}, ResultInconclusive, []string{"want status 200", "outside does not reach b (192.0.2.2:38081/tcp)"}, answer},
-		"flows, of the network": {probeagent.UDP, func(s *Spec, b Client) {
+		"flows, of the network": {remote.UDP, func(s *Spec, b Client) {
 			s.Flows(s.Outside(), UDP(at("192.0.2.2:9")), 2).Reach(b)
 		}, ResultInconclusive, []string{"want flows to reach b", "(192.0.2.2:38081/udp)"}, attempts},
-		"connections that stay, of the network": {probeagent.TCP, func(s *Spec, b Client) {
-			s.Open(s.Outside(), TCP(at("192.0.2.2:9")), probeagent.Batch{})
+		"connections that stay, of the network": {remote.TCP, func(s *Spec, b Client) {
+			s.Open(s.Outside(), TCP(at("192.0.2.2:9")), remote.Batch{})
 		}, ResultInconclusive, []string{"connections of outside", "(192.0.2.2:38081/tcp)"}, attempts},
 		"a server that does not answer": {none, func(s *Spec, b Client) {
 			pod := Client{Name: "pod", addrs: b.addrs}
@@ -109,11 +110,11 @@ func TestConfirmed(t *testing.T) {
 		"said outright": {none, func(s *Spec, b Client) {
 			s.Fail("not even")
 		}, ResultFail, []string{"not even"}, []string{"b-nft.txt", "notes.txt", "objects.yaml"}},
-		"datagrams that are lost after all was well": {probeagent.UDP, func(s *Spec, b Client) {
-			s.Attempts(s.Outside(), UDP(at("192.0.2.2:9")), probeagent.Batch{})
+		"datagrams that are lost after all was well": {remote.UDP, func(s *Spec, b Client) {
+			s.Attempts(s.Outside(), UDP(at("192.0.2.2:9")), remote.Batch{})
 		}, ResultInconclusive, []string{"(192.0.2.2:38081/udp)"}, nil},
 		"nothing": {none, func(s *Spec, b Client) {
-			s.Attempts(s.Outside(), UDP(at("192.0.2.2:38081")), probeagent.Batch{Attempts: 20})
+			s.Attempts(s.Outside(), UDP(at("192.0.2.2:38081")), remote.Batch{Attempts: 20})
 		}, ResultPass, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +124,7 @@ func TestConfirmed(t *testing.T) {
 			b.A, b.B = &Pod{}, &Pod{}
 			e.nodes, e.outside = []*Node{b}, Client{Name: Outside, probe: client.probe}
 			e.cfg.Limit, e.client, e.stage = 20*time.Millisecond, fake.NewClientset(), &backdrop{dir: t.TempDir()}
-			stop := map[probeagent.Network]func(){probeagent.TCP: serving(t, b, probeagent.TCP), probeagent.UDP: serving(t, b, probeagent.UDP), none: func() {}}
+			stop := map[remote.Network]func(){remote.TCP: serving(t, b, remote.TCP), remote.UDP: serving(t, b, remote.UDP), none: func() {}}
 			r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
 				stop[c.lost]()
 				c.run(s, b.Client)
@@ -150,7 +151,7 @@ func TestConfirmed(t *testing.T) {
 // A failure of flows is about these, whatever was attempted since they were asked.
 func TestFlowsFail(t *testing.T) {
 	s := &Spec{}
-	f := &Flows{spec: s, client: Client{Name: "c"}, target: UDP(netip.MustParseAddrPort("192.0.2.2:53")), last: &probeagent.Results{Attempts: make([]probeagent.Result, 8)}}
+	f := &Flows{spec: s, client: Client{Name: "c"}, target: UDP(netip.MustParseAddrPort("192.0.2.2:53")), last: &remote.Results{Attempts: make([]remote.Result, 8)}}
 	s.tried(trial{client: Client{Name: "d"}, to: TCP(netip.MustParseAddrPort("192.0.2.3:80")), n: 1})
 	if out, ok := s.protected(func(*Spec) { f.fail([]Client{{Name: "server"}}, "lost") }); ok || out.result != ResultFail {
 		t.Fatalf("%v %+v", ok, out)
@@ -163,7 +164,7 @@ func TestFlowsFail(t *testing.T) {
 // The control of a failure goes its way: to the node that the packets come to, and to the
 // servers from where they can be reached.
 func TestWays(t *testing.T) {
-	probe := &probeagent.Client{}
+	probe := &remote.Client{}
 	client := func(name, v4, v6 string) Client {
 		return Client{Name: name, probe: probe, addrs: families([]netip.Addr{netip.MustParseAddr(v4), netip.MustParseAddr(v6)})}
 	}
@@ -177,7 +178,7 @@ func TestWays(t *testing.T) {
 	n1, n2 := e.nodes[0], e.nodes[1]
 	outside := Client{Name: Outside, probe: probe}
 	beyond := Client{Name: Outside, probe: probe, router: n2}
-	answered := &probeagent.Results{Attempts: []probeagent.Result{{Class: probeagent.OK, Name: "n2-b"}, {Class: probeagent.Timeout}}}
+	answered := &remote.Results{Attempts: []remote.Result{{Class: remote.OK, Name: "n2-b"}, {Class: remote.Timeout}}}
 	at := netip.MustParseAddrPort
 	for name, c := range map[string]struct {
 		trial trial

@@ -17,7 +17,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/disrupt"
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/run"
 )
 
@@ -42,7 +42,7 @@ type Config struct {
 	Seed     int64              // of their order
 	Limit    time.Duration      // how late a dataplane may follow a change; 0: Limit
 	Timeouts Timeouts
-	Ranges   probeagent.Ranges // further ones that probes may connect into; see ranges
+	Ranges   remote.Ranges // further ones that probes may connect into; see ranges
 	Log      *slog.Logger
 }
 
@@ -53,8 +53,8 @@ type Env struct {
 	namespace string
 	uid       types.UID // of that namespace, which is the run's
 	client    kubernetes.Interface
-	key       *probeagent.Key   // of this run's probes
-	ranges    probeagent.Ranges // that they connect into
+	key       *remote.Key   // of this run's probes
+	ranges    remote.Ranges // that they connect into
 	nodes     []*Node
 	outside   Client
 
@@ -80,7 +80,7 @@ func Open(ctx context.Context, st Stage, cfg Config) (*Env, error) {
 	if e.client, err = kubernetes.NewForConfig(st.Cluster().RESTConfig()); err != nil {
 		return nil, fmt.Errorf("make API client: %w", err)
 	}
-	if e.key, err = probeagent.NewKey(); err != nil {
+	if e.key, err = remote.NewKey(); err != nil {
 		return nil, err
 	}
 	if st.Kind() == "kind" { // whose nodes are ours, and in no zone
@@ -94,7 +94,7 @@ func Open(ctx context.Context, st Stage, cfg Config) (*Env, error) {
 	if err := e.connect(ctx); err != nil {
 		return nil, err
 	}
-	e.outside = Client{Name: Outside, probe: probeagent.Local(ctx, Outside, nil)}
+	e.outside = Client{Name: Outside, probe: remote.Local(ctx, Outside, nil)}
 	return e, nil
 }
 
@@ -116,7 +116,7 @@ func (e *Env) connect(ctx context.Context) error {
 	for _, n := range nodes {
 		node := &Node{Name: n.Name, NetNS: n.NetNS}
 		control := netip.AddrPortFrom(n.Addrs[0], controlPort)
-		probe, err := probeagent.Dial(ctx, control, e.key, nil)
+		probe, err := remote.Dial(ctx, control, e.key, nil)
 		if err != nil {
 			return fmt.Errorf("reach the probe of node %s: %w", n.Name, err)
 		}
@@ -204,12 +204,12 @@ func (e *Env) Noise() Noise {
 	return n
 }
 
-func (e *Env) count(res *probeagent.Results) {
+func (e *Env) count(res *remote.Results) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, r := range res.Attempts {
 		e.noise.Attempts++
-		if r.Class != probeagent.OK {
+		if r.Class != remote.OK {
 			e.noise.Failed++
 			continue
 		}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/run"
 )
 
@@ -71,7 +71,7 @@ func TestEvidence(t *testing.T) {
 		}
 	}
 	to := TCP(netip.MustParseAddrPort("192.0.2.2:80"))
-	s.tried(trial{client: c, to: to, res: &probeagent.Results{Attempts: []probeagent.Result{{Class: probeagent.Timeout}}}})
+	s.tried(trial{client: c, to: to, res: &remote.Results{Attempts: []remote.Result{{Class: remote.Timeout}}}})
 	s.env.evidence(s)
 	want := []string{
 		"a-conntrack.txt", "a-iptables.txt", "a-nft.txt", "a-packets.txt", "a.pcap", "attempts-captured.txt", "attempts.txt",

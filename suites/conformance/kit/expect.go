@@ -9,13 +9,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
 // Client is where attempts are made from, and a server at the same place.
 type Client struct {
 	Name   string
-	probe  *probeagent.Client
+	probe  *remote.Client
 	addrs  map[corev1.IPFamily]netip.Addr
 	router *Node // of a host beyond it, which reaches the cluster by this node alone
 }
@@ -25,22 +25,22 @@ func (c Client) Addr(f corev1.IPFamily) netip.Addr { return c.addrs[f] }
 
 // Probe is for what expectations do not cover: connections that last, streams,
 // fixed source ports, HTTP.
-func (c Client) Probe() *probeagent.Client { return c.probe }
+func (c Client) Probe() *remote.Client { return c.probe }
 
 // Target is what is attempted.
 type Target struct {
-	network probeagent.Network
+	network remote.Network
 	to      netip.AddrPort
 }
 
 // TCP is a new connection for each attempt.
-func TCP(to netip.AddrPort) Target { return Target{probeagent.TCP, to} }
+func TCP(to netip.AddrPort) Target { return Target{remote.TCP, to} }
 
 // UDP is a datagram from a new port for each attempt, and its answer.
-func UDP(to netip.AddrPort) Target { return Target{probeagent.UDP, to} }
+func UDP(to netip.AddrPort) Target { return Target{remote.UDP, to} }
 
 // SCTP is a new association for each attempt.
-func SCTP(to netip.AddrPort) Target { return Target{probeagent.SCTP, to} }
+func SCTP(to netip.AddrPort) Target { return Target{remote.SCTP, to} }
 
 func (t Target) String() string { return fmt.Sprintf("%s/%s", t.to, t.network) }
 
@@ -49,7 +49,7 @@ type Want struct {
 	text    string
 	n       int
 	servers []Client // answers come from these alone, and from each of them
-	class   func(probeagent.Result) bool
+	class   func(remote.Result) bool
 	source  func(seen, client netip.Addr) bool // of answers; nil: any
 	sources string                             // the same in words
 	refusal bool                               // of each attempt, but ICMP is limited
@@ -75,7 +75,7 @@ func Only(servers ...Client) Want {
 	}
 	return Want{
 		text: "answers of " + strings.Join(names, ", ") + " alone", n: attemptsPerServer * len(servers), servers: servers,
-		class: func(r probeagent.Result) bool { return r.Class == probeagent.OK },
+		class: func(r remote.Result) bool { return r.Class == remote.OK },
 	}
 }
 
@@ -90,9 +90,9 @@ func Pods(pods ...*Pod) Want {
 
 // refused is what a host says of a port where nobody listens, and a Service without
 // endpoints alike: a TCP reset or ICMP port unreachable. Any other ICMP is a router's.
-func refused(r probeagent.Result) bool { return r.Class == probeagent.Refused || byICMP(r) }
+func refused(r remote.Result) bool { return r.Class == remote.Refused || byICMP(r) }
 
-func byICMP(r probeagent.Result) bool { return r.Class == probeagent.ICMPPort }
+func byICMP(r remote.Result) bool { return r.Class == remote.ICMPPort }
 
 // Rejected wants a refusal of each attempt: a TCP reset or ICMP port unreachable.
 // Kernels limit the rate of ICMP errors (six at once to a destination, then one a
@@ -103,15 +103,15 @@ func Rejected() Want {
 
 // Dropped wants silence for each attempt.
 func Dropped() Want {
-	return Want{text: "silence", n: silentTry, timeout: silence, class: func(r probeagent.Result) bool {
-		return r.Class == probeagent.Timeout
+	return Want{text: "silence", n: silentTry, timeout: silence, class: func(r remote.Result) bool {
+		return r.Class == remote.Timeout
 	}}
 }
 
 // Unreachable wants no answer of a server, whichever way it is refused.
 func Unreachable() Want {
-	return Want{text: "no answer", n: silentTry, timeout: silence, class: func(r probeagent.Result) bool {
-		return r.Class != probeagent.OK && r.Class != probeagent.LocalErr
+	return Want{text: "no answer", n: silentTry, timeout: silence, class: func(r remote.Result) bool {
+		return r.Class != remote.OK && r.Class != remote.LocalErr
 	}}
 }
 
@@ -181,20 +181,20 @@ func (s *Spec) goesOn(c Client, t Target, w Want, late time.Duration) {
 
 // after is what is wanted once these were right. Where ICMP has said a refusal, none may
 // be left for a while: silence then is no contradiction, an answer is.
-func (w Want) after(res *probeagent.Results) Want {
+func (w Want) after(res *remote.Results) Want {
 	refusal := w.class
 	if w.refusal && slices.ContainsFunc(res.Attempts, byICMP) {
-		w.class = func(r probeagent.Result) bool { return refusal(r) || r.Class == probeagent.Timeout }
+		w.class = func(r remote.Result) bool { return refusal(r) || r.Class == remote.Timeout }
 	}
 	return w
 }
 
 // attempt makes the attempts once, and says what is wrong with the results.
-func (s *Spec) attempt(c Client, t Target, w Want) (*probeagent.Results, string) {
-	if w.refusal && t.network == probeagent.UDP {
+func (s *Spec) attempt(c Client, t Target, w Want) (*remote.Results, string) {
+	if w.refusal && t.network == remote.UDP {
 		w.n = min(w.n, 6)
 	}
-	res, err := c.probe.Batch(s.ctx, probeagent.Batch{
+	res, err := c.probe.Batch(s.ctx, remote.Batch{
 		Network: t.network, Target: t.to, Attempts: w.n, Concurrency: min(w.n, 16), Timeout: w.timeout,
 	})
 	s.must(err, "attempts of %s to %s", c.Name, t)
@@ -210,10 +210,10 @@ const starved = time.Second
 
 // sound makes sure that attempts can be judged: the client itself could make each, and
 // in time.
-func (s *Spec) sound(c Client, t Target, res *probeagent.Results) {
+func (s *Spec) sound(c Client, t Target, res *remote.Results) {
 	for _, r := range res.Attempts {
 		switch {
-		case r.Class == probeagent.LocalErr:
+		case r.Class == remote.LocalErr:
 			s.Inconclusive("%s to %s: the client itself failed: %s", c.Name, t, r)
 		case r.Late > starved:
 			s.Inconclusive("%s to %s: the client itself was %s late with an attempt: %s", c.Name, t, r.Late.Round(time.Millisecond), r)
@@ -222,13 +222,13 @@ func (s *Spec) sound(c Client, t Target, res *probeagent.Results) {
 }
 
 // wrong says in what results differ from what is wanted; empty: in nothing.
-func (w Want) wrong(res *probeagent.Results, own map[corev1.IPFamily]netip.Addr) string {
+func (w Want) wrong(res *remote.Results, own map[corev1.IPFamily]netip.Addr) string {
 	seen := map[string]bool{}
 	for _, r := range res.Attempts {
 		switch {
 		case !w.class(r):
 			return fmt.Sprintf("%s; one was %s", res.Summary(), r)
-		case r.Class != probeagent.OK:
+		case r.Class != remote.OK:
 			continue
 		case !slices.ContainsFunc(w.servers, func(c Client) bool { return c.Name == r.Name }):
 			return fmt.Sprintf("%s answered (%s)", r.Name, res.Summary())

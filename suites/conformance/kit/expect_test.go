@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/fixtures/netns"
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
+	"github.com/plumbline/plumbline/fixtures/probe/sock"
 	"github.com/plumbline/plumbline/suites/report/conformance"
 )
 
@@ -31,14 +32,14 @@ func TestHeldLate(t *testing.T) {
 		ways := map[string]func(*Spec, Client, func() bool){
 			"Expect": func(s *Spec, b Client, right func() bool) {
 				w := Only(b).Times(1)
-				w.class = func(probeagent.Result) bool { return right() }
+				w.class = func(remote.Result) bool { return right() }
 				s.Expect(s.Outside(), TCP(at), w)
 			},
 			"ExpectHTTP": func(s *Spec, b Client, right func() bool) {
-				s.ExpectHTTP(s.Outside(), at, "/", func(*probeagent.Response) string { return map[bool]string{false: "not yet"}[right()] })
+				s.ExpectHTTP(s.Outside(), at, "/", func(*remote.Response) string { return map[bool]string{false: "not yet"}[right()] })
 			},
 			"ExpectHTTPWithin": func(s *Spec, b Client, right func() bool) {
-				s.ExpectHTTPWithin(s.limit(), s.Outside(), at, "/", func(*probeagent.Response) string { return map[bool]string{false: "not yet"}[right()] })
+				s.ExpectHTTPWithin(s.limit(), s.Outside(), at, "/", func(*remote.Response) string { return map[bool]string{false: "not yet"}[right()] })
 			},
 		}
 		for kind, expect := range ways {
@@ -67,26 +68,26 @@ func TestHeldLate(t *testing.T) {
 // What one server answered late must be its own from then on.
 func TestOneHeldLate(t *testing.T) {
 	for name, c := range map[string]struct {
-		modes  map[int]probeagent.Mode // of the Service, from so many attempts on
+		modes  map[int]remote.Mode // of the Service, from so many attempts on
 		result conformance.Result
 		reason string
 	}{
-		"at once": {map[int]probeagent.Mode{2: probeagent.Closed}, ResultPass, ""},
-		"late":    {map[int]probeagent.Mode{1: probeagent.Closed, 2: probeagent.Serving}, ResultPass, ""},
-		"late, not for long": {map[int]probeagent.Mode{1: probeagent.Closed, 2: probeagent.Serving, 4: probeagent.Closed},
+		"at once": {map[int]remote.Mode{2: remote.Closed}, ResultPass, ""},
+		"late":    {map[int]remote.Mode{1: remote.Closed, 2: remote.Serving}, ResultPass, ""},
+		"late, not for long": {map[int]remote.Mode{1: remote.Closed, 2: remote.Serving, 4: remote.Closed},
 			ResultFail, "answers of b alone, which held after "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, b := served(t)
 			e.cfg.Dir = ""
-			place, err := probeagent.NewPlace(netns.At(e.nodes[0].NetNS).Do)
+			place, err := sock.NewPlace(netns.At(e.nodes[0].NetNS).Do)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = place.Close() })
 			r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
 				made := 0
-				probe := probeagent.Local(t.Context(), "c", func(domain, typ, proto int) (int, error) {
+				probe := remote.Local(t.Context(), "c", func(domain, typ, proto int) (int, error) {
 					made++
 					if m, ok := c.modes[made]; ok {
 						mode(t, b, servicePort, m)
@@ -106,34 +107,34 @@ func TestOneHeldLate(t *testing.T) {
 // A refusal is what a host says of a port, not what a router says. Where ICMP said it,
 // others may be silent for a while, but nobody may answer.
 func TestRejected(t *testing.T) {
-	results := func(classes ...probeagent.Class) *probeagent.Results {
-		res := &probeagent.Results{}
+	results := func(classes ...remote.Class) *remote.Results {
+		res := &remote.Results{}
 		for _, c := range classes {
-			res.Attempts = append(res.Attempts, probeagent.Result{Class: c})
+			res.Attempts = append(res.Attempts, remote.Result{Class: c})
 		}
 		return res
 	}
-	for _, c := range []probeagent.Class{
-		probeagent.OK, probeagent.Reset, probeagent.EOF, probeagent.Timeout, probeagent.ICMPHost, probeagent.ICMPNet,
-		probeagent.ICMPAdmin, probeagent.ICMPProto, probeagent.ICMPOther, probeagent.Denied, probeagent.NoRoute,
+	for _, c := range []remote.Class{
+		remote.OK, remote.Reset, remote.EOF, remote.Timeout, remote.ICMPHost, remote.ICMPNet,
+		remote.ICMPAdmin, remote.ICMPProto, remote.ICMPOther, remote.Denied, remote.NoRoute,
 	} {
 		if Rejected().wrong(results(c), nil) == "" {
 			t.Errorf("%s is taken for a refusal", c)
 		}
 	}
-	for _, c := range []probeagent.Class{probeagent.Refused, probeagent.ICMPPort} {
+	for _, c := range []remote.Class{remote.Refused, remote.ICMPPort} {
 		if wrong := Rejected().wrong(results(c, c), nil); wrong != "" {
 			t.Errorf("%s: %s", c, wrong)
 		}
 	}
-	said := Rejected().after(results(probeagent.ICMPPort, probeagent.Timeout))
-	if wrong := said.wrong(results(probeagent.Timeout), nil); wrong != "" {
+	said := Rejected().after(results(remote.ICMPPort, remote.Timeout))
+	if wrong := said.wrong(results(remote.Timeout), nil); wrong != "" {
 		t.Errorf("silence after ICMP: %s", wrong)
 	}
-	if said.wrong(results(probeagent.OK), nil) == "" {
+	if said.wrong(results(remote.OK), nil) == "" {
 		t.Error("an answer after ICMP is taken for a refusal")
 	}
-	if Rejected().after(results(probeagent.Refused)).wrong(results(probeagent.Timeout), nil) == "" {
+	if Rejected().after(results(remote.Refused)).wrong(results(remote.Timeout), nil) == "" {
 		t.Error("silence after a reset is taken for a refusal")
 	}
 }
@@ -141,28 +142,28 @@ func TestRejected(t *testing.T) {
 // Nothing can be said of attempts that the client itself could not make, or not in time.
 func TestSound(t *testing.T) {
 	at := netip.MustParseAddrPort("192.0.2.2:9")
-	full := probeagent.Local(t.Context(), "full", func(int, int, int) (int, error) { return -1, syscall.EMFILE })
+	full := remote.Local(t.Context(), "full", func(int, int, int) (int, error) { return -1, syscall.EMFILE })
 	t.Cleanup(full.Close)
 	c := Client{Name: "full", probe: full}
 	server := Client{Name: "b"}
 	for name, judge := range map[string]func(*Spec){
 		"Expect":     func(s *Spec) { s.Expect(c, TCP(at), Rejected()) },
 		"ExpectOne":  func(s *Spec) { s.ExpectOne(c, TCP(at), 2, server) },
-		"Attempts":   func(s *Spec) { s.Attempts(c, TCP(at), probeagent.Batch{}) },
+		"Attempts":   func(s *Spec) { s.Attempts(c, TCP(at), remote.Batch{}) },
 		"Spread":     func(s *Spec) { s.Spread(c, TCP(at), 2, server) },
-		"Open":       func(s *Spec) { s.Open(c, TCP(at), probeagent.Batch{}) },
+		"Open":       func(s *Spec) { s.Open(c, TCP(at), remote.Batch{}) },
 		"Flows":      func(s *Spec) { s.Flows(c, UDP(at), 2) },
 		"StillHTTP":  func(s *Spec) { s.StillHTTP(c, at, "/", Status(200)) },
 		"ExpectHTTP": func(s *Spec) { s.ExpectHTTP(c, at, "/", NotStatus(200)) },
 		"Throughout": func(s *Spec) { s.Throughout(c, TCP(at), 100, func() {}, server) },
 		"All": func(s *Spec) {
-			s.All(c, TCP(at), &probeagent.Results{Attempts: []probeagent.Result{{Class: probeagent.Timeout}, {Class: probeagent.LocalErr}}}, server)
+			s.All(c, TCP(at), &remote.Results{Attempts: []remote.Result{{Class: remote.Timeout}, {Class: remote.LocalErr}}}, server)
 		},
 		"All, late": func(s *Spec) {
-			s.All(c, TCP(at), &probeagent.Results{Attempts: []probeagent.Result{{Class: probeagent.Timeout, Late: 2 * time.Second}}}, server)
+			s.All(c, TCP(at), &remote.Results{Attempts: []remote.Result{{Class: remote.Timeout, Late: 2 * time.Second}}}, server)
 		},
 		"All, late but answered": func(s *Spec) {
-			s.All(c, TCP(at), &probeagent.Results{Attempts: []probeagent.Result{{Class: probeagent.OK, Name: "b", Late: 2 * time.Second}}}, server)
+			s.All(c, TCP(at), &remote.Results{Attempts: []remote.Result{{Class: remote.OK, Name: "b", Late: 2 * time.Second}}}, server)
 		},
 	} {
 		s := &Spec{env: &Env{}, ctx: t.Context(), at: time.Now(), held: map[string]bool{}}
@@ -176,7 +177,7 @@ func TestSound(t *testing.T) {
 	}
 	s := &Spec{env: &Env{}, ctx: t.Context()}
 	if out, ok := s.protected(func(s *Spec) {
-		s.All(c, TCP(at), &probeagent.Results{Attempts: []probeagent.Result{{Class: probeagent.OK, Name: "b", Late: time.Second / 2}}}, server)
+		s.All(c, TCP(at), &remote.Results{Attempts: []remote.Result{{Class: remote.OK, Name: "b", Late: time.Second / 2}}}, server)
 	}); !ok {
 		t.Errorf("half a second late: %+v", out)
 	}

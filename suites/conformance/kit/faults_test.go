@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/suites/report/conformance"
 )
@@ -39,7 +39,7 @@ func TestLimit(t *testing.T) {
 func TestLastAnswer(t *testing.T) {
 	since, at := time.Now(), record.Now()
 	a, b := Client{Name: "a"}, Client{Name: "b"}
-	res := &probeagent.Results{Attempts: []probeagent.Result{
+	res := &remote.Results{Attempts: []remote.Result{
 		{At: at - int64(time.Second), Name: "b"}, {At: at + int64(time.Second), Name: "a"}, {At: at + int64(2*time.Second), Name: "c"},
 	}}
 	if got := LastAnswer(res, a, since); (got - time.Second).Abs() > 100*time.Millisecond {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
 // Flows are TCP connections, or UDP flows of fixed 5-tuples, that last while the
@@ -15,8 +15,8 @@ type Flows struct {
 	spec   *Spec
 	client Client
 	target Target
-	conns  *probeagent.Conns
-	last   *probeagent.Results
+	conns  *remote.Conns
+	last   *remote.Results
 }
 
 // flowTries is how often each flow must be answered before it counts as settled.
@@ -25,13 +25,13 @@ const flowTries = 4
 // Flows opens so many of them. A UDP flow is there whatever becomes of its first
 // datagram; of TCP connections each must stand.
 func (s *Spec) Flows(c Client, t Target, n int) *Flows {
-	conns, err := c.probe.Open(s.ctx, probeagent.Batch{Network: t.network, Target: t.to, Attempts: n, Timeout: silence})
+	conns, err := c.probe.Open(s.ctx, remote.Batch{Network: t.network, Target: t.to, Attempts: n, Timeout: silence})
 	s.must(err, "flows of %s to %s", c.Name, t)
 	s.onEnd(func() error { return conns.Close(s.ctx) })
 	s.attempts += n
 	s.sound(c, t, conns.First)
 	f := &Flows{s, c, t, conns, conns.First}
-	if sum := conns.First.Summary(); t.network == probeagent.TCP && !sum.All(probeagent.OK) {
+	if sum := conns.First.Summary(); t.network == remote.TCP && !sum.All(remote.OK) {
 		f.fail(nil, "want connections that stand, but %s", sum)
 	}
 	return f
@@ -39,7 +39,7 @@ func (s *Spec) Flows(c Client, t Target, n int) *Flows {
 
 // Unanswered demands that no flow has had an answer so far.
 func (f *Flows) Unanswered() {
-	if sum := f.last.Summary(); sum.Class[probeagent.OK] > 0 {
+	if sum := f.last.Summary(); sum.Class[remote.OK] > 0 {
 		f.fail(nil, "want no answer yet, but %s", sum)
 	}
 }
@@ -56,7 +56,7 @@ func (f *Flows) reach(port uint16, servers []Client) {
 	for held < flowTries {
 		began := time.Now()
 		f.ask(silence)
-		wrong := f.wrong(func(_ int, r probeagent.Result) bool {
+		wrong := f.wrong(func(_ int, r remote.Result) bool {
 			return slices.ContainsFunc(servers, func(c Client) bool { return c.Name == r.Name }) && (port == 0 || r.Dst.Port() == port)
 		})
 		switch {
@@ -77,7 +77,7 @@ func (f *Flows) Stay() {
 	before := f.last
 	for range flowTries {
 		f.ask(0)
-		wrong := f.wrong(func(i int, r probeagent.Result) bool {
+		wrong := f.wrong(func(i int, r remote.Result) bool {
 			return r.Name == before.Attempts[i].Name && r.Dst == before.Attempts[i].Dst
 		})
 		if wrong != "" {
@@ -91,9 +91,9 @@ func (f *Flows) ask(timeout time.Duration) {
 }
 
 // wrong says in what the last answers are not as wanted; empty: in nothing.
-func (f *Flows) wrong(right func(int, probeagent.Result) bool) string {
+func (f *Flows) wrong(right func(int, remote.Result) bool) string {
 	for i, r := range f.last.Attempts {
-		if r.Class != probeagent.OK || !right(i, r) {
+		if r.Class != remote.OK || !right(i, r) {
 			return fmt.Sprintf("%s; one was %s", f.last.Summary(), r)
 		}
 	}

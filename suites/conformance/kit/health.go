@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
 // proxyHealthPort is where a service proxy says how it is (kube-proxy's
@@ -47,8 +47,8 @@ func (s *Spec) Untaint(n *Node, t corev1.Taint) {
 
 // ExpectClosed demands that nobody listens at a port where HTTP was served before.
 func (s *Spec) ExpectClosed(c Client, at netip.AddrPort) {
-	s.ExpectHTTP(c, at, "/", func(r *probeagent.Response) string {
-		if r.Class != probeagent.Refused {
+	s.ExpectHTTP(c, at, "/", func(r *remote.Response) string {
+		if r.Class != remote.Refused {
 			return fmt.Sprintf("want the port refused, got %s, status %d", r.Class, r.Status)
 		}
 		return ""

@@ -5,13 +5,13 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
 // ExpectHTTP asks a path and demands that the answer is right: wrong says in what
 // it is not. Like Expect it is asked again only while the dataplane may be late, and
 // what was right late must stay so. It returns the last answer.
-func (s *Spec) ExpectHTTP(c Client, at netip.AddrPort, path string, wrong func(*probeagent.Response) string) *probeagent.Response {
+func (s *Spec) ExpectHTTP(c Client, at netip.AddrPort, path string, wrong func(*remote.Response) string) *remote.Response {
 	r, late := s.awaitHTTP(s.limit(), c, at, path, wrong)
 	for n := 0; late > 0 && n < confirmations; n++ {
 		again, why := s.askHTTP(c, at, path, wrong)
@@ -25,7 +25,7 @@ func (s *Spec) ExpectHTTP(c Client, at netip.AddrPort, path string, wrong func(*
 
 // awaitHTTP asks until the answer is right, for so long after the last change. It says
 // how long that took, 0: it was right at the first try.
-func (s *Spec) awaitHTTP(d time.Duration, c Client, at netip.AddrPort, path string, wrong func(*probeagent.Response) string) (r *probeagent.Response, late time.Duration) {
+func (s *Spec) awaitHTTP(d time.Duration, c Client, at netip.AddrPort, path string, wrong func(*remote.Response) string) (r *remote.Response, late time.Duration) {
 	for first := true; ; first = false {
 		took := time.Since(s.at)
 		r, why := s.askHTTP(c, at, path, wrong)
@@ -48,32 +48,32 @@ func wavered(late time.Duration, why string) string {
 
 // StillHTTP demands the right answer at once: nothing has changed that might make it
 // late.
-func (s *Spec) StillHTTP(c Client, at netip.AddrPort, path string, wrong func(*probeagent.Response) string) {
+func (s *Spec) StillHTTP(c Client, at netip.AddrPort, path string, wrong func(*remote.Response) string) {
 	if r, why := s.askHTTP(c, at, path, wrong); why != "" {
 		s.failHTTP(c, at, path, r, why)
 	}
 }
 
-func (s *Spec) askHTTP(c Client, at netip.AddrPort, path string, wrong func(*probeagent.Response) string) (*probeagent.Response, string) {
-	r, err := c.probe.Get(s.ctx, probeagent.Get{Target: at, Path: path})
+func (s *Spec) askHTTP(c Client, at netip.AddrPort, path string, wrong func(*remote.Response) string) (*remote.Response, string) {
+	r, err := c.probe.Get(s.ctx, remote.Get{Target: at, Path: path})
 	s.must(err, "ask http://%s%s", at, path)
 	s.attempts++
 	s.tried(trial{client: c, to: TCP(at), path: path, n: 1})
-	if r.Class == probeagent.LocalErr {
+	if r.Class == remote.LocalErr {
 		s.Inconclusive("%s asks http://%s%s: the client itself failed: %s", c.Name, at, path, r.Err)
 	}
 	return r, wrong(r)
 }
 
-func (s *Spec) failHTTP(c Client, at netip.AddrPort, path string, r *probeagent.Response, why string) {
+func (s *Spec) failHTTP(c Client, at netip.AddrPort, path string, r *remote.Response, why string) {
 	s.keep("answer.txt", fmt.Sprintf("http://%s%s\n%s %d\n%v\n\n%s\n", at, path, r.Class, r.Status, r.Header, r.Body))
 	s.Fail("%s asks http://%s%s: %s", c.Name, at, path, why)
 }
 
 // Status wants an HTTP status.
-func Status(code int) func(*probeagent.Response) string {
-	return func(r *probeagent.Response) string {
-		if r.Class != probeagent.OK || r.Status != code {
+func Status(code int) func(*remote.Response) string {
+	return func(r *remote.Response) string {
+		if r.Class != remote.OK || r.Status != code {
 			return fmt.Sprintf("want status %d, got %s, status %d: %s", code, r.Class, r.Status, r.Body)
 		}
 		return ""

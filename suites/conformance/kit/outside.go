@@ -11,7 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/fixtures/netns"
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
+	"github.com/plumbline/plumbline/fixtures/probe/sock"
 )
 
 // FreeAddr is an address for documentation (RFC 5737, RFC 3849) that no other
@@ -45,15 +46,15 @@ func (s *Spec) HostBeyond(n *Node) Client {
 	link := fmt.Sprintf("beyond%d", number)
 	s.onEnd(func() error { return netns.At(n.NetNS).Do(func() error { return unlink(link) }) })
 	s.must(connect(ns, n, link, gate, own), "connect a host to %s", n.Name)
-	place, err := probeagent.NewPlace(ns.Do)
+	place, err := sock.NewPlace(ns.Do)
 	s.must(err, "enter the host beyond %s", n.Name)
 	s.onEnd(place.Close)
-	c := Client{Name: Outside, probe: probeagent.Local(s.ctx, Outside, place.Socket), addrs: families([]netip.Addr{own.Addr()}), router: n}
+	c := Client{Name: Outside, probe: remote.Local(s.ctx, Outside, place.Socket), addrs: families([]netip.Addr{own.Addr()}), router: n}
 	s.onEnd(func() error { c.probe.Close(); return nil })
 	for began := time.Now(); ; {
-		res, err := c.probe.Batch(s.ctx, probeagent.Batch{Network: probeagent.TCP, Target: netip.AddrPortFrom(n.Addr(s.Family), HostPort), Attempts: 1, Timeout: silence})
+		res, err := c.probe.Batch(s.ctx, remote.Batch{Network: remote.TCP, Target: netip.AddrPortFrom(n.Addr(s.Family), HostPort), Attempts: 1, Timeout: silence})
 		s.must(err, "attempt of a host beyond %s", n.Name)
-		if res.Attempts[0].Class == probeagent.OK {
+		if res.Attempts[0].Class == remote.OK {
 			return c
 		}
 		if time.Since(began) > s.env.cfg.Timeouts.Link {

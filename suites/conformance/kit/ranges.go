@@ -9,12 +9,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
 // documentation are the ranges of addresses that behaviours make up: those for
 // documentation (RFC 5737, RFC 3849), which are nobody's.
-var documentation = probeagent.Ranges{
+var documentation = remote.Ranges{
 	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"),
 	netip.MustParsePrefix("2001:db8::/32"),
 }
@@ -24,10 +24,10 @@ type balanced interface{ LBRanges() []netip.Prefix }
 
 // findRanges are all that probes connect to: Services, pods, nodes, load balancers of
 // ours, and what behaviours make up.
-func (e *Env) findRanges(ctx context.Context) (probeagent.Ranges, error) {
-	out := append(probeagent.Ranges{}, e.cfg.Ranges...)
+func (e *Env) findRanges(ctx context.Context) (remote.Ranges, error) {
+	out := append(remote.Ranges{}, e.cfg.Ranges...)
 	add := func(cidr, of string) error {
-		r, err := probeagent.ParseRanges(cidr)
+		r, err := remote.ParseRanges(cidr)
 		if err != nil {
 			return fmt.Errorf("read the range of %s: %w", of, err)
 		}
@@ -77,7 +77,7 @@ func (e *Env) findRanges(ctx context.Context) (probeagent.Ranges, error) {
 
 // containsServices makes sure that ranges contain the Service that every cluster has. why
 // says what kept the API from telling them, if anything did.
-func (e *Env) containsServices(ctx context.Context, ranges probeagent.Ranges, why error) error {
+func (e *Env) containsServices(ctx context.Context, ranges remote.Ranges, why error) error {
 	s, err := e.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read Service default/kubernetes: %w", err)

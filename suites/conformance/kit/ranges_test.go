@@ -15,7 +15,7 @@ import (
 	ktesting "k8s.io/client-go/testing"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
 // atlas is a stage of which only its run and its load balancers' range are known.
@@ -66,7 +66,7 @@ func TestRanges(t *testing.T) {
 			if c.api != nil {
 				c.api(client)
 			}
-			more, err := probeagent.ParseRanges(c.more)
+			more, err := remote.ParseRanges(c.more)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +87,7 @@ func TestRanges(t *testing.T) {
 
 // A pod whose address is none of them is told of before anything is measured.
 func TestPodBesideRanges(t *testing.T) {
-	e := &Env{ranges: probeagent.Ranges{netip.MustParsePrefix("10.244.0.0/16")}}
+	e := &Env{ranges: remote.Ranges{netip.MustParsePrefix("10.244.0.0/16")}}
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "probe-a-x"}, Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "10.0.1.7"}}}}
 	_, err := e.pod(t.Context(), &Node{}, pod)
 	if want := "pod probe-a-x has the address 10.0.1.7, and the Nodes' podCIDRs do not: give --probe-ranges the range of pods"; err == nil || err.Error() != want {

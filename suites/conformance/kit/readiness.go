@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
 // notReadyTries is how often a node is made not ready before its kubelet is said to
@@ -23,7 +23,7 @@ const WhileSaid = 5 * time.Second
 
 // ExpectHTTPWithin is ExpectHTTP for an answer that proves something only for so long
 // after the last change.
-func (s *Spec) ExpectHTTPWithin(d time.Duration, c Client, at netip.AddrPort, path string, wrong func(*probeagent.Response) string) {
+func (s *Spec) ExpectHTTPWithin(d time.Duration, c Client, at netip.AddrPort, path string, wrong func(*remote.Response) string) {
 	_, late := s.awaitHTTP(d, c, at, path, wrong)
 	for n := 0; late > 0 && n < confirmations; n++ {
 		if r, why := s.askHTTP(c, at, path, wrong); why != "" && time.Since(s.at) <= d {
@@ -83,9 +83,9 @@ func (s *Spec) putReady(ctx context.Context, n *Node, c corev1.NodeCondition) (b
 }
 
 // NotStatus wants anything but an HTTP status: another, or no answer.
-func NotStatus(code int) func(*probeagent.Response) string {
-	return func(r *probeagent.Response) string {
-		if r.Class == probeagent.OK && r.Status == code {
+func NotStatus(code int) func(*remote.Response) string {
+	return func(r *remote.Response) string {
+		if r.Class == remote.OK && r.Status == code {
 			return fmt.Sprintf("want no status %d, got: %s", code, r.Body)
 		}
 		return ""

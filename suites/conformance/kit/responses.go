@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
 // ServedAt wants the answers of these servers (all, if none is named) to come from a
@@ -15,12 +15,12 @@ import (
 func (w Want) ServedAt(port uint16, servers ...Client) Want {
 	before := w.class
 	w.text += fmt.Sprintf(" at port %d", port)
-	w.class = func(r probeagent.Result) bool {
+	w.class = func(r remote.Result) bool {
 		concerned := len(servers) == 0
 		for _, c := range servers {
 			concerned = concerned || c.Name == r.Name
 		}
-		return before(r) && (r.Class != probeagent.OK || !concerned || r.Dst.Port() == port)
+		return before(r) && (r.Class != remote.OK || !concerned || r.Dst.Port() == port)
 	}
 	return w
 }
@@ -28,7 +28,7 @@ func (w Want) ServedAt(port uint16, servers ...Client) Want {
 // Attempts makes attempts of a kind that expectations do not know, and hands back
 // what became of them. It does not judge: an Expect before it shows that the
 // dataplane has followed.
-func (s *Spec) Attempts(c Client, t Target, b probeagent.Batch) *probeagent.Results {
+func (s *Spec) Attempts(c Client, t Target, b remote.Batch) *remote.Results {
 	b.Network, b.Target = t.network, t.to
 	res, err := c.probe.Batch(s.ctx, b)
 	s.must(err, "attempts of %s to %s", c.Name, t)
@@ -39,7 +39,7 @@ func (s *Spec) Attempts(c Client, t Target, b probeagent.Batch) *probeagent.Resu
 }
 
 // All demands that each attempt was answered by one of the servers.
-func (s *Spec) All(c Client, t Target, res *probeagent.Results, servers ...Client) {
+func (s *Spec) All(c Client, t Target, res *remote.Results, servers ...Client) {
 	s.tried(trial{client: c, to: t, n: len(res.Attempts), servers: servers, res: res})
 	s.sound(c, t, res)
 	w := Only(servers...)
@@ -52,7 +52,7 @@ func (s *Spec) All(c Client, t Target, res *probeagent.Results, servers ...Clien
 // them must be answered by one of the servers, and each server must answer.
 func (s *Spec) Spread(c Client, t Target, n int, servers ...Client) map[string]int {
 	s.Expect(c, t, Only(servers...))
-	res := s.Attempts(c, t, probeagent.Batch{Attempts: n, Concurrency: 16})
+	res := s.Attempts(c, t, remote.Batch{Attempts: n, Concurrency: 16})
 	s.All(c, t, res, servers...)
 	return res.Summary().Server
 }
@@ -66,7 +66,7 @@ func (s *Spec) Skip(format string, args ...any) {
 // behaviour is skipped.
 func (s *Spec) ServeSCTP(pods ...*Pod) {
 	for _, p := range pods {
-		err := p.probe.SetPort(s.ctx, probeagent.Port{Network: probeagent.SCTP, Port: PodPort, Mode: probeagent.Serving})
+		err := p.probe.SetPort(s.ctx, remote.Port{Network: remote.SCTP, Port: PodPort, Mode: remote.Serving})
 		if err != nil {
 			s.Skip("the cluster lacks SCTP in the kernel: %v", err)
 		}
@@ -74,7 +74,7 @@ func (s *Spec) ServeSCTP(pods ...*Pod) {
 }
 
 // Open makes connections that stay until the behaviour ends; each must stand.
-func (s *Spec) Open(c Client, t Target, b probeagent.Batch) *probeagent.Conns {
+func (s *Spec) Open(c Client, t Target, b remote.Batch) *remote.Conns {
 	b.Network, b.Target = t.network, t.to
 	conns, err := c.probe.Open(s.ctx, b)
 	s.must(err, "connections of %s to %s", c.Name, t)
@@ -82,7 +82,7 @@ func (s *Spec) Open(c Client, t Target, b probeagent.Batch) *probeagent.Conns {
 	s.attempts += len(conns.First.Attempts)
 	s.tried(trial{client: c, to: t, n: len(conns.First.Attempts), res: conns.First})
 	s.sound(c, t, conns.First)
-	if sum := conns.First.Summary(); !sum.All(probeagent.OK) {
+	if sum := conns.First.Summary(); !sum.All(remote.OK) {
 		s.Fail("connections of %s to %s: %s", c.Name, t, sum)
 	}
 	return conns
@@ -90,7 +90,7 @@ func (s *Spec) Open(c Client, t Target, b probeagent.Batch) *probeagent.Conns {
 
 // Ask asks on connections of a client to a target, and hands back what became of it. It
 // does not judge.
-func (s *Spec) Ask(c Client, t Target, conns *probeagent.Conns, timeout time.Duration, payload int) *probeagent.Results {
+func (s *Spec) Ask(c Client, t Target, conns *remote.Conns, timeout time.Duration, payload int) *remote.Results {
 	res, err := conns.Ask(s.ctx, timeout, payload)
 	s.must(err, "ask on connections of %s to %s", c.Name, t)
 	s.attempts += len(res.Attempts)

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
 // With sets the conditions one by one; nil leaves one out.
@@ -21,11 +21,11 @@ func (e Endpoint) With(ready, serving, terminating *bool) Endpoint {
 // Source is the address that a node sees of a client if no Service is between.
 func (s *Spec) Source(c Client, n *Node) netip.Addr {
 	to := netip.AddrPortFrom(n.Addr(s.Family), HostPort)
-	res, err := c.probe.Batch(s.ctx, probeagent.Batch{Network: probeagent.TCP, Target: to, Attempts: 1})
+	res, err := c.probe.Batch(s.ctx, remote.Batch{Network: remote.TCP, Target: to, Attempts: 1})
 	s.must(err, "attempt of %s to %s", c.Name, to)
 	s.env.count(res)
 	r := res.Attempts[0]
-	if r.Class != probeagent.OK {
+	if r.Class != remote.OK {
 		s.Inconclusive("control: %s does not reach %s (%s) without a Service either: %s", c.Name, n.Name, to, r)
 	}
 	return r.Seen.Addr().Unmap()

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/fixtures/record"
 )
 
@@ -36,7 +36,7 @@ func (s *Spec) UnderLoad(loads []Load, f func(), servers ...Client) {
 // Throughout makes attempts at a steady rate (per second) while f runs, and demands
 // that each was answered by one of the servers. An Expect of the same must have held
 // before: here no delay is allowed. It returns what became of them.
-func (s *Spec) Throughout(c Client, t Target, rate float64, f func(), servers ...Client) *probeagent.Results {
+func (s *Spec) Throughout(c Client, t Target, rate float64, f func(), servers ...Client) *remote.Results {
 	return s.throughout([]Load{{c, t}}, rate, f, servers)[0].res
 }
 
@@ -84,14 +84,14 @@ type stream struct {
 	way
 	rate  float64
 	began time.Time
-	res   *probeagent.Results // nil: it runs
+	res   *remote.Results // nil: it runs
 	stop  func() error
 }
 
 // start starts a stream, which ends with the behaviour if not before; ended is told.
 func (s *Spec) start(w way, rate float64, ended func(*stream)) *stream {
 	st := &stream{way: w, rate: rate, began: time.Now()}
-	running, err := w.from.probe.Stream(s.ctx, probeagent.Batch{Network: w.at.network, Target: w.at.to, Rate: rate}, throughoutLimit)
+	running, err := w.from.probe.Stream(s.ctx, remote.Batch{Network: w.at.network, Target: w.at.to, Rate: rate}, throughoutLimit)
 	s.must(err, "a stream of %s to %s", w.from.Name, w.at)
 	st.stop = s.onEndOnce(func() (err error) {
 		if st.res, err = running.Stop(context.WithoutCancel(s.ctx)); err == nil {
@@ -133,7 +133,7 @@ func (c *stream) failedBeside(st *stream, w Want) bool {
 		}
 		failed := st.began.Add(st.since(i))
 		for j, o := range c.res.Attempts {
-			if o.Class != probeagent.OK && c.began.Add(c.since(j)).Sub(failed).Abs() <= beside {
+			if o.Class != remote.OK && c.began.Add(c.since(j)).Sub(failed).Abs() <= beside {
 				return true
 			}
 		}
@@ -214,7 +214,7 @@ func (st *stream) measured(servers []Client) Stream {
 
 // LastAnswer is how long after a moment the last attempt of the client outside began
 // that a server answered; 0: it answered none later.
-func LastAnswer(res *probeagent.Results, server Client, since time.Time) time.Duration {
+func LastAnswer(res *remote.Results, server Client, since time.Time) time.Duration {
 	moment := record.Now() - int64(time.Since(since))
 	last := moment
 	for _, r := range res.Attempts {

@@ -11,7 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
+	"github.com/plumbline/plumbline/fixtures/probe/sock"
 	"github.com/plumbline/plumbline/suites/report/conformance"
 )
 
@@ -25,13 +26,13 @@ func served(t *testing.T) (*Env, Client) {
 	t.Helper()
 	s, client, a := capturing(t)
 	e, b := s.env, s.env.nodes[1]
-	serving(t, b, probeagent.TCP)
-	place, err := probeagent.NewPlace(a.Do)
+	serving(t, b, remote.TCP)
+	place, err := sock.NewPlace(a.Do)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = place.Close() })
-	probe, err := probeagent.Dial(t.Context(), netip.MustParseAddrPort(fmt.Sprintf("192.0.2.2:%d", controlPort)), key(), place.Socket)
+	probe, err := remote.Dial(t.Context(), netip.MustParseAddrPort(fmt.Sprintf("192.0.2.2:%d", controlPort)), key(), place.Socket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,13 +41,13 @@ func served(t *testing.T) (*Env, Client) {
 	b.A, b.B = &Pod{}, &Pod{}
 	e.nodes, e.outside = []*Node{b}, Client{Name: Outside, probe: client.probe}
 	e.client, e.stage = fake.NewClientset(), &backdrop{dir: t.TempDir()}
-	mode(t, b.Client, servicePort, probeagent.Serving)
+	mode(t, b.Client, servicePort, remote.Serving)
 	return e, b.Client
 }
 
-func mode(t *testing.T, c Client, port uint16, m probeagent.Mode) {
+func mode(t *testing.T, c Client, port uint16, m remote.Mode) {
 	t.Helper()
-	if err := c.probe.SetPort(t.Context(), probeagent.Port{Network: probeagent.TCP, Port: port, Mode: m}); err != nil {
+	if err := c.probe.SetPort(t.Context(), remote.Port{Network: remote.TCP, Port: port, Mode: m}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -69,11 +70,11 @@ func TestThroughout(t *testing.T) {
 				s.Throughout(s.Outside(), TCP(netip.MustParseAddrPort("192.0.2.2:9")), 200, func() {
 					s.Pause(atLeast)
 					for _, port := range c.closed {
-						mode(t, b, port, probeagent.Closed)
+						mode(t, b, port, remote.Closed)
 					}
 					s.Pause(atLeast)
 					for _, port := range c.closed {
-						mode(t, b, port, probeagent.Serving)
+						mode(t, b, port, remote.Serving)
 					}
 				}, b)
 			}}, corev1.IPv4Protocol)
@@ -108,13 +109,13 @@ func TestThroughoutOfFailure(t *testing.T) {
 }
 
 // attempts are answered by b (.), by nobody (x) or by a stranger (s), 10 ms apart.
-func attempts(pattern string) *probeagent.Results {
-	res := &probeagent.Results{}
+func attempts(pattern string) *remote.Results {
+	res := &remote.Results{}
 	for i, c := range pattern {
-		r := probeagent.Result{At: 1e9 + int64(i)*1e7, Latency: time.Duration(i+1) * time.Millisecond, Class: probeagent.OK, Name: "b"}
+		r := remote.Result{At: 1e9 + int64(i)*1e7, Latency: time.Duration(i+1) * time.Millisecond, Class: remote.OK, Name: "b"}
 		switch c {
 		case 'x':
-			r.Class, r.Name = probeagent.Timeout, ""
+			r.Class, r.Name = remote.Timeout, ""
 		case 's':
 			r.Name = "stranger"
 		}

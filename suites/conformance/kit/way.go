@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/netip"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
 // Lead gives a node an address, where it serves HostPort over TCP, and another node a
@@ -12,10 +12,10 @@ import (
 // answered, unless their node keeps it. It needs NeedNodes.
 func (s *Spec) Lead(from, to *Node, a netip.Addr) {
 	s.give(to, a)
-	port := probeagent.Port{Network: probeagent.TCP, Port: HostPort, Mode: probeagent.Serving, Addr: a}
+	port := remote.Port{Network: remote.TCP, Port: HostPort, Mode: remote.Serving, Addr: a}
 	s.must(to.probe.SetPort(s.ctx, port), "have %s serve at %s", to.Name, a)
 	s.onEnd(func() error {
-		port.Mode = probeagent.Closed
+		port.Mode = remote.Closed
 		return to.probe.SetPort(context.WithoutCancel(s.ctx), port)
 	})
 	route := []string{Alone(a), "via", to.Addr(s.Family).String()}

@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/tools/internal/call"
 )
 
@@ -38,14 +38,14 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return call.Exit("plumb-probe", err, stdout, stderr)
 	}
 	cfg.Log = slog.New(slog.NewJSONHandler(stderr, nil))
-	if err := probeagent.Serve(ctx, cfg, func() { cfg.Log.Info("serving", "name", cfg.Name, "node", cfg.Node, "control", cfg.Control) }); err != nil {
+	if err := remote.Serve(ctx, cfg, func() { cfg.Log.Info("serving", "name", cfg.Name, "node", cfg.Node, "control", cfg.Control) }); err != nil {
 		fmt.Fprintln(stderr, "plumb-probe:", err)
 		return call.Failed
 	}
 	return call.OK
 }
 
-func parse(args []string, getenv func(string) string) (cfg probeagent.Config, err error) {
+func parse(args []string, getenv func(string) string) (cfg remote.Config, err error) {
 	fs := call.Flags("plumb-probe")
 	fs.StringVar(&cfg.Name, "name", getenv("POD_NAME"), "what the servers call themselves; default $POD_NAME")
 	fs.StringVar(&cfg.Node, "node", getenv("NODE_NAME"), "the node they say they are on; default $NODE_NAME")
@@ -83,7 +83,7 @@ func parse(args []string, getenv func(string) string) (cfg probeagent.Config, er
 	if err != nil {
 		return cfg, err
 	}
-	if cfg.Ranges, err = probeagent.ParseRanges(*connect); err != nil {
+	if cfg.Ranges, err = remote.ParseRanges(*connect); err != nil {
 		return cfg, fmt.Errorf("--connect %s: %w", *connect, err)
 	}
 	for _, l := range []struct {
@@ -102,7 +102,7 @@ func parse(args []string, getenv func(string) string) (cfg probeagent.Config, er
 	case getenv("PROBE_KEY") == "":
 		return cfg, errors.New("$PROBE_KEY is empty: it must be the PEM of the run's certificate and private key")
 	}
-	if cfg.Key, err = probeagent.ParseKey([]byte(getenv("PROBE_KEY"))); err != nil {
+	if cfg.Key, err = remote.ParseKey([]byte(getenv("PROBE_KEY"))); err != nil {
 		return cfg, fmt.Errorf("$PROBE_KEY: %w", err)
 	}
 	return cfg, nil

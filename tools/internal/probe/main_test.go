@@ -19,7 +19,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/fixtures/need"
-	"github.com/plumbline/plumbline/fixtures/probeagent"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
 func noEnv(string) string { return "" }
@@ -101,24 +101,24 @@ func TestUnprivileged(t *testing.T) {
 	}
 	awaitServing(t, stderr)
 	local := netip.MustParseAddr("127.0.0.1")
-	c, err := probeagent.Dial(t.Context(), netip.AddrPortFrom(local, uint16(control)), key, nil)
+	c, err := remote.Dial(t.Context(), netip.AddrPortFrom(local, uint16(control)), key, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range []probeagent.Network{probeagent.TCP, probeagent.UDP} {
+	for _, n := range []remote.Network{remote.TCP, remote.UDP} {
 		for _, addr := range []netip.Addr{local, netip.IPv6Loopback()} {
-			for port, want := range map[int]probeagent.Class{test: probeagent.OK, 1: map[probeagent.Network]probeagent.Class{probeagent.TCP: probeagent.Refused, probeagent.UDP: probeagent.ICMPPort}[n]} {
-				r, err := c.Batch(t.Context(), probeagent.Batch{Network: n, Target: netip.AddrPortFrom(addr, uint16(port)), Attempts: 10})
+			for port, want := range map[int]remote.Class{test: remote.OK, 1: map[remote.Network]remote.Class{remote.TCP: remote.Refused, remote.UDP: remote.ICMPPort}[n]} {
+				r, err := c.Batch(t.Context(), remote.Batch{Network: n, Target: netip.AddrPortFrom(addr, uint16(port)), Attempts: 10})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if s := r.Summary(); !s.All(want) || want == probeagent.OK && (s.Server["pod-1"] != 10 || s.Node["node-1"] != 10) {
+				if s := r.Summary(); !s.All(want) || want == remote.OK && (s.Server["pod-1"] != 10 || s.Node["node-1"] != 10) {
 					t.Errorf("%s %s port %d: %s", n, addr, port, s)
 				}
 			}
 		}
 	}
-	if _, err := c.Batch(t.Context(), probeagent.Batch{Network: probeagent.TCP, Target: netip.MustParseAddrPort("127.0.0.2:1")}); err == nil || !strings.Contains(err.Error(), "127.0.0.1/32,::1/128") {
+	if _, err := c.Batch(t.Context(), remote.Batch{Network: remote.TCP, Target: netip.MustParseAddrPort("127.0.0.2:1")}); err == nil || !strings.Contains(err.Error(), "127.0.0.1/32,::1/128") {
 		t.Errorf("beside its ranges: %v", err)
 	}
 	c.Close()
@@ -131,9 +131,9 @@ func TestUnprivileged(t *testing.T) {
 }
 
 // newKey is a run's, and as an agent is given it.
-func newKey(t *testing.T) (*probeagent.Key, string) {
+func newKey(t *testing.T) (*remote.Key, string) {
 	t.Helper()
-	key, err := probeagent.NewKey()
+	key, err := remote.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
