@@ -116,8 +116,9 @@ func sample() Summary {
 		},
 		Scenarios: []Scenario{{
 			Name: "rolling-update", Title: "a rolling update under externalTrafficPolicy=Local", Model: SingleReplica,
-			Promises: []Promise{{Of: OfFallback}, {Of: OfIgnore, Band: true}},
-			Settings: Settings{Rate: 100, Timeout: Duration(2500 * time.Millisecond), Deadline: Duration(10 * time.Second), Delay: Duration(12 * time.Second), Grace: Duration(time.Minute), Seed: 1, Rollouts: 2},
+			Latencies: Latencies{Propagation: Duration(60 * time.Millisecond), Controller: Duration(40 * time.Millisecond), Kubelet: Duration(50 * time.Millisecond)},
+			Promises:  []Promise{{Of: OfFallback}, {Of: OfIgnore, Band: true}},
+			Settings:  Settings{Rate: 100, Timeout: Duration(2500 * time.Millisecond), Deadline: Duration(10 * time.Second), Delay: Duration(12 * time.Second), Grace: Duration(time.Minute), Seed: 1, Rollouts: 2},
 			Rows: []Row{
 				{Name: "plumb-nftables fallback", Dataplane: "plumb-nftables", Own: true, Judged: true, Mode: Fallback, Wanted: 2,
 					Rollouts: []verdict.Rollout{rollout(1, 0), rollout(3, 0)}, Invalid: []verdict.Rollout{bad}, Predicted: predicted(2, 0, 0, 0)},

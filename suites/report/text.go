@@ -176,6 +176,10 @@ func scenarioFacts(sc Scenario) []render.Fact {
 		render.Fact{"probe", fmt.Sprintf("%g new connections/s, answer within %s (recorded up to %s), seed %d; a SYN that is not answered is sent again after %s",
 			set.Rate, set.Timeout, set.Deadline, set.Seed, resends(set))},
 		render.Fact{"workload", workloadText(set)})
+	if of := sc.Latencies; of != (Latencies{}) {
+		out = append(out, render.Fact{"model", fmt.Sprintf("takes for granted %s from a deletion or readiness to rules and health check port, %s from a new pod's readiness to the old one's deletion, %s to its SIGTERM",
+			of.Propagation, of.Controller, of.Kubelet)})
+	}
 	if set.Timeouts != "" {
 		out = append(out, render.Fact{"timeouts", render.Text(set.Timeouts)})
 	}

@@ -45,15 +45,16 @@ type Summary struct {
 
 // Scenario is one disturbance, with a row for each dataplane that met it.
 type Scenario struct {
-	Name     string         `json:"name"`
-	Title    string         `json:"title,omitempty"` // what is done, a line for people
-	Says     string         `json:"says,omitempty"`  // what good looks like, a sentence
-	Source   []string       `json:"source,omitempty"`
-	Settings Settings       `json:"settings"`
-	Starts   timeline.Start `json:"starts,omitzero"` // what begins a transition, and with the first the drawing's time; zero: the deletion of a pod
-	Promises []Promise      `json:"promises"`
-	Model    Model          `json:"model,omitempty"` // which says beforehand what is lost
-	Rows     []Row          `json:"rows"`
+	Name      string         `json:"name"`
+	Title     string         `json:"title,omitempty"` // what is done, a line for people
+	Says      string         `json:"says,omitempty"`  // what good looks like, a sentence
+	Source    []string       `json:"source,omitempty"`
+	Settings  Settings       `json:"settings"`
+	Starts    timeline.Start `json:"starts,omitzero"` // what begins a transition, and with the first the drawing's time; zero: the deletion of a pod
+	Promises  []Promise      `json:"promises"`
+	Model     Model          `json:"model,omitempty"`    // which says beforehand what is lost
+	Latencies Latencies      `json:"latencies,omitzero"` // that the model takes for granted of this cluster
+	Rows      []Row          `json:"rows"`
 }
 
 // Model names one of package model's.
@@ -142,6 +143,14 @@ type Settings struct {
 	Timeouts string       `json:"timeouts,omitempty"` // name=duration,...: waits for what is no matter of the dataplane
 	Budget   int          `json:"budget"`             // lost requests a judged row may have in all; slow ones: SlowPart
 	SYN      verdict.SYNs `json:"syn,omitzero"`       // how this kernel resends a SYN
+}
+
+// Latencies are how long a cluster takes between what the model knows of. Those that were measured
+// in each rollout stand beside them (Rollout.Observed).
+type Latencies struct {
+	Propagation Duration `json:"propagation"` // deletion or readiness to slice to rules and healthCheckNodePort
+	Controller  Duration `json:"controller"`  // new pod ready to old pod deleted by the Deployment's controllers
+	Kubelet     Duration `json:"kubelet"`     // deletion to SIGTERM
 }
 
 // Row is one dataplane in one mode.

@@ -70,6 +70,9 @@ func newPlay(r *runner, n int, s scenario.Planned) *play {
 			Pods: r.Background.Pods, Services: r.Background.Services, Timeouts: timeouts.Text(r.Timeouts),
 		},
 	}
+	if p.Model != "" {
+		p.sum.Latencies = r.stage.Latencies()
+	}
 	if p.Recovery == scenario.FirstChecks {
 		lb := r.stage.LB().Profile()
 		p.sum.Settings.Recovery = report.Duration(restart + time.Duration(lb.Rise+1)*time.Duration(max(lb.Interval, lb.Down)))

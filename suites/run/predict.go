@@ -1,19 +1,21 @@
 package run
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/plumbline/plumbline/suites/report"
 	"github.com/plumbline/plumbline/suites/verdict/model"
 )
 
-// Latencies that the a-priori model takes for granted on a kind cluster; the
-// verdict shows the measured ones beside it (Rollout.Observed).
+// UsualLatencies are those of a cluster of which no others are known: measured on kind.
+func UsualLatencies() report.Latencies {
+	ms := func(n int) report.Duration { return report.Duration(time.Duration(n) * time.Millisecond) }
+	return report.Latencies{Propagation: ms(60), Controller: ms(40), Kubelet: ms(50)}
+}
+
 const (
-	propagation = 60 * time.Millisecond // deletion or readiness -> slice -> rules and healthCheckNodePort
-	controller  = 40 * time.Millisecond // new pod ready -> old pod deleted by the Deployment's controllers
-	kubelet     = 50 * time.Millisecond // deletion -> SIGTERM
-	slack       = 100 * time.Millisecond
+	slack = 100 * time.Millisecond
 	// kube-proxy syncs at most once a second (minSyncPeriod, default 1s): the new
 	// pod's readiness takes one sync, the old pod's deletion waits for the next.
 	kubeProxyMinSync = time.Second
@@ -24,17 +26,20 @@ func predict(lb report.LB, sc report.Scenario, row report.Row) *model.Prediction
 	if sc.Model != report.SingleReplica {
 		return nil
 	}
-	p, err := model.SingleReplica(inputs(lb, sc.Settings, row), len(row.Rollouts))
+	p, err := model.SingleReplica(inputs(lb, sc, row), len(row.Rollouts))
 	if err != nil {
 		return nil
 	}
 	return &p
 }
 
-func inputs(lb report.LB, set report.Settings, row report.Row) model.Inputs {
+func inputs(lb report.LB, sc report.Scenario, row report.Row) model.Inputs {
+	set := sc.Settings
 	span := func(d report.Duration) time.Duration { return time.Duration(d) }
+	of := cmp.Or(sc.Latencies, UsualLatencies()) // reports of before do not say
 	in := model.Inputs{
-		Rate: set.Rate, Semantics: model.Semantics(row.Mode), Propagation: propagation, Controller: controller, Kubelet: kubelet,
+		Rate: set.Rate, Semantics: model.Semantics(row.Mode),
+		Propagation: span(of.Propagation), Controller: span(of.Controller), Kubelet: span(of.Kubelet),
 		LB: model.LB{
 			Interval: span(lb.Interval), Fast: span(lb.Fast), Down: span(lb.Down), Fall: lb.Fall, Rise: lb.Rise, Check: time.Millisecond,
 		},

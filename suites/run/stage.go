@@ -31,6 +31,8 @@ type Stage interface {
 	// SharesAddress says that the load balancer, or who comes without one, reaches the nodes
 	// from the harness's own address.
 	SharesAddress() bool
+	// Latencies are what the model may take for granted of the cluster.
+	Latencies() report.Latencies
 	// DualStack says that Services have both IP families and the load balancer serves them.
 	DualStack() bool
 	// Echo is the workload's image; Control a server that no dataplane forwards for.

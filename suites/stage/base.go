@@ -190,6 +190,9 @@ func (b *base) Run() cluster.Run { return cluster.Run(b.opts.run.ID) }
 // SharesAddress is false where balancers have addresses of their own.
 func (b *base) SharesAddress() bool { return false }
 
+// Latencies are those that were measured on kind.
+func (b *base) Latencies() report.Latencies { return run.UsualLatencies() }
+
 // DualStack says that the cluster was made with both IP families.
 func (b *base) DualStack() bool { return b.opts.IPFamily == "dual" }
 
