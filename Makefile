@@ -74,7 +74,7 @@ verify: lint update
 # The pure packages and those with goroutines of their own under the race detector, which
 # needs a C compiler. Left out are tests that need a static binary or judge rollouts, and
 # TestServiceController: upstream's service controller races with itself there
-# (k8s.io/cloud-provider v0.36.3, controllers/service/controller.go:339 and 503).
+# (k8s.io/cloud-provider v0.36.6, controllers/service/controller.go:339 and 503).
 RACE = $(PURE) $(addprefix ./,dataplane/loop dataplane/watch dataplane/healthz fixtures/api fixtures/lab/control \
 	fixtures/observe fixtures/probe fixtures/probe/remote fixtures/probe/schedule fixtures/probe/sock lbprovider/balancer lbprovider/records suites/run ci/soak tools/internal/proxy dataplane/agent)
 race:

@@ -49,7 +49,7 @@ type Target struct {
 
 	// Of one Apply.
 	present *state             // what a take-over found and nobody has claimed, nil for a difference
-	stands  bool               // of present: tables, sets and constant chains are as they should be
+	stands  map[bool]bool      // of present, by family (IPv6): table, sets and constant chains are as they should be
 	head    func(*batch, *ops) // goes before the first frontends, nil once it is sent
 	refused map[plan.Key]error
 

@@ -58,13 +58,15 @@ func write(t *testing.T, ns *netns.NS, fill func(*batch)) {
 	}
 }
 
-func chains(t *testing.T, ns *netns.NS) string {
+func chains(t *testing.T, ns *netns.NS) string { return chainsOf(t, ns, lib.TableFamilyIPv4) }
+
+func chainsOf(t *testing.T, ns *netns.NS, family lib.TableFamily) string {
 	t.Helper()
 	conn, err := lib.New(lib.WithNetNSFd(ns.FD()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := conn.ListChainsOfTableFamily(lib.TableFamilyIPv4)
+	all, err := conn.ListChainsOfTableFamily(family)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,21 +248,30 @@ func TestSmallBuffer(t *testing.T) {
 // and to those that a Target takes over.
 func TestChainsComeFirst(t *testing.T) {
 	ns := netns.ForTest(t, "first")
-	tables := func() (string, string) {
+	families := []lib.TableFamily{lib.TableFamilyIPv4, lib.TableFamilyIPv6}
+	tables := func() (map[lib.TableFamily]string, string) {
 		out, err := Dump(ns.FD())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return chains(t, ns), out
+		in := map[lib.TableFamily]string{}
+		for _, f := range families {
+			in[f] = chainsOf(t, ns, f)
+		}
+		return in, out
 	}
 	var made, transactions int
-	var inPlace, elements string
+	var inPlace map[lib.TableFamily]string
+	var elements string
 	look := func() {
 		is, now := tables()
-		if is != inPlace {
+		for _, f := range families {
+			if is[f] == inPlace[f] {
+				continue
+			}
 			made++
 			// Where there are no hooks yet no packet is on its way.
-			if now != elements && strings.Contains(inPlace, "prerouting") {
+			if now != elements && strings.Contains(inPlace[f], "prerouting") {
 				t.Errorf("transaction %d makes chains and changes elements:\n%s", transactions, cmp.Diff(elements, now))
 			}
 		}
@@ -294,6 +305,12 @@ func TestChainsComeFirst(t *testing.T) {
 			f.Inside = &plan.Route{Action: plan.Forward, Endpoints: f.Outside.Endpoints[:2]}
 		},
 		func(f *plan.Frontend) { f.Key = plan.Key{Protocol: objects.TCP, Port: 30080} },
+		func(f *plan.Frontend) {
+			f.Key = plan.Key{IPv6: true, Addr: netip.MustParseAddr("fd00:10:96::1"), Protocol: objects.TCP, Port: 80}
+			for i := range f.Outside.Endpoints {
+				f.Outside.Endpoints[i].Addr = netip.MustParseAddr("fd00:10:244::1")
+			}
+		},
 	}
 	for i, edit := range changes {
 		before := made
@@ -309,6 +326,11 @@ func TestChainsComeFirst(t *testing.T) {
 	if got := transactions - before; got != 4 {
 		t.Errorf("%d transactions for three changes of which one needs a chain, want 4", got)
 	}
+	before = transactions
+	to(4, func(f *plan.Frontend) { f.Outside = plan.Route{Action: plan.Reject} }) // whose chain every table has
+	if got := transactions - before; got != 1 {
+		t.Errorf("%d transactions for a frontend that refuses, want 1", got)
+	}
 	_ = target.Close()
 	target, was = newTest(t, ns), nil // another process, which takes over
 	target.fault = fault
@@ -322,7 +344,7 @@ func TestChainsComeFirst(t *testing.T) {
 		b.set(f, setServices)
 	})
 	target, was = newTest(t, ns), nil
-	inPlace, elements = tables()
+	inPlace = nil // the replacement itself is one commit
 	to(4, plain)
 	target.fault = fault // and from then on as ever
 	before = made

@@ -116,6 +116,12 @@ func everyKind() *plan.Plan {
 	v4 := kinds("10.96.0.10", "198.51.100.10", prefixes("192.0.2.0/28", "203.0.113.7/32"), "10.244.1.2", "10.244.2.2")
 	v6 := kinds("fd00:10:96::10", "2001:db8:100::10", prefixes("2001:db8:2::/64"), "fd00:10:244:1::2", "fd00:10:244:2::2")
 	out.Services[name(4)], out.Services[name(6)] = plan.Service{Frontends: v4}, plan.Service{Frontends: v6}
+	none := plan.Route{Action: plan.Reject}
+	out.Services[name(5)] = plan.Service{Frontends: []plan.Frontend{ // that refuse, in each view
+		{Key: plan.Key{Addr: addr("10.96.0.50"), Protocol: objects.TCP, Port: 80}, Outside: none},
+		{Kind: plan.NodePort, Key: plan.Key{Protocol: objects.TCP, Port: 30500}, Outside: none},
+		{Key: plan.Key{Addr: addr("10.96.0.51"), Protocol: objects.TCP, Port: 80}, Outside: none, Inside: &none},
+	}}
 	return out
 }
 

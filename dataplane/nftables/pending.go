@@ -288,6 +288,7 @@ func (t *Target) needChains(p *pending, f kernelFrontend) {
 func (t *Target) needChain(p *pending, w chainRef, c chain, vmap setID, key string) {
 	f := t.fam.of(w.v6)
 	switch {
+	case w.class.class == classReject || w.class.class == classDrop: // of every table, as its other constant chains
 	case t.goesAhead(f, c):
 		p.ahead.chain(f, c)
 	case !t.present.holds(f, c):
@@ -304,7 +305,7 @@ func (t *Target) goesAhead(f family, c chain) bool {
 		return true
 	}
 	_, there := t.present.chains[chainAt{f.v6, c.name}]
-	return t.stands && !there
+	return t.stands[f.v6] && !there
 }
 
 // lead adds an element of a vmap that leads to a chain.

@@ -164,9 +164,12 @@ func (t *Target) setHead(n plan.Node, steps []step, replace map[bool]bool) {
 	was := t.present.take(setNodeAddrs, setLocalPods, setServiceCIDRs, setClusterPods, setHairpin,
 		viewServices.parts(), viewServicesInside.parts(), viewNodePorts.parts(), viewNodePortsInside.parts())
 	known := *t.present // claims change what it holds, not which chains and sets there are
-	missing := &batch{}
-	t.constant(missing, &known)
-	t.stands = missing.empty()
+	t.stands = map[bool]bool{}
+	for _, f := range t.fam {
+		missing := &batch{}
+		f.constant(missing, &known)
+		t.stands[f.v6] = missing.empty()
+	}
 	t.head = func(b *batch, o *ops) {
 		for v6 := range replace {
 			b.table(t.fam.of(v6), unix.NFT_MSG_DELTABLE)
@@ -176,24 +179,28 @@ func (t *Target) setHead(n plan.Node, steps []step, replace map[bool]bool) {
 	}
 }
 
-// constant writes those tables, sets and plain chains that are not as they should be.
+// constant writes what is not as it should be of the families that the kernel has.
 func (t *Target) constant(b *batch, present *state) {
 	for _, f := range t.fam {
-		if f.v6 && t.lack != nil {
-			continue
+		if !f.v6 || t.lack == nil {
+			f.constant(b, present)
 		}
-		if !present.tables[f.v6] {
-			b.table(f, unix.NFT_MSG_NEWTABLE)
+	}
+}
+
+// constant writes the table, those sets and those plain chains that are not as they should be.
+func (f family) constant(b *batch, present *state) {
+	if !present.tables[f.v6] {
+		b.table(f, unix.NFT_MSG_NEWTABLE)
+	}
+	for id := range setCount {
+		if present.sets[setAt{f.v6, id}] != f.sets[id].shape() {
+			b.set(f, id)
 		}
-		for id := range setCount {
-			if present.sets[setAt{f.v6, id}] != f.sets[id].shape() {
-				b.set(f, id)
-			}
-		}
-		for _, c := range f.plainChains() {
-			if !present.holds(f, c) {
-				b.chain(f, c)
-			}
+	}
+	for _, c := range f.plainChains() {
+		if !present.holds(f, c) {
+			b.chain(f, c)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 type Result struct {
 	Row      string
 	Services int
-	Ended    string // what did not finish: a cold start, then what follows is empty, or the clean-up
+	Ended    string // what did not finish, or why it was not begun
 
 	Cold      time.Duration
 	ColdCPU   time.Duration

@@ -52,7 +52,7 @@ func rendererNames() string {
 type options struct {
 	plan    plan.Options
 	render  string
-	resolve string
+	resolve *plan.Packet // nil: not asked
 	file    string
 }
 
@@ -96,8 +96,8 @@ func act(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	p := plan.Build(snap, opt.plan)
 	out := p.String()
 	switch {
-	case opt.resolve != "":
-		if out, err = resolve(snap, p, opt.resolve); err != nil {
+	case opt.resolve != nil:
+		if out, err = resolve(snap, p, *opt.resolve); err != nil {
 			return err
 		}
 	case opt.render != "":
@@ -117,7 +117,7 @@ func parse(args []string) (options, error) {
 	plans := planflags.Register(fs)
 	sctp := fs.Bool("sctp", false, "as on a kernel that has SCTP")
 	fs.StringVar(&o.render, "render", "", "print the rules instead of the plan, in a `form`: "+rendererNames()+". nft -c -f -, iptables-restore --test --noflush and ip6tables-restore take theirs")
-	fs.StringVar(&o.resolve, "resolve", "", "print what becomes of a `packet` instead of the plan: FROM,PROTOCOL,ADDRESS:PORT, where FROM is an address or node")
+	asked := fs.String("resolve", "", "print what becomes of a `packet` instead of the plan: FROM,PROTOCOL,ADDRESS:PORT, where FROM is an address or node")
 	if err := call.Parse(fs, "plumb-plan [flags] FILE|-", args); err != nil {
 		return o, err
 	}
@@ -128,11 +128,18 @@ func parse(args []string) (options, error) {
 	o.plan.Node, o.plan.SCTP = node, *sctp
 	switch {
 	case fs.NArg() != 1:
-		return o, errors.New("give one file of YAML objects, or - for standard input; see --help")
+		return o, errors.New("give one file of YAML objects, or - for standard input; see plumb-plan --help")
 	case o.render != "" && renderers()[o.render] == nil:
 		return o, fmt.Errorf("--render %q: there is no such form; one of: %s", o.render, rendererNames())
-	case o.render != "" && o.resolve != "":
+	case o.render != "" && *asked != "":
 		return o, errors.New("--render and --resolve contradict each other; give one")
+	}
+	if *asked != "" {
+		pkt, err := packet(*asked)
+		if err != nil {
+			return o, err
+		}
+		o.resolve = &pkt
 	}
 	o.file = fs.Arg(0)
 	return o, nil

@@ -13,9 +13,9 @@ import (
 // fromNode is the sender that stands for the node itself.
 const fromNode = "node"
 
-// resolve says what becomes of a packet: FROM,PROTOCOL,ADDRESS:PORT.
-func resolve(snap *objects.Snapshot, p *plan.Plan, text string) (string, error) {
-	pkt, err := packet(snap, text)
+// resolve says what becomes of a packet.
+func resolve(snap *objects.Snapshot, p *plan.Plan, pkt plan.Packet) (string, error) {
+	pkt, err := sent(snap, pkt)
 	if err != nil {
 		return "", err
 	}
@@ -44,7 +44,8 @@ func resolve(snap *objects.Snapshot, p *plan.Plan, text string) (string, error) 
 	return b.String(), nil
 }
 
-func packet(snap *objects.Snapshot, text string) (plan.Packet, error) {
+// packet reads FROM,PROTOCOL,ADDRESS:PORT. It has no sender yet where that is the node.
+func packet(text string) (plan.Packet, error) {
 	bad := func(why string) (plan.Packet, error) {
 		return plan.Packet{}, fmt.Errorf("--resolve %q: %s; give FROM,PROTOCOL,ADDRESS:PORT such as 10.244.1.5,tcp,10.96.0.1:80, where FROM may be node", text, why)
 	}
@@ -61,16 +62,7 @@ func packet(snap *objects.Snapshot, text string) (plan.Packet, error) {
 	if out.Protocol, ok = map[string]objects.Protocol{"tcp": objects.TCP, "udp": objects.UDP, "sctp": objects.SCTP}[strings.ToLower(parts[1])]; !ok {
 		return bad("protocol is tcp, udp or sctp")
 	}
-	var own []netip.Addr
-	if snap.Node != nil {
-		own = snap.Node.InternalIPs
-	}
-	if parts[0] == fromNode {
-		i := slices.IndexFunc(own, func(a netip.Addr) bool { return a.Is6() == out.Dst.Is6() })
-		if i < 0 {
-			return bad("the node has no address of that family")
-		}
-		out.Src, out.FromNode = own[i], true
+	if out.FromNode = parts[0] == fromNode; out.FromNode {
 		return out, nil
 	}
 	src, err := netip.ParseAddr(parts[0])
@@ -80,6 +72,23 @@ func packet(snap *objects.Snapshot, text string) (plan.Packet, error) {
 	if out.Src = src.Unmap(); out.Src.Is6() != out.Dst.Is6() {
 		return bad("sender and destination are of different families")
 	}
-	out.FromNode = slices.Contains(own, out.Src)
 	return out, nil
+}
+
+// sent is a packet with its sender, as far as the objects say who the node is.
+func sent(snap *objects.Snapshot, pkt plan.Packet) (plan.Packet, error) {
+	var own []netip.Addr
+	if snap.Node != nil {
+		own = snap.Node.InternalIPs
+	}
+	if !pkt.FromNode {
+		pkt.FromNode = slices.Contains(own, pkt.Src)
+		return pkt, nil
+	}
+	i := slices.IndexFunc(own, func(a netip.Addr) bool { return a.Is6() == pkt.Dst.Is6() })
+	if i < 0 {
+		return pkt, fmt.Errorf("--resolve %s,...: the node has no address of the family of %s; give an address", fromNode, pkt.Dst)
+	}
+	pkt.Src = own[i]
+	return pkt, nil
 }

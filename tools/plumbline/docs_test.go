@@ -17,6 +17,7 @@ import (
 	"github.com/plumbline/plumbline/lbprovider/profile"
 	"github.com/plumbline/plumbline/suites/disruption"
 	"github.com/plumbline/plumbline/suites/schema"
+	"github.com/plumbline/plumbline/tools/internal/call"
 )
 
 // A command in the docs is a line of an indented block, or between backquotes.
@@ -92,7 +93,8 @@ func buildPlanner(t *testing.T) string {
 	return file
 }
 
-// plans calls plumb-plan where none of its files are: it tells a bad call before it misses them.
+// plans calls plumb-plan where none of its files are: it tells a bad call before it misses them, but
+// for who sends a packet, which the file may name.
 func plans(planner string, args []string) error {
 	cmd := exec.Command(planner, args...)
 	cmd.Dir = filepath.Dir(planner)
@@ -100,7 +102,7 @@ func plans(planner string, args []string) error {
 	if cmd.ProcessState == nil {
 		return err
 	}
-	if cmd.ProcessState.ExitCode() == exitFailed {
+	if cmd.ProcessState.ExitCode() == call.Bad {
 		return errors.New(strings.TrimSpace(string(out)))
 	}
 	return nil
@@ -253,7 +255,7 @@ func TestWords(t *testing.T) {
 		}
 	}
 	planner := buildPlanner(t)
-	for _, bad := range []string{"--nod worker objects.yaml", "--render nft objects.yaml", ""} {
+	for _, bad := range []string{"--nod worker objects.yaml", "--render nft objects.yaml", "--resolve 10.0.0.1,tcp objects.yaml", "--resolve node,icmp,10.96.0.1:80 objects.yaml", ""} {
 		if plans(planner, strings.Fields(bad)) == nil {
 			t.Errorf("plumb-plan %s is taken", bad)
 		}

@@ -65,7 +65,7 @@ func parse(args []string, env func(string) string) (options, error) {
 		return o, err
 	}
 	if fs.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q; there are only flags and, as the first word, show; see --help", fs.Arg(0))
+		return o, fmt.Errorf("unexpected argument %q; there are only flags and, as the first word, show or look; see plumb-proxy --help", fs.Arg(0))
 	}
 	var err error
 	if o.plan, err = plans.Options(); err != nil {
