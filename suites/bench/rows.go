@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"github.com/plumbline/plumbline/dataplane/iptables"
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/proxyproc"
+	"github.com/plumbline/plumbline/suites/nearest"
 	"github.com/plumbline/plumbline/suites/row"
 )
 
@@ -67,7 +69,8 @@ func ParseRows(list string) ([]Row, error) {
 	for _, name := range strings.Split(list, ",") {
 		i := slices.IndexFunc(all, func(r Row) bool { return r.Name() == strings.TrimSpace(name) })
 		if i < 0 {
-			return nil, fmt.Errorf("unknown dataplane row %q; known: %s", name, strings.ReplaceAll(RowNames(), ",", ", "))
+			known := strings.Split(RowNames(), ",")
+			return nil, fmt.Errorf("unknown dataplane row %q%s", name, cmp.Or(nearest.Hint(name, known), "; known: "+strings.Join(known, ", ")))
 		}
 		out = append(out, all[i])
 	}
