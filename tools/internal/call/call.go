@@ -37,12 +37,12 @@ func Flags(name string) *flag.FlagSet {
 func Parse(fs *flag.FlagSet, usage string, args []string) error {
 	program, _, isCommand := strings.Cut(fs.Name(), " ")
 	asked := false
-	if fs.Lookup("version") == nil && !isCommand {
+	if !isCommand {
 		fs.BoolVar(&asked, "version", false, "print the version and exit")
 	}
 	switch err := fs.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		return said(Usage(fs, usage))
+		return said(help(fs, usage))
 	case err != nil:
 		return fmt.Errorf("%w; see %s --help", err, fs.Name())
 	case asked:
@@ -51,8 +51,8 @@ func Parse(fs *flag.FlagSet, usage string, args []string) error {
 	return nil
 }
 
-// Usage is the text of --help.
-func Usage(fs *flag.FlagSet, usage string) string {
+// help is the text of --help.
+func help(fs *flag.FlagSet, usage string) string {
 	var text strings.Builder
 	fs.SetOutput(&text)
 	defer fs.SetOutput(io.Discard)
