@@ -44,7 +44,8 @@ type Config struct {
 	// Healthz is where /healthz and /livez are served, Metrics where /metrics and what
 	// `plumb-proxy show` asks; empty: nowhere.
 	Healthz, Metrics string
-	ResetTCP         bool // connections to endpoints that are gone
+	// ResetTCP: connections to endpoints that have been gone for so long; 0: never.
+	ResetTCP time.Duration
 	// NetNS is the descriptor of the network namespace whose dataplane it keeps, 0 for
 	// the process's own; its servers listen in the process's own.
 	NetNS int
@@ -70,26 +71,27 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.findSCTP()
 	dataplane := a.cfg.Backend.Start(a.cfg.Own, a.cfg.Logger)
 	flows := conntrack.New(conntrack.Config{Logger: a.cfg.Logger, NetNS: a.cfg.NetNS, ResetTCP: a.cfg.ResetTCP})
-	defer func() { err = errors.Join(err, dataplane.Close(), flows.Close()) }()
+	defer func() { err = errors.Join(err, dataplane.Close()) }()
 
 	var l *loop.Loop
 	status := func() loop.Status { return l.Status() }
 	checks := healthz.NewServices(func() bool { return report(status()).Healthy(time.Now()) }, a.cfg.Logger)
-	m := newMetrics(status, func() uint64 { return flows.Stats().Deleted }, dataplane.Counts)
+	m := newMetrics(status, flows.Stats, dataplane.Counts)
 	cfg := loop.Config{
 		Options: a.cfg.Plan, Target: dataplane, HealthChecks: checks, Events: serviceEvents{recorder},
 		Observe: m.observe, Logger: a.cfg.Logger,
 	}
-	if a.cfg.Backend.Flows {
-		cfg.Flows = flows
-	}
 	if a.cfg.HealthChecks != nil {
 		cfg.HealthChecks = a.cfg.HealthChecks(checks)
+	}
+	run, ctx := errgroup.WithContext(ctx)
+	if a.cfg.Backend.Flows {
+		cfg.Flows = flows
+		run.Go(func() error { return flows.Run(ctx) })
 	}
 	l = loop.New(cfg)
 	a.cfg.Logger.Info("starting", "version", a.cfg.Version, "node", a.cfg.Node, "backend", a.cfg.Mode, "sctp", a.cfg.Plan.SCTP,
 		"terminating", a.cfg.Plan.Terminating, "no-local", a.cfg.Plan.NoLocal, "cluster-cidrs", a.cfg.Plan.ClusterCIDRs)
-	run, ctx := errgroup.WithContext(ctx)
 	run.Go(func() error { return l.Run(ctx) })
 	run.Go(func() error { return checks.Run(ctx) })
 	a.feed(ctx, run, recorder, l)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/plumbline/plumbline/dataplane/backend"
+	"github.com/plumbline/plumbline/dataplane/conntrack"
 	"github.com/plumbline/plumbline/dataplane/loop"
 )
 
@@ -26,7 +27,7 @@ type metrics struct {
 }
 
 // newMetrics asks for the rest when they are read.
-func newMetrics(status func() loop.Status, deleted func() uint64, counts []backend.Count) *metrics {
+func newMetrics(status func() loop.Status, flows func() conntrack.Stats, counts []backend.Count) *metrics {
 	// From half a millisecond to a minute: one element, and everything at the start.
 	buckets := prometheus.ExponentialBuckets(0.0005, 2, 18)
 	m := &metrics{
@@ -52,14 +53,17 @@ func newMetrics(status func() loop.Status, deleted func() uint64, counts []backe
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 	}
+	counter := func(name, help string, value func() uint64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value()) })
+	}
 	m.registry.MustRegister(m.took, m.first, m.latency, m.failures, m.lost,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		gauge("plumbline_services", "Services in the kernel.", func() float64 { return float64(status().Services) }),
 		gauge("plumbline_refused_services", "Services the kernel did not take.", func() float64 { return float64(status().Refused) }),
 		gauge("plumbline_last_sync_timestamp_seconds", "Time of the last successful sync; 0 before the first.", func() float64 { return seconds(status().Applied) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "plumbline_conntrack_deleted_total", Help: "Stale flows deleted from connection tracking.",
-		}, func() float64 { return float64(deleted()) }))
+		counter("plumbline_conntrack_deleted_total", "Stale flows deleted from connection tracking.", func() uint64 { return flows().Deleted }),
+		counter("plumbline_conntrack_resets_total", "TCP connections among them that were reset.", func() uint64 { return flows().Resets }),
+		counter("plumbline_conntrack_failures_total", "Rounds of deleting them that failed; each is tried again.", func() uint64 { return flows().Failures }))
 	for _, c := range counts {
 		m.registry.MustRegister(gauge(c.Name, c.Help, c.Value))
 	}

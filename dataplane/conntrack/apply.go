@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,24 +20,36 @@ type Config struct {
 	// NetNS is the descriptor of the network namespace to work in; 0 is the
 	// process's own.
 	NetNS int
-	// ResetTCP: established TCP connections to endpoints that are gone are reset
-	// at both sides. Off, they are left alone, as by every other proxy.
-	ResetTCP bool
+	// ResetTCP: established TCP connections to endpoints that have been gone for so
+	// long are reset at both sides. 0: they are left alone, as by every other proxy.
+	ResetTCP time.Duration
 }
 
 // Flows keep the connection tracking of one network namespace free of stale
-// flows. Stats may be called at any time, the rest is not safe for concurrent use.
+// flows. Changing, Changed and Stats may be called at any time.
 type Flows struct {
-	log      *slog.Logger // const after New
-	resetTCP bool         // const after New
+	log      *slog.Logger  // const after New
+	resetTCP time.Duration // const after New
+	wake     chan struct{}
 
-	table  *table
-	synced bool // table is what the last Apply was given
-	kernel tracker
-	plain  bool // the kernel has no CTA_FILTER
+	mu           sync.Mutex
+	queue        []change // guarded by mu; what Run has not taken in yet
+	begun, ended uint64   // guarded by mu; changes of the rules
 
-	deleted, resets, silent, dumps, seen atomic.Uint64
+	// Only Run touches the rest.
+	pending *work
+	kernel  tracker
+	plain   bool // the kernel has no CTA_FILTER
+
+	deleted, resets, silent, dumps, seen, failures atomic.Uint64
 }
+
+// Grace is a ResetTCP that outlives a slice that is deleted and made again, and an endpoint
+// that moves between two.
+const Grace = 5 * time.Second
+
+// change is one of the rules that are in the kernel.
+type change struct{ old, new *plan.Plan }
 
 // tracker is a kernel's connection tracking.
 type tracker interface {
@@ -58,48 +72,118 @@ type Stats struct {
 	Silent  uint64 // TCP connections among them that could not be reset: their sides learn of it when they send
 	Dumps   uint64 // questions to the kernel, each a walk of its table
 	Seen    uint64 // flows in its answers
+	// Failures are rounds that the kernel broke off. Each is tried again.
+	Failures uint64
 }
 
 // New makes Flows; nothing is opened before a change asks for it.
 func New(cfg Config) *Flows {
-	return &Flows{log: cfg.Logger, resetTCP: cfg.ResetTCP, table: newTable(cfg.ResetTCP), kernel: &kernel{netns: cfg.NetNS, within: answerWithin}}
+	return &Flows{
+		log: cfg.Logger, resetTCP: cfg.ResetTCP, wake: make(chan struct{}, 1), pending: newWork(newTable(cfg.ResetTCP > 0)),
+		kernel: &kernel{netns: cfg.NetNS, within: answerWithin},
+	}
 }
 
 // Stats is safe to call at any time.
 func (f *Flows) Stats() Stats {
-	return Stats{Deleted: f.deleted.Load(), Resets: f.resets.Load(), Silent: f.silent.Load(), Dumps: f.dumps.Load(), Seen: f.seen.Load()}
+	return Stats{
+		Deleted: f.deleted.Load(), Resets: f.resets.Load(), Silent: f.silent.Load(), Dumps: f.dumps.Load(), Seen: f.seen.Load(),
+		Failures: f.failures.Load(),
+	}
 }
 
-// Close frees the socket. The kernel's table stays as it is.
-func (f *Flows) Close() error { return f.kernel.close() }
+// Changing says that the rules are about to change. What the kernel's table shows from
+// now on may be theirs: nothing is ended before Changed has told what they are.
+func (f *Flows) Changing() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begun++
+}
 
-// Apply ends the flows that a change made stale. The rules of the change must be
-// in the kernel already: a flow that begins now is a good one. Both plans may be
-// partial plans of the same Services. A nil old stands for a start, or for a
-// change that was missed: then new must be complete, and every UDP flow of the
-// families in it is judged, read once.
-//
-// After an error the next Apply must have a nil old.
-func (f *Flows) Apply(ctx context.Context, old, new *plan.Plan) error {
-	if err := ctx.Err(); err != nil {
-		return err
+// Changed says which change of the rules is in the kernel: a flow that begins now is a
+// good one. It does not wait; Run ends the flows that the change made stale. Both plans
+// stay as they are, and may be partial plans of the same Services. A nil old stands for a
+// start, or for a change that was missed: then new must be complete, and every UDP flow of
+// the families in it is judged, read once. The first change must be such a one.
+func (f *Flows) Changed(old, new *plan.Plan) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = f.begun // one that failed is part of the next that did not
+	f.queue = append(f.queue, change{old, new})
+	f.wakeUp()
+}
+
+func (f *Flows) wakeUp() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
 	}
-	if old != nil && !f.synced {
-		return errors.New("end stale flows of a difference: what there was before is not known")
+}
+
+// The delays between attempts after a failure.
+const (
+	retryFirst = 100 * time.Millisecond
+	retryMost  = 10 * time.Second
+)
+
+// Run ends stale flows until ctx does, and frees the socket. The kernel's table stays as
+// it is then.
+func (f *Flows) Run(ctx context.Context) error {
+	delay := retryFirst
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return f.kernel.close()
+		case <-f.wake:
+		case <-again.C:
+		}
+		next, err := f.round(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				f.failures.Add(1)
+				f.log.Error("stale flows not ended, will retry", "err", err)
+			}
+			next, delay = delay, min(2*delay, retryMost)
+		} else {
+			delay = retryFirst
+		}
+		if next > 0 {
+			again.Reset(next)
+		}
 	}
-	w, undo := f.table.change(old, new)
-	if err := f.end(ctx, &w); err != nil {
-		undo()
-		f.synced = false
-		return fmt.Errorf("end stale flows: %w", err)
+}
+
+// round does what there is to do, and tells in what time there is more; 0: when
+// something changes.
+func (f *Flows) round(ctx context.Context) (next time.Duration, err error) {
+	f.takeIn()
+	w, next := f.pending.due(time.Now(), f.resetTCP)
+	if err := f.end(ctx, w); err != nil {
+		return 0, fmt.Errorf("end stale flows: %w", err)
 	}
-	f.synced = true
-	return nil
+	f.pending.done(w, f.resetTCP, time.Now())
+	return next, nil
+}
+
+// takeIn brings the table up to date.
+func (f *Flows) takeIn() {
+	f.mu.Lock()
+	queue := f.queue
+	f.queue = nil
+	f.mu.Unlock()
+	for _, c := range queue {
+		f.pending.take(c.old, c.new, time.Now())
+	}
 }
 
 func (f *Flows) end(ctx context.Context, w *work) error {
 	stale, err := f.find(ctx, w)
-	if err != nil {
+	if err != nil || len(stale) == 0 {
+		return err
+	}
+	if err := f.catchUp(ctx, w); err != nil {
 		return err
 	}
 	before := f.Stats()
@@ -107,6 +191,10 @@ func (f *Flows) end(ctx context.Context, w *work) error {
 	for _, fl := range stale {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		what := w.judge(fl)
+		if what == keep {
+			continue // by rules that came meanwhile
 		}
 		there, err := f.kernel.remove(ctx, fl)
 		if err != nil {
@@ -116,7 +204,7 @@ func (f *Flows) end(ctx context.Context, w *work) error {
 			continue
 		}
 		f.deleted.Add(1)
-		if w.judge(fl) == reset {
+		if what == reset {
 			mute = errors.Join(mute, f.reset(ctx, fl, mute == nil))
 		}
 	}
@@ -126,6 +214,31 @@ func (f *Flows) end(ctx context.Context, w *work) error {
 	if n := f.Stats().Deleted - before.Deleted; n > 0 {
 		f.log.Info("stale flows deleted", "flows", n)
 	}
+	return nil
+}
+
+// catchUp waits until the table holds every change of the rules that has begun: what was
+// found may be of one that nobody has told of yet.
+func (f *Flows) catchUp(ctx context.Context, w *work) error {
+	f.mu.Lock()
+	begun := f.begun
+	f.mu.Unlock()
+	for {
+		f.mu.Lock()
+		in := f.ended >= begun
+		f.mu.Unlock()
+		if in {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-f.wake:
+		}
+	}
+	f.takeIn()
+	w.renew(f.pending)
+	f.wakeUp() // what was taken in may ask for more
 	return nil
 }
 

@@ -3,11 +3,16 @@
 // a UDP client keeps sending from one port, its flow goes where it always went,
 // whatever the rules say by now.
 //
-//	Flows.Apply(old, new)
-//	  table.change  -> work        pure: which destinations have another owner
+//	Flows.Changed(old, new)        the rules are in; Flows.Run does the rest beside them
+//	  work.take     -> work        pure: which destinations have another owner
 //	  work.questions -> filters    pure: what the kernel is asked for (CTA_FILTER)
 //	  work.judge    -> verdict     pure: keep, remove or reset, flow by flow
 //	  kernel                       netlink: dump, delete one; a connection's reset
+//
+// No rule waits for a walk of the kernel's table, and neither does a count of a
+// healthCheckNodePort. Changes that come during a walk are one when it ends. What a walk
+// has found is judged again by all rules that may have been in the kernel by then
+// (Changing, Changed). A walk that fails is tried again, with what it was to find.
 //
 // # The rule for UDP
 //
@@ -47,8 +52,11 @@
 //
 // Without ResetTCP, TCP is not touched: connections outlive an endpoint's
 // termination (issues 100698 and 46753). With it, a connection through one of our
-// frontends is reset when its endpoint was given up by the last TCP frontend that
-// had it, neither serving nor draining anywhere. At a start nothing is reset.
+// frontends is reset when its endpoint has been gone for that time (Grace: 5 s): no
+// Service's TCP port has it in a slice, in whatever state. One that is unready (a
+// readiness probe that failed, a Node that is not heard of) is not gone: its connections
+// may be all that works. A slice that is deleted and made again, or an endpoint that moves
+// from one to another, is back before the time is over. At a start nothing is reset.
 //
 // Deleting the entry alone was measured: an idle client and an idle server hear
 // nothing. A client that sends is reset if the rules lead it to another endpoint,
@@ -64,7 +72,7 @@
 // for the endpoint's side. Measured with clients outside, on the node and in a
 // pod, ClusterIP and masqueraded node port, both families, and another endpoint, no
 // endpoint or no Service afterwards: a read that waits ends with "connection reset
-// by peer" on both sides, within 0.3 ms of Apply's return. If the SYN is lost the
+// by peer" on both sides, within 0.3 ms of the entry's replacement. If the SYN is lost the
 // entry refuses what comes for two minutes. A client that waits for its first
 // answer is not reset: the next SYN goes elsewhere.
 //
@@ -90,7 +98,6 @@
 //
 // For backends that translate with conntrack (nftables, iptables): the userspace
 // proxy has no translated flows. Only the default conntrack zone. SCTP is left
-// alone. A TCP connection whose frontend went before its endpoint did, in another
-// change, is not found by the time the endpoint goes. Flows is not safe for
-// concurrent use, but for Stats.
+// alone. A TCP connection whose frontend went more than ResetTCP before its endpoint did
+// is not found.
 package conntrack

@@ -197,12 +197,12 @@ func TestOneOfTenThousand(t *testing.T) {
 	}
 	old, new := planOf(front(plan.ClusterIP, objects.UDP, vip, a, b)), planOf(front(plan.ClusterIP, objects.UDP, vip, b))
 	f := w.newFlows(false)
-	w.must(f.Apply(t.Context(), nil, old))
+	w.must(f.apply(t.Context(), nil, old))
 	start := f.Stats()
 	if start.Deleted != 0 || start.Seen != 10000 {
 		t.Errorf("at the start %+v, want all seen and none deleted", start)
 	}
-	w.must(f.Apply(t.Context(), old, new))
+	w.must(f.apply(t.Context(), old, new))
 	s := f.Stats()
 	if s.Deleted != 1 || s.Dumps-start.Dumps != 1 || s.Seen-start.Seen != 1 {
 		t.Errorf("%+v after %+v, want one question, one flow seen, one deleted", s, start)
@@ -245,7 +245,7 @@ func TestOtherZone(t *testing.T) {
 	defer k.close()
 	w.must(k.execute(t.Context(), ctNew, 0x600, put(entry(client, ap(x.vip, 53), ap(x.a, 53), client), ctaZone, be16(5))))
 	f := w.newFlows(false)
-	w.must(f.Apply(t.Context(), nil, planOf(front(plan.ClusterIP, objects.UDP, ap(x.vip, 53), ap(x.b, 53)))))
+	w.must(f.apply(t.Context(), nil, planOf(front(plan.ClusterIP, objects.UDP, ap(x.vip, 53), ap(x.b, 53)))))
 	if s := f.Stats(); s.Seen != 0 || s.Deleted != 0 {
 		t.Errorf("%+v, want none of zone 5", s)
 	}

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
@@ -66,7 +67,7 @@ func at(p *plan.Plan, addrs ...netip.Addr) *plan.Plan {
 // faulty are Flows of a kernel that is none, and what they log.
 func faulty(k tracker) (*Flows, *strings.Builder) {
 	log := &strings.Builder{}
-	f := New(Config{Logger: slog.New(slog.NewTextHandler(log, nil)), ResetTCP: true})
+	f := New(Config{Logger: slog.New(slog.NewTextHandler(log, nil)), ResetTCP: time.Nanosecond})
 	f.kernel = k
 	return f, log
 }

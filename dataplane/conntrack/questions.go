@@ -34,7 +34,7 @@ func (w *work) judge(f flow) verdict {
 		if !claimed && w.full {
 			c.now = w.table.find(p)
 		}
-		if c.stale(f) || c.now == nil && w.refused[f.dst.Addr()] && f.from != f.dst {
+		if w.stale(c, f) || c.now == nil && w.refused[f.dst.Addr()] && f.from != f.dst {
 			return remove
 		}
 	case objects.TCP:
@@ -46,8 +46,9 @@ func (w *work) judge(f flow) verdict {
 // judgeTCP: what closes by itself is left alone, and one that only knocks is free
 // to knock elsewhere.
 func (w *work) judgeTCP(p place, f flow) verdict {
+	_, gone := w.gone[f.from]
 	ours := w.table.find(p) != nil || w.claims[p].was != nil
-	if !w.gone[f.from] || f.from == f.dst || !ours {
+	if !gone || f.from == f.dst || !ours {
 		return keep
 	}
 	switch {
@@ -85,11 +86,10 @@ func (w *work) questions() []filter {
 		if p.protocol != objects.UDP {
 			continue
 		}
-		all, lost := c.doubts()
-		if all {
+		if c.all {
 			ask[toward(p.protocol, p.at)] = true
 		}
-		for _, a := range lost {
+		for _, a := range c.lost {
 			ask[answeredBy(p.protocol, a)] = true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
@@ -20,7 +21,7 @@ type table struct {
 	tcp    bool // TCP as well as UDP; const
 	node   plan.Node
 	fronts map[plan.Key]*plan.Frontend // no wildcards
-	users  map[netip.AddrPort]int      // TCP frontends by endpoint, as often as they name it
+	users  map[netip.AddrPort]int      // TCP frontends by endpoint of any state, as often as they name it
 }
 
 func newTable(tcp bool) *table {
@@ -65,31 +66,91 @@ func served(f *plan.Frontend) iter.Seq[netip.AddrPort] {
 	}
 }
 
-func serves(f *plan.Frontend, at netip.AddrPort) bool {
-	for a := range served(f) {
+// named are all endpoints of a frontend that are in a slice, whether or not they serve.
+func named(f *plan.Frontend) iter.Seq[netip.AddrPort] {
+	return func(yield func(netip.AddrPort) bool) {
+		for a := range served(f) {
+			if !yield(a) {
+				return
+			}
+		}
+		if f == nil {
+			return
+		}
+		for _, e := range f.Unready {
+			if !yield(netip.AddrPortFrom(e.Addr, e.Port)) {
+				return
+			}
+		}
+	}
+}
+
+// places are endpoints to be looked up. Most frontends have few.
+type places map[netip.AddrPort]bool
+
+func (p places) add(more iter.Seq[netip.AddrPort]) {
+	for a := range more {
+		p[a] = true
+	}
+}
+
+func placesOf(f *plan.Frontend) places {
+	out := places{}
+	out.add(served(f))
+	return out
+}
+
+// claim is who owns a destination before and after a change, nil for nobody, and which
+// of its flows are in doubt since. It may stand for several changes in a row.
+type claim struct {
+	was, now *plan.Frontend   // was: before the first of them
+	between  places           // endpoints of those between was and now
+	all      bool             // all flows of the destination are in doubt
+	lost     []netip.AddrPort // or those of these endpoints only; UDP
+	at       time.Time        // of the last of them
+	number   int              // and which it was
+}
+
+// newClaim finds out which flows may be stale. A frontend that only gained endpoints has
+// none: what its flows had before, they may have now.
+func newClaim(was, now *plan.Frontend) claim {
+	c := claim{was: was, now: now}
+	if was == nil || now == nil || opens(was, now) || narrows(was, now) {
+		c.all = was != now
+		return c
+	}
+	have := placesOf(now)
+	for a := range served(was) {
+		if !have[a] {
+			have[a] = true // named once
+			c.lost = append(c.lost, a)
+		}
+	}
+	return c
+}
+
+// after is the claim of a change that follows another, whose flows nobody has looked at.
+func (c claim) after(first claim) claim {
+	out := claim{was: first.was, now: c.now, between: first.between, all: first.all || c.all, at: c.at, number: c.number}
+	if out.between == nil {
+		out.between = places{}
+	}
+	out.between.add(served(c.was))
+	out.lost = append(slices.Clone(first.lost), slices.DeleteFunc(c.lost, func(a netip.AddrPort) bool { return slices.Contains(first.lost, a) })...)
+	return out
+}
+
+// had tells whether the destination led to an endpoint before the last change.
+func (c claim) had(at netip.AddrPort) bool {
+	if c.between[at] {
+		return true
+	}
+	for a := range served(c.was) {
 		if a == at {
 			return true
 		}
 	}
 	return false
-}
-
-// claim is who owns a destination before and after a change, nil for nobody.
-type claim struct{ was, now *plan.Frontend }
-
-// doubts tells which flows of a claim may be stale: all of its destination's, or
-// only those with certain endpoints. A frontend that only gained endpoints has
-// none: what its flows had before, they may have now.
-func (c claim) doubts() (all bool, lost []netip.AddrPort) {
-	if c.was == nil || c.now == nil || opens(c.was, c.now) || narrows(c.was, c.now) {
-		return c.was != c.now, nil
-	}
-	for a := range served(c.was) {
-		if !serves(c.now, a) && !slices.Contains(lost, a) {
-			lost = append(lost, a)
-		}
-	}
-	return false, lost
 }
 
 // opens tells whether a route forwards that did not: packets may have passed
@@ -111,77 +172,31 @@ func narrows(was, now *plan.Frontend) bool {
 }
 
 // stale is the rule of the package comment for UDP.
-func (c claim) stale(f flow) bool {
-	switch {
-	case c.now != nil:
-		return !serves(c.now, f.from) || c.now.Restricted && !contains(c.now.Sources, f.src.Addr())
-	case c.was != nil:
-		return f.from != f.dst && serves(c.was, f.from)
+func (w *work) stale(c claim, f flow) bool {
+	if c.now != nil {
+		return !w.serves(c.now, f.from) || c.now.Restricted && !contains(c.now.Sources, f.src.Addr())
 	}
-	return false
+	return f.from != f.dst && c.had(f.from)
+}
+
+// serves is asked for each flow of the table.
+func (w *work) serves(f *plan.Frontend, at netip.AddrPort) bool {
+	have, known := w.serving[f]
+	if !known {
+		have = placesOf(f)
+		w.serving[f] = have
+	}
+	return have[at]
 }
 
 func contains(ps []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(ps, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// work is what a change leaves to be done in the kernel's table.
-type work struct {
-	table  *table
-	claims map[place]claim         // UDP: destinations that may have stale flows; TCP: gone ones
-	gone   map[netip.AddrPort]bool // TCP: endpoints that no frontend has any more
-	// full: every UDP flow is judged, also those of destinations that did not
-	// change, and refused are the ClusterIPs, whose other ports nobody serves.
-	full    bool
-	refused map[netip.Addr]bool
-}
-
-// change brings the table from old to new. A nil old stands for what the table
-// held; new is then complete. undo takes it back.
-func (t *table) change(old, new *plan.Plan) (w work, undo func()) {
-	w = work{table: t, claims: map[place]claim{}, gone: map[netip.AddrPort]bool{}, full: old == nil}
-	if w.full {
-		w.refused = clusterIPs(new)
-		old = t.plan()
-	}
-	fronts := t.differences(plan.Diff(old, new))
-	node := t.node
-	touched := t.touched(fronts, node.Addrs, new.Node.Addrs)
-	for p := range touched {
-		touched[p] = claim{was: t.find(p)}
-	}
-	before := t.replace(new.Node, fronts)
-	for p, c := range touched {
-		c.now = t.find(p)
-		w.note(p, c)
-	}
-	for _, f := range before {
-		if f != nil && f.Key.Protocol == objects.TCP {
-			for a := range served(f) {
-				if t.users[a] == 0 {
-					w.gone[a] = true
-				}
-			}
-		}
-	}
-	return w, func() { t.replace(node, before) }
-}
-
-// note keeps a claim that has doubts.
-func (w *work) note(p place, c claim) {
-	if p.protocol == objects.TCP {
-		if c.now == nil {
-			w.claims[p] = c // its connections are to be known as ours still
-		}
-		return
-	}
-	if all, lost := c.doubts(); all || len(lost) > 0 {
-		w.claims[p] = c
-	}
-}
-
-func (t *table) differences(c plan.Changes) map[plan.Key]*plan.Frontend {
+// differences are the frontends that changed, nil for those that are gone.
+func (t *table) differences(old, new *plan.Plan) map[plan.Key]*plan.Frontend {
 	out := map[plan.Key]*plan.Frontend{}
+	c := plan.Diff(old, new)
 	for _, f := range c.Set {
 		if t.watches(f.Key) {
 			out[f.Key] = &f
@@ -192,18 +207,25 @@ func (t *table) differences(c plan.Changes) map[plan.Key]*plan.Frontend {
 			out[k] = nil
 		}
 	}
+	if t.tcp { // which endpoints are unready is no difference to a packet
+		for k, f := range plan.Index(new) {
+			if was := t.fronts[k]; was != nil && out[k] == nil && k.Protocol == objects.TCP && !slices.Equal(was.Unready, f.Unready) {
+				out[k] = &f
+			}
+		}
+	}
 	return out
 }
 
 // touched are the destinations that a change may give to somebody else. A node
 // address that comes or goes is one for every node port there is, whether or not
 // its Service is part of the change.
-func (t *table) touched(fronts map[plan.Key]*plan.Frontend, old, new []netip.Addr) map[place]claim {
-	out := map[place]claim{}
+func (t *table) touched(fronts map[plan.Key]*plan.Frontend, old, new []netip.Addr) map[place]bool {
+	out := map[place]bool{}
 	add := func(k plan.Key, addrs ...netip.Addr) {
 		for _, a := range addrs {
 			if a.Is6() == k.IPv6 {
-				out[place{k.Protocol, netip.AddrPortFrom(a, k.Port)}] = claim{}
+				out[place{k.Protocol, netip.AddrPortFrom(a, k.Port)}] = true
 			}
 		}
 	}
@@ -250,7 +272,7 @@ func (t *table) replace(node plan.Node, fronts map[plan.Key]*plan.Frontend) map[
 }
 
 func (t *table) count(f *plan.Frontend, by int) {
-	for a := range served(f) {
+	for a := range named(f) {
 		t.users[a] += by
 		if t.users[a] == 0 {
 			delete(t.users, a)

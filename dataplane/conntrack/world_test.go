@@ -235,9 +235,24 @@ func (w *world) flows(protocol objects.Protocol) []uint16 {
 }
 
 func (w *world) newFlows(tcp bool) *Flows {
-	f := New(Config{Logger: logger(w.t), NetNS: w.node.FD(), ResetTCP: tcp})
-	w.t.Cleanup(func() { _ = f.Close() })
+	f := New(Config{Logger: logger(w.t), NetNS: w.node.FD()})
+	if tcp {
+		f = New(Config{Logger: logger(w.t), NetNS: w.node.FD(), ResetTCP: time.Nanosecond})
+	}
+	w.t.Cleanup(func() { _ = f.kernel.close() })
 	return f
+}
+
+// apply is what Run does with a change, until there is no more to do.
+func (f *Flows) apply(ctx context.Context, old, new *plan.Plan) error {
+	f.Changed(old, new)
+	for {
+		next, err := f.round(ctx)
+		if err != nil || next == 0 {
+			return err
+		}
+		time.Sleep(next)
+	}
 }
 
 // change is what the loop does: rules first, then flows.
@@ -246,5 +261,5 @@ func (w *world) change(f *Flows, old, new *plan.Plan) {
 	w.rules(new)
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
-	w.must(f.Apply(ctx, old, new))
+	w.must(f.apply(ctx, old, new))
 }

@@ -13,8 +13,7 @@
 // reads back what is there and writes only what differs. So is the state when
 // somebody else has changed it (Lost), and once in an hour. A Service that the
 // kernel refuses is set aside with an Event, and tried again when it changes or
-// with the next complete Apply; all others go on. Flows that could not be ended
-// are tried again too, and hold up no rule.
+// with the next complete Apply; all others go on.
 package loop
 
 import (
@@ -40,11 +39,13 @@ type HealthChecks interface {
 	Sync(node plan.Node, checks map[objects.Name]plan.HealthCheck)
 }
 
-// Flows ends what conntrack remembers of endpoints that serve no more. Apply is
-// told of the same change as the Target, after it. A nil old stands for a start,
-// or a change that was missed.
+// Flows ends what conntrack remembers of endpoints that serve no more. It is told when the
+// Target begins with a change and when that is in the kernel, and waits for nothing. A nil
+// old stands for a start, or a change that was missed. Plans that it is given stay as they
+// are.
 type Flows interface {
-	Apply(ctx context.Context, old, new *plan.Plan) error
+	Changing()
+	Changed(old, new *plan.Plan)
 }
 
 // Events tells a Service's owner what cannot be done for it.
@@ -96,9 +97,6 @@ type Loop struct {
 	checks  map[objects.Name]plan.HealthCheck
 	refused map[plan.Key]error // frontends that the kernel does not take
 	known   bool               // the Target holds what applied says
-	flows   bool               // the Flows have been told of everything
-	// flowsTried: the Flows have been told once, well or not.
-	flowsTried bool
 	// What was last told of a Service.
 	toldRefused, toldOdd map[objects.Name]string
 }
@@ -203,7 +201,6 @@ func (l *Loop) Run(ctx context.Context) error {
 	delay := retryFirst
 	var retry <-chan time.Time
 	for {
-		due := false
 		select {
 		case <-ctx.Done():
 			return nil
@@ -218,9 +215,9 @@ func (l *Loop) Run(ctx context.Context) error {
 				continue // the retry takes it along
 			}
 		case <-retry:
-			retry, due = nil, true
+			retry = nil
 		}
-		if l.round(ctx, due) {
+		if l.round(ctx) {
 			retry, delay = nil, retryFirst
 			continue
 		}

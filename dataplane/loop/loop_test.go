@@ -348,38 +348,35 @@ func TestRefusedAgain(t *testing.T) {
 	})
 }
 
-// failingFlows fail for a while.
-type failingFlows struct {
+// toldFlows keep what they are told.
+type toldFlows struct {
 	w    *world
-	fail int
+	told []*plan.Plan
 }
 
-func (f *failingFlows) Apply(_ context.Context, old, new *plan.Plan) error {
+func (f *toldFlows) Changing() { f.w.note("flows changing") }
+func (f *toldFlows) Changed(old, new *plan.Plan) {
 	f.w.note("flows complete=%t of %d", old == nil, len(new.Services))
-	if f.fail--; f.fail >= 0 {
-		return errors.New("conntrack says no")
-	}
-	return nil
+	f.told = append(f.told, new)
 }
 
-// Flows that fail hold up no rule: changes go on at once and by difference, and
-// the flows are tried again by themselves.
-func TestFlowsFail(t *testing.T) {
+// The flows are told before a change and when it is in, of nothing that failed, and of
+// plans that stay as they are.
+func TestFlowsAreTold(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *Loop, w *world) {
-		l.cfg.Flows = &failingFlows{w, 2}
+		flows := &toldFlows{w: w}
+		l.cfg.Flows = flows
 		l.Handle([]objects.Change{node(), svc(1), svc(2)})
-		want(t, w, "0s complete set=4 gone=0 of 2", "0s checks 0 at 1", "0s flows complete=true of 2")
-		if s := l.Status(); !s.FlowsMissed || !s.Waiting.IsZero() {
-			t.Errorf("status %+v, want flows missed and nothing waiting", s)
-		}
+		want(t, w, "0s flows changing", "0s complete set=4 gone=0 of 2", "0s flows complete=true of 2", "0s checks 0 at 1")
+		w.fail = 1
 		l.Handle([]objects.Change{slice(1, true)})
-		want(t, w, "0s change set=1 gone=0 of 1")
+		want(t, w, "0s flows changing", "0s change set=1 gone=0 of 1")
 		time.Sleep(time.Second)
-		want(t, w, "100ms flows complete=true of 2", "300ms flows complete=true of 2")
-		l.Handle([]objects.Change{slice(2, true)})
-		want(t, w, "0s change set=1 gone=0 of 1", "0s flows complete=false of 1")
-		if s := l.Status(); s.FlowsMissed {
-			t.Errorf("status %+v, want no flows missed", s)
+		want(t, w, "100ms flows changing", "100ms complete set=4 gone=0 of 2", "100ms flows complete=true of 2", "100ms checks 0 at 1")
+		l.Handle([]objects.Change{slice(2, true), {Gone: &objects.Gone{Kind: objects.KindService, Name: svc(1).Service.Name}}})
+		want(t, w, "0s flows changing", "0s change set=1 gone=2 of 1", "0s flows complete=false of 1")
+		if n := len(flows.told[0].Services); n != 2 {
+			t.Errorf("the first plan told has %d Services by now, want 2", n)
 		}
 	})
 }

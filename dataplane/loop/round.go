@@ -12,24 +12,25 @@ import (
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
-// round applies what has come in since the last one and reports success. flows
-// asks for what the Flows have missed, too.
-func (l *Loop) round(ctx context.Context, flows bool) bool {
+// round applies what has come in since the last one and reports success.
+func (l *Loop) round(ctx context.Context) bool {
 	old, new, waiting := l.collect()
-	if new == nil && (!flows || l.flows) {
+	if new == nil {
 		return true
 	}
 	begin := time.Now()
-	if new != nil && !l.apply(ctx, old, new, begin.Sub(waiting)) {
+	if !l.apply(ctx, old, new, begin.Sub(waiting)) {
 		return false
 	}
-	done := l.keepFlows(ctx, old, new, flows)
-	l.settled(begin, done)
-	return done
+	l.settled(begin)
+	return true
 }
 
 // apply tells the Target of a change, and then the health checks.
 func (l *Loop) apply(ctx context.Context, old, new *plan.Plan, waited time.Duration) bool {
+	if l.cfg.Flows != nil {
+		l.cfg.Flows.Changing()
+	}
 	begin := time.Now()
 	err := l.cfg.Target.Apply(ctx, old, new)
 	took := time.Since(begin)
@@ -49,6 +50,7 @@ func (l *Loop) apply(ctx context.Context, old, new *plan.Plan, waited time.Durat
 	first := !l.known
 	l.known = true
 	l.setAside(old, new, refused)
+	l.tellFlows(old, new)
 	if l.keepChecks(new, old) || first {
 		l.cfg.HealthChecks.Sync(l.applied.Node, maps.Clone(l.checks))
 	}
@@ -61,16 +63,14 @@ func (l *Loop) observe(r Round) {
 	}
 }
 
-// settled brings the status up to date after a round that began at a time. What
-// the Flows have missed is no reason to call the proxy unhealthy: new connections
-// go where they should.
-func (l *Loop) settled(begin time.Time, done bool) {
+// settled brings the status up to date after a round that began at a time.
+func (l *Loop) settled(begin time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	left := len(l.dirty) > 0 || l.node || l.lost
 	l.tell(func(s *Status) {
 		s.Applied = time.Now()
-		s.Services, s.Refused, s.FlowsMissed = len(l.applied.Services), l.refusedServices(), !done
+		s.Services, s.Refused = len(l.applied.Services), l.refusedServices()
 		s.Waiting = time.Time{}
 		if left {
 			s.Waiting = begin // what is left came after this round began
@@ -78,30 +78,16 @@ func (l *Loop) settled(begin time.Time, done bool) {
 	})
 }
 
-// keepFlows tells the Flows of a change, of everything after one they missed:
-// that only when it is due, or each change would cost as much as all.
-func (l *Loop) keepFlows(ctx context.Context, old, new *plan.Plan, due bool) bool {
+// tellFlows tells them of a change that is in. What the kernel refused is as it was,
+// whatever that is: no flow of it is known to be stale.
+func (l *Loop) tellFlows(old, new *plan.Plan) {
 	if l.cfg.Flows == nil {
-		return true
+		return
 	}
-	if !l.flows {
-		if !due && l.flowsTried {
-			return false
-		}
-		old, new = nil, &l.applied
+	if new == &l.applied { // which the next round changes
+		new = &plan.Plan{Node: new.Node, Services: maps.Clone(new.Services)}
 	}
-	l.flowsTried = true
-	// What the kernel refused is as it was, whatever that is: no flow of it is
-	// known to be stale.
-	if err := l.cfg.Flows.Apply(ctx, old.Without(l.refused), new.Without(l.refused)); err != nil {
-		if ctx.Err() == nil {
-			l.cfg.Logger.Error("stale flows not ended, will retry", "err", err)
-		}
-		l.flows = false
-		return false
-	}
-	l.flows = true
-	return true
+	l.cfg.Flows.Changed(old.Without(l.refused), new.Without(l.refused))
 }
 
 // setAside keeps what the kernel refused of a change, and tells the owners of

@@ -20,8 +20,6 @@ type Status struct {
 	// kernel does not take.
 	Services int
 	Refused  int
-	// FlowsMissed: stale flows may be left, their removal failed.
-	FlowsMissed bool
 }
 
 // Status is safe to call at any time, and never waits for a plan or the kernel.

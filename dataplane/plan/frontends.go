@@ -38,7 +38,7 @@ func (b *builder) frontends(vip netip.Addr, port objects.ServicePort) []Frontend
 	}
 	for i := range out {
 		out[i].Group, out[i].Affinity = group, b.svc.Affinity
-		out[i].Draining = draining(eps, out[i])
+		out[i].Draining, out[i].Unready = unused(eps, out[i])
 	}
 	return out
 }

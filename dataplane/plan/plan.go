@@ -190,6 +190,10 @@ type Frontend struct {
 	// Draining are endpoints that still serve but get no new connections from
 	// any route: what conntrack remembers of them stays valid. Sorted.
 	Draining []Endpoint
+	// Unready are endpoints in a slice that do not serve at present: no packet is sent
+	// to them, but a connection that they have is nobody else's to end. They make no
+	// difference to a packet, so none to Diff. Sorted.
+	Unready []Endpoint
 }
 
 // Route is where new connections go.

@@ -154,16 +154,28 @@ func meantFor(eps []candidate, place string, hints func(objects.Hints) []string)
 	return out
 }
 
-// draining are the serving endpoints that no route of a frontend uses.
-func draining(eps []candidate, f Frontend) []Endpoint {
-	var out []Endpoint
-	for _, c := range eps {
-		used := slices.Contains(f.Outside.Endpoints, c.Endpoint) || f.Inside != nil && slices.Contains(f.Inside.Endpoints, c.Endpoint)
-		if !used && (c.state.Serving || c.state.Ready) {
-			out = append(out, c.Endpoint)
+// unused are the endpoints that no route of a frontend uses: those that serve all the
+// same, and those that do not.
+func unused(eps []candidate, f Frontend) (draining, unready []Endpoint) {
+	used := make(map[Endpoint]bool, len(eps))
+	for _, e := range f.Outside.Endpoints {
+		used[e] = true
+	}
+	if f.Inside != nil {
+		for _, e := range f.Inside.Endpoints {
+			used[e] = true
 		}
 	}
-	return out
+	for _, c := range eps {
+		switch {
+		case used[c.Endpoint]:
+		case c.state.Serving || c.state.Ready:
+			draining = append(draining, c.Endpoint)
+		default:
+			unready = append(unready, c.Endpoint)
+		}
+	}
+	return draining, unready
 }
 
 func onlyLocal(eps []candidate, node string) []candidate {

@@ -50,6 +50,9 @@ func (f Frontend) write(b *strings.Builder) {
 	for _, e := range f.Draining {
 		fmt.Fprintf(b, "    draining %s\n", e)
 	}
+	for _, e := range f.Unready {
+		fmt.Fprintf(b, "    unready %s\n", e)
+	}
 }
 
 // String is the route on one line.

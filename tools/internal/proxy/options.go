@@ -13,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/ci/version"
 	"github.com/plumbline/plumbline/dataplane/agent"
 	"github.com/plumbline/plumbline/dataplane/backend"
+	"github.com/plumbline/plumbline/dataplane/conntrack"
 	"github.com/plumbline/plumbline/dataplane/node"
 	"github.com/plumbline/plumbline/dataplane/plan"
 	"github.com/plumbline/plumbline/dataplane/planflags"
@@ -56,7 +57,7 @@ func parse(args []string, env func(string) string) (options, error) {
 	o.own.register(fs)
 	fs.StringVar(&o.healthz, "healthz-bind-address", defaultHealthz, "`address` of /healthz and /livez; [::] serves IPv4 too, empty: none")
 	fs.StringVar(&o.metrics, "metrics-bind-address", defaultMetrics, "`address` of /metrics, /proxyMode and what `show` asks; empty: none")
-	fs.BoolVar(&o.resetTCP, "reset-tcp-connections", false, "reset TCP connections to endpoints that are gone, at both sides")
+	fs.BoolVar(&o.resetTCP, "reset-tcp-connections", false, fmt.Sprintf("reset TCP connections, at both sides, to endpoints that no EndpointSlice of a Service has named for %s", conntrack.Grace))
 	fs.TextVar(&o.level, "log-level", slog.LevelInfo, "debug, info, warn or error")
 	fs.BoolVar(&o.initOnly, "init-only", false, "write the sysctls that the agent itself has no right to (for IPv6 only with an IPv6 --cluster-cidr), and exit")
 	o.limits = node.RegisterLimits(fs)
@@ -122,8 +123,12 @@ func bindAddress(text string) bool {
 
 // config is an agent as the command line has it, without a client.
 func (o *options) config(log *slog.Logger) agent.Config {
-	return agent.Config{
+	cfg := agent.Config{
 		Node: o.node, Version: version.String(), Mode: o.backend, Backend: backend.All(0)[o.backend], Own: o.own.options(), Plan: o.plan,
-		Healthz: o.healthz, Metrics: o.metrics, ResetTCP: o.resetTCP, Logger: log,
+		Healthz: o.healthz, Metrics: o.metrics, Logger: log,
 	}
+	if o.resetTCP {
+		cfg.ResetTCP = conntrack.Grace
+	}
+	return cfg
 }
