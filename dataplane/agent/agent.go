@@ -63,10 +63,10 @@ func New(cfg Config) *Agent { return &Agent{cfg} }
 
 // Run returns when ctx ends; the rules stay.
 func (a *Agent) Run(ctx context.Context) (err error) {
-	events := record.NewBroadcaster(record.WithContext(ctx))
-	defer events.Shutdown()
-	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.cfg.Client.CoreV1().Events("")})
-	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "plumb-proxy", Host: a.cfg.Node})
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	defer broadcaster.Shutdown()
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.cfg.Client.CoreV1().Events("")})
+	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "plumb-proxy", Host: a.cfg.Node})
 
 	a.findSCTP()
 	dataplane := a.cfg.Backend.Start(a.cfg.Own, a.cfg.Logger)
@@ -78,7 +78,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	checks := healthz.NewServices(func() bool { return report(status()).Healthy(time.Now()) }, a.cfg.Logger)
 	m := newMetrics(status, flows.Stats, dataplane.Counts)
 	cfg := loop.Config{
-		Options: a.cfg.Plan, Target: dataplane, HealthChecks: checks, Events: serviceEvents{recorder},
+		Options: a.cfg.Plan, Target: dataplane, HealthChecks: checks, Events: events{recorder, a.cfg.Node},
 		Observe: m.observe, Logger: a.cfg.Logger,
 	}
 	if a.cfg.HealthChecks != nil {

@@ -5,16 +5,26 @@ import (
 	"net"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
 )
 
-// serviceEvents writes Events about Services.
-type serviceEvents struct{ record.EventRecorder }
+// events writes Events about Services and the own Node.
+type events struct {
+	record.EventRecorder
+	node string
+}
 
-func (e serviceEvents) Warn(service objects.Name, reason, text string) {
+func (e events) Warn(service objects.Name, reason, text string) {
 	about := &corev1.ObjectReference{Kind: "Service", APIVersion: "v1", Namespace: service.Namespace, Name: service.Name}
+	e.Event(about, corev1.EventTypeWarning, reason, text)
+}
+
+func (e events) WarnNode(reason, text string) {
+	// A Node's name stands for its UID, which is not known: kubelet's own Events do so too.
+	about := &corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: e.node, UID: types.UID(e.node)}
 	e.Event(about, corev1.EventTypeWarning, reason, text)
 }
 

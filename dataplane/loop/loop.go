@@ -48,9 +48,10 @@ type Flows interface {
 	Changed(old, new *plan.Plan)
 }
 
-// Events tells a Service's owner what cannot be done for it.
+// Events tells a Service's owner what cannot be done for it, and the node's why nothing is.
 type Events interface {
 	Warn(service objects.Name, reason, text string)
+	WarnNode(reason, text string)
 }
 
 // Config is what a Loop needs.
@@ -84,7 +85,8 @@ type Loop struct {
 	dirty   map[objects.Name]bool // guarded by mu; Services not applied yet
 	node    bool                  // guarded by mu; the Node is not applied yet
 	lost    bool                  // guarded by mu; the kernel's state is not known
-	started bool                  // guarded by mu; the first changes are in
+	started bool                  // guarded by mu; the first changes are in, and the Node
+	absent  string                // guarded by mu; what was last told of the Node's absence
 
 	// statusMu is taken for moments only, and after mu where both are: probes
 	// must not wait while a plan of all Services is built.
@@ -117,22 +119,41 @@ func New(cfg Config) *Loop {
 }
 
 // Handle takes changes in. The first call must bring the complete state; until
-// then nothing is applied. It waits for no kernel, but for a plan that is being
-// made: milliseconds, or a second or so where all Services change.
+// then nothing is applied, nor before the own Node is there and has an address: what
+// serves in the kernel since before would lose its node ports, and its short circuit of
+// policy Local, for an object that is late (kube-proxy waits for it too). It waits for no
+// kernel, but for a plan that is being made: milliseconds, or a second or so where all
+// Services change.
 func (l *Loop) Handle(changes []objects.Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range changes {
 		l.touch(l.snap.Apply(c))
 	}
-	if l.snap.Node == nil && !l.started {
-		l.cfg.Logger.Warn("own node is not known yet; node ports are not served before it is")
+	if !l.started && !l.nodeKnown() {
+		return
 	}
 	l.started = true
-	l.tell(func(s *Status) {
-		s.Ineligible = l.snap.Node == nil || l.snap.Node.Leaving
-	})
+	l.tell(func(s *Status) { s.Ineligible = l.snap.Node.Leaving })
 	l.wakeUp()
+}
+
+// nodeKnown tells it to the node's owner if not. It is called with mu held.
+func (l *Loop) nodeKnown() bool {
+	text := ""
+	switch n := l.snap.Node; {
+	case n == nil:
+		text = "there is no such Node in the API"
+	case len(n.InternalIPs) == 0:
+		text = "the Node has no address of type InternalIP"
+	}
+	if text != "" && text != l.absent {
+		l.absent = text
+		text += ": nothing is changed on this node before that is there"
+		l.cfg.Logger.Warn("own Node is not known", "node", l.cfg.Options.Node, "why", text)
+		l.cfg.Events.WarnNode(reasonNode, text)
+	}
+	return text == ""
 }
 
 func (l *Loop) touch(t objects.Touched) {

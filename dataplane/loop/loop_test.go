@@ -65,6 +65,8 @@ func (w *world) Warn(service objects.Name, reason, text string) {
 	w.note("warn %s %s: %s", service, reason, text)
 }
 
+func (w *world) WarnNode(reason, text string) { w.note("warn node %s: %s", reason, text) }
+
 func (w *world) note(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -263,20 +265,27 @@ func TestNodeLeaving(t *testing.T) {
 	})
 }
 
-// A node without its Node object is for no load balancer: not before the first
-// objects, and not if they come without it.
+// Without its Node nothing is done, which is said once, and the node is for no load
+// balancer: what is in the kernel since before stays as it is.
 func TestNodeMissing(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *Loop, w *world) {
 		if !l.Status().Ineligible {
 			t.Error("eligible before anything is known")
 		}
 		l.Handle([]objects.Change{svc(1)})
-		want(t, w, "0s complete set=2 gone=0 of 1", "0s checks 0 at 0")
-		if s := l.Status(); !s.Ineligible || s.Applied.IsZero() {
-			t.Errorf("status %+v, want the rules applied and the node ineligible", s)
+		want(t, w, "0s warn node NodeNotKnown: there is no such Node in the API: nothing is changed on this node before that is there")
+		l.Lost()
+		l.Handle([]objects.Change{svc(2)})
+		want(t, w)
+		bare := node()
+		bare.Node.InternalIPs = nil
+		l.Handle([]objects.Change{bare})
+		want(t, w, "0s warn node NodeNotKnown: the Node has no address of type InternalIP: nothing is changed on this node before that is there")
+		if s := l.Status(); !s.Ineligible || !s.Applied.IsZero() || !s.Waiting.IsZero() {
+			t.Errorf("status %+v, want nothing applied, nothing waiting and the node ineligible", s)
 		}
 		l.Handle([]objects.Change{node()})
-		synctest.Wait()
+		want(t, w, "0s complete set=4 gone=0 of 2", "0s checks 0 at 1")
 		if l.Status().Ineligible {
 			t.Error("the Node is there, and the status does not say so")
 		}

@@ -39,6 +39,7 @@ func (l *Loop) tell(change func(*Status)) {
 const (
 	reasonRefused = "RefusedByKernel"
 	reasonOdd     = "EndpointIsServiceAddress"
+	reasonNode    = "NodeNotKnown"
 )
 
 // warn tells of a Service once for as long as the reason stays the same.

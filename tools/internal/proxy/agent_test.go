@@ -113,6 +113,36 @@ func same(t *testing.T, when, want, got string) {
 	}
 }
 
+// A restart while the own Node is missing changes nothing in the kernel, and says so; with
+// the Node it goes on.
+func TestNodeMissing(t *testing.T) {
+	onEach(t, func(t *testing.T, backend string, dump func(*world) string) {
+		w := newWorld(t, theNode(), service("web", "10.96.0.1", loadBalancer), slice("web", "10.244.1.2!", "10.244.2.2"))
+		w.start(t, "--backend="+backend).end(t, syscall.SIGTERM)
+		before := dump(w)
+		if err := w.api.Delete(api.Nodes, "here"); err != nil {
+			t.Fatal(err)
+		}
+		w.apply(t, service("other", "10.96.0.2", nil))
+		w.launch(t, "--backend="+backend)
+		w.await(t, "an Event about the Node", func() bool {
+			return slices.ContainsFunc(w.api.List(api.CoreEvents), func(o api.Object) bool {
+				e := o.(*corev1.Event)
+				return e.InvolvedObject.Kind == "Node" && e.InvolvedObject.Name == "here" && e.Reason == "NodeNotKnown"
+			})
+		})
+		same(t, "without the Node", before, dump(w))
+		if code := w.get("http://" + healthAt + "/healthz").code; code != http.StatusServiceUnavailable {
+			t.Errorf("healthz says %d without the Node", code)
+		}
+		w.apply(t, theNode())
+		w.await(t, "healthy", func() bool { return w.get("http://"+healthAt+"/healthz").code == http.StatusOK })
+		if text := dump(w); !strings.Contains(text, "30080") || !strings.Contains(text, "10.96.0.2") {
+			t.Errorf("with the Node:\n%s", text)
+		}
+	})
+}
+
 // What somebody else takes away comes back: with nftables within a second, with
 // iptables within a poll.
 func TestRepair(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ type silent struct{}
 
 func (silent) Sync(plan.Node, map[objects.Name]plan.HealthCheck) {}
 func (silent) Warn(objects.Name, string, string)                 {}
+func (silent) WarnNode(string, string)                           {}
 func way(p *plan.Plan, k plan.Key) (string, error) {
 	return "the way to " + listing.KeyText(k) + "\n", oneService(p)
 }
@@ -49,6 +51,9 @@ func inspected(t *testing.T, snap *objects.Snapshot) (*loop.Loop, *agent.Inspect
 		Observe: func(loop.Round) { done() },
 	})
 	i := &agent.Inspector{Mode: "nftables", Loop: l, Path: way, Logger: slog.New(slog.DiscardHandler)}
+	if snap.Node == nil {
+		snap.Node = &objects.Node{Name: "here", InternalIPs: []netip.Addr{netip.MustParseAddr(nodeIP)}}
+	}
 	changes := []objects.Change{{Node: snap.Node}}
 	for _, s := range snap.Services {
 		changes = append(changes, objects.Change{Service: &s})
