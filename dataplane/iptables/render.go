@@ -150,10 +150,8 @@ func remembered(fs []plan.Frontend) []plan.Endpoint {
 		}
 	}
 	slices.SortFunc(out, plan.Endpoint.Compare)
-	return slices.CompactFunc(out, samePlace)
+	return slices.CompactFunc(out, plan.Endpoint.SamePlace)
 }
-
-func samePlace(a, b plan.Endpoint) bool { return a.Compare(b) == 0 }
 
 // renderer adds the frontends of one group to a model.
 type renderer struct {
@@ -233,6 +231,7 @@ func (g *renderer) route(f plan.Frontend, r plan.Route, kind string) string {
 	if r.Action != plan.Forward || len(r.Endpoints) == 0 {
 		return ""
 	}
+	r.Endpoints = plan.Sorted(r.Endpoints)
 	name := chainName(kind, f.Key)
 	c := g.chain(natTable, name)
 	switch r.Masquerade {
@@ -268,7 +267,7 @@ func (g *renderer) recall(c *chain, f plan.Frontend, r plan.Route, to []string) 
 		c.add(f.Key, recent(g.v6, within, listName(g.group, e)), "-j ", to[i])
 	}
 	for _, e := range g.remembered {
-		if !slices.ContainsFunc(r.Endpoints, func(o plan.Endpoint) bool { return samePlace(e, o) }) {
+		if _, used := slices.BinarySearchFunc(r.Endpoints, e, plan.Endpoint.Compare); !used {
 			c.add(f.Key, strings.TrimSuffix(recent(g.v6, "--remove", listName(g.group, e)), " "))
 		}
 	}

@@ -63,6 +63,28 @@ func benchmark(b *testing.B, edit func(plan.Service, int) plan.Service) {
 	}
 }
 
+// One endpoint of a Service that has many: the cost is to be that of one.
+func BenchmarkBigService(b *testing.B) {
+	for _, n := range []int{10, 100, 1000, 5000, 10000} {
+		b.Run(fmt.Sprintf("endpoints=%d", n), func(b *testing.B) {
+			ns := netns.ForTest(b, "bench")
+			target, p := newTarget(b, ns), many(1, n)
+			apply(b, target, nil, p)
+			old, i := part(p, 0, service(0, n)), 0
+			for b.Loop() {
+				b.StopTimer()
+				i++
+				s := service(0, n)
+				s.Frontends[0].Outside.Endpoints[n/2] = endpoint(70000+i, 4)
+				new := part(p, 0, s)
+				b.StartTimer()
+				apply(b, target, old, new)
+				old = new
+			}
+		})
+	}
+}
+
 // One source range of one load balancer, with some thousands of others: the
 // kernel copies that set for each change of it, so its cost grows with them.
 func BenchmarkSourceRanges(b *testing.B) {

@@ -43,40 +43,58 @@ func newState() *state {
 	return &state{tables: map[bool]bool{}, sets: map[setAt]setShape{}, chains: map[chainAt]chainState{}, elements: map[elementID]string{}}
 }
 
-// dumpTries bounds the dumps that are begun anew because somebody wrote to
-// nftables meanwhile. The caller tries again later.
+// dumpTries bounds the dumps that are begun anew because somebody wrote to our
+// tables meanwhile. The caller tries again later.
 const dumpTries = 5
 
 // dump reads the tables back. Tables that are not there are an empty state. A
-// dump takes many messages, and a transaction of anybody in between may make it
-// miss elements: the kernel's generation tells, and the dump is made again.
+// dump takes many messages, and a transaction in between may make it miss elements: where
+// the kernel's generation tells of one and a witness says that it was about our tables, the
+// dump is made again. What others do to their own tables is no reason to: on many nodes
+// somebody does so several times a second (kube-router, docker, iptables-nft).
 func dump(netns int) (*state, error) {
 	c, err := dial(netns, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	return steady(c.generation, func() (*state, error) { return c.dump(newBoth()) })
+	w, err := newWitness(netns)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	return steady(c.generation, w.touched, func() (*state, error) { return c.dump(newBoth()) })
 }
 
-// steady repeats a dump until no generation began while it was made.
-func steady(generation func() (uint32, error), dump func() (*state, error)) (*state, error) {
+// steady repeats a dump until no generation that was about our tables began while it was
+// made. touched looks at those up to one.
+func steady(generation func() (uint32, error), touched func(uint32) (bool, error), dump func() (*state, error)) (*state, error) {
 	before, err := generation()
 	if err != nil {
 		return nil, err
 	}
+	var last error
 	for range dumpTries {
 		out, failed := dump()
 		after, err := generation()
 		if err != nil {
 			return nil, err
 		}
-		if after == before && !errors.Is(failed, errInterrupted) {
+		ours := false
+		if after != before {
+			if ours, err = touched(after); err != nil {
+				return nil, err
+			}
+		}
+		if !ours && !errors.Is(failed, errInterrupted) {
 			return out, failed
 		}
-		before = after
+		before, last = after, failed
 	}
-	return nil, fmt.Errorf("nftables changed during each of %d dumps", dumpTries)
+	if last != nil {
+		return nil, fmt.Errorf("read %d times: %w", dumpTries, last)
+	}
+	return nil, fmt.Errorf("somebody else changed our tables during each of %d dumps", dumpTries)
 }
 
 // generation counts the transactions of the namespace.
@@ -94,15 +112,29 @@ func (c *conn) generation() (uint32, error) {
 	return be32(gen), nil
 }
 
+// listTries bounds how often a list of everybody's objects is asked for anew: it is short.
+const listTries = 100
+
+func again(list func() error) (err error) {
+	for range listTries {
+		if err = list(); !errors.Is(err, errInterrupted) {
+			break
+		}
+	}
+	return err
+}
+
 func (c *conn) dump(fam *both) (*state, error) {
 	out := newState()
 	for _, f := range fam {
 		there := false
-		err := c.ask(f, unix.NFT_MSG_GETTABLE, netlink.Dump, nil, func(_ uint16, attrs string) {
-			if name(attr(attrs, unix.NFTA_TABLE_NAME)) == TableName {
-				there = true
-				out.tables[f.v6] = be32(attr(attrs, unix.NFTA_TABLE_FLAGS)) == 0
-			}
+		err := again(func() error {
+			return c.ask(f, unix.NFT_MSG_GETTABLE, netlink.Dump, nil, func(_ uint16, attrs string) {
+				if name(attr(attrs, unix.NFTA_TABLE_NAME)) == TableName {
+					there = true
+					out.tables[f.v6] = be32(attr(attrs, unix.NFTA_TABLE_FLAGS)) == 0
+				}
+			})
 		})
 		if err != nil {
 			return nil, fmt.Errorf("list tables of family %s: %w", f.text, err)
@@ -117,8 +149,14 @@ func (c *conn) dump(fam *both) (*state, error) {
 	return out, nil
 }
 
+// read reads one table. Rules, sets and elements are asked for by the table: that the kernel
+// calls such an answer interrupted says no more than that somebody committed something. The
+// list of chains is of all tables, and goes on by a count of them.
 func (s *state) read(c *conn, f family) error {
-	if err := s.readChains(c, f); err != nil {
+	if err := again(func() error { return s.readChains(c, f) }); err != nil {
+		return fmt.Errorf("chains: %w", err)
+	}
+	if err := s.readRules(c, f); err != nil {
 		return err
 	}
 	if err := s.readSets(c, f); err != nil {
@@ -146,12 +184,13 @@ func (s *state) readChains(c *conn, f family) error {
 		}
 		s.chains[chainAt{f.v6, name(attr(a, unix.NFTA_CHAIN_NAME))}] = st
 	})
-	if err != nil {
-		return fmt.Errorf("chains: %w", err)
-	}
+	return err
+}
+
+func (s *state) readRules(c *conn, f family) error {
 	var req buffer
 	req.str(unix.NFTA_RULE_TABLE, TableName)
-	err = c.ask(f, unix.NFT_MSG_GETRULE, netlink.Dump, req.bytes, func(_ uint16, a string) {
+	err := c.ask(f, unix.NFT_MSG_GETRULE, netlink.Dump, req.bytes, func(_ uint16, a string) {
 		if name(attr(a, unix.NFTA_RULE_TABLE)) != TableName {
 			return
 		}
@@ -160,7 +199,7 @@ func (s *state) readChains(c *conn, f family) error {
 		st.marks += attr(a, unix.NFTA_RULE_USERDATA) + "|"
 		s.chains[at] = st
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errInterrupted) {
 		return fmt.Errorf("rules: %w", err)
 	}
 	return nil
@@ -186,7 +225,7 @@ func (s *state) readSets(c *conn, f family) error {
 		}
 		s.sets[setAt{f.v6, setID(id)}] = shape
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errInterrupted) {
 		return fmt.Errorf("sets: %w", err)
 	}
 	return nil
@@ -205,10 +244,13 @@ func (s *state) readElements(c *conn, f family, id setID) error {
 			got++
 		})
 	})
-	if err == nil && got != len(s.elements)-before {
+	if err != nil && !errors.Is(err, errInterrupted) {
+		return err
+	}
+	if got != len(s.elements)-before {
 		return errInterrupted
 	}
-	return err
+	return nil
 }
 
 func setRequest(f family, id setID) *buffer {

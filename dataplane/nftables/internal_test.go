@@ -122,20 +122,22 @@ func TestForeignDeleteDoesNotReplace(t *testing.T) {
 func TestDumpInterrupted(t *testing.T) {
 	for _, c := range []struct {
 		generations []uint32 // before the first dump and after each; the last repeats
+		foreign     bool     // they were about other tables
 		dumps       int
 		fails       bool
 	}{
-		{[]uint32{7}, 1, false},
-		{[]uint32{7, 8}, 2, false},
-		{[]uint32{7, 8, 9, 7}, 4, false},
-		{[]uint32{1, 2, 3, 4, 5, 6}, dumpTries, true},
+		{[]uint32{7}, false, 1, false},
+		{[]uint32{7, 8}, false, 2, false},
+		{[]uint32{7, 8, 9, 7}, false, 4, false},
+		{[]uint32{1, 2, 3, 4, 5, 6}, false, dumpTries, true},
+		{[]uint32{1, 2, 3, 4, 5, 6}, true, 1, false},
 	} {
 		asked, dumps := 0, 0
 		_, err := steady(func() (uint32, error) {
 			g := c.generations[min(asked, len(c.generations)-1)]
 			asked++
 			return g, nil
-		}, func() (*state, error) { dumps++; return &state{}, nil })
+		}, func(uint32) (bool, error) { return !c.foreign, nil }, func() (*state, error) { dumps++; return &state{}, nil })
 		if dumps != c.dumps || (err != nil) != c.fails {
 			t.Errorf("generations %v: %d dumps, %v; want %d", c.generations, dumps, err, c.dumps)
 		}

@@ -175,19 +175,23 @@ func (t *Target) dial() error {
 func (t *Target) place(p *pending, s step) {
 	s.was, s.had = t.fronts[s.key]
 	p.steps = append(p.steps, s)
-	var old, elems []Element
-	if s.had {
-		old = s.was.elements()
-	}
 	now := t.put(p, s)
-	if s.want != nil {
-		elems = now.elements()
-	}
 	if t.present != nil {
+		var elems []Element
+		if s.want != nil {
+			elems = now.elements(nil)
+		}
 		t.adopt(p, s.key, elems)
 		return
 	}
-	p.o.replace(old, elems)
+	var old, new []Element
+	if s.had {
+		old = s.was.elements(&now)
+	}
+	if s.want != nil {
+		new = now.elements(&s.was)
+	}
+	p.o.replace(old, new)
 	t.countHairpins(p.o, hairpins(s.was.Frontend), hairpins(now.Frontend))
 }
 
@@ -202,7 +206,7 @@ func (t *Target) put(p *pending, s step) kernelFrontend {
 	if t.present != nil {
 		before = t.present.frontend(*s.want)
 	}
-	now := kernelFrontend{Frontend: settleFrontend(before, *s.want)}
+	now := kernelFrontend{Frontend: plan.Settle(before, *s.want)}
 	if remembers(now.Frontend) {
 		now.group = t.groups.join(now.Group)
 	}

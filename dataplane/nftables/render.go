@@ -83,16 +83,24 @@ type kernelFrontend struct {
 }
 
 // elements renders one frontend, except for its hairpins, which are shared with
-// other frontends.
-func (f kernelFrontend) elements() []Element {
+// other frontends. Slots that another state of it has too are left out: a change costs by
+// the number of endpoints that changed.
+func (f kernelFrontend) elements(but *kernelFrontend) []Element {
 	v6 := f.Key.IPv6
 	if f.Key.IsWildcard() {
 		return []Element{{id: elementID{v6: v6, set: setClusterIPs, key: string(f.Key.Addr.AsSlice())}}}
 	}
 	key := frontendKey(f.Key)
-	out := f.routeElements(make([]Element, 0, 4+2*len(f.Outside.Endpoints)), f.view(false), key, f.Outside)
+	var same, sameInside []plan.Endpoint
+	if but != nil && f.Affinity == 0 && but.Affinity == 0 {
+		same = but.Outside.Endpoints[:slotCount(but.Outside)]
+		if but.Inside != nil {
+			sameInside = but.Inside.Endpoints[:slotCount(*but.Inside)]
+		}
+	}
+	out := f.routeElements(nil, f.view(false), key, f.Outside, same)
 	if f.Inside != nil {
-		out = f.routeElements(out, f.view(true), key, *f.Inside)
+		out = f.routeElements(out, f.view(true), key, *f.Inside, sameInside)
 	}
 	if set, ok := masqueradeSet(f.Frontend); ok {
 		out = append(out, Element{id: elementID{v6: v6, set: set, key: key}})
@@ -150,12 +158,18 @@ func masqueradeSet(f plan.Frontend) (setID, bool) {
 	return 0, false
 }
 
-func (f kernelFrontend) routeElements(out []Element, v view, key string, r plan.Route) []Element {
+// routeElements leaves out the slots that hold the same endpoint among others'.
+func (f kernelFrontend) routeElements(out []Element, v view, key string, r plan.Route, but []plan.Endpoint) []Element {
 	v6, c := f.Key.IPv6, f.classOf(v, r)
 	out = append(out, Element{id: elementID{v6: v6, set: v.fronts(), key: key}, val: c.bytes()})
 	eps := r.Endpoints[:slotCount(r)]
+	if but == nil {
+		out = slices.Grow(out, 4+len(eps))
+	}
 	for i, e := range eps {
-		out = append(out, slotElement(v6, v, key, uint32(i), e))
+		if i >= len(but) || !e.SamePlace(but[i]) {
+			out = append(out, slotElement(v6, v, key, uint32(i), e))
+		}
 	}
 	if !c.sticky {
 		return out
@@ -259,11 +273,17 @@ func parseEndpoint(val string) (plan.Endpoint, bool) {
 // hairpins are the local endpoints a frontend may send to, each once.
 func hairpins(f plan.Frontend) []netip.Addr {
 	var out []netip.Addr
+	var known map[netip.Addr]bool
 	add := func(eps []plan.Endpoint) {
 		for _, e := range eps {
-			if e.Local && !slices.Contains(out, e.Addr) {
-				out = append(out, e.Addr)
+			if !e.Local || known[e.Addr] {
+				continue
 			}
+			if known == nil {
+				known = map[netip.Addr]bool{}
+			}
+			known[e.Addr] = true
+			out = append(out, e.Addr)
 		}
 	}
 	add(f.Outside.Endpoints)
@@ -284,7 +304,7 @@ func Render(p *plan.Plan) string {
 	elems := nodeElements(p.Node)
 	locals := map[netip.Addr]bool{}
 	for _, f := range kernelFrontends(p) {
-		elems = append(elems, f.elements()...)
+		elems = append(elems, f.elements(nil)...)
 		for _, a := range hairpins(f.Frontend) {
 			locals[a] = true
 		}

@@ -25,7 +25,7 @@ func Script(p *plan.Plan) string {
 	fronts := kernelFrontends(p)
 	locals := map[netip.Addr]bool{}
 	for _, f := range fronts {
-		elems = append(elems, f.elements()...)
+		elems = append(elems, f.elements(nil)...)
 		for _, a := range hairpins(f.Frontend) {
 			if !locals[a] {
 				locals[a] = true

@@ -24,14 +24,14 @@ import (
 // matter. If foreign ones come faster than they are read, the kernel says that
 // some are missing, which counts as a loss too.
 func (t *Target) Watch(ctx context.Context, lost func()) error {
-	c, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: t.netns})
+	c, err := listen(t.netns)
 	if err != nil {
-		return fmt.Errorf("watch nftables: open netfilter socket: %w", err)
+		return fmt.Errorf("watch nftables: %w", err)
 	}
 	defer c.Close()
 	filter, err := withoutPort(t.port)
 	if err == nil {
-		err = errors.Join(c.SetBPF(filter), c.JoinGroup(unix.NFNLGRP_NFTABLES))
+		err = c.SetBPF(filter)
 	}
 	if err != nil {
 		return fmt.Errorf("watch nftables: %w", err)

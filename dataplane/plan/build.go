@@ -59,10 +59,11 @@ type builder struct {
 	svc      objects.Service
 	slices   map[objects.Name]objects.EndpointSlice
 	warnings map[string]bool
+	found    map[which][]candidate
 }
 
 func newBuilder(snap *objects.Snapshot, svc objects.Service, opt Options) *builder {
-	b := &builder{opt: opt, node: opt.Node, snap: snap, svc: svc, slices: snap.Slices[svc.Name], warnings: map[string]bool{}}
+	b := &builder{opt: opt, node: opt.Node, snap: snap, svc: svc, slices: snap.Slices[svc.Name], warnings: map[string]bool{}, found: map[which][]candidate{}}
 	if snap.Node != nil {
 		b.zone = snap.Node.Zone
 	}

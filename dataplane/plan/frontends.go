@@ -12,7 +12,7 @@ import (
 func (b *builder) frontends(vip netip.Addr, port objects.ServicePort) []Frontend {
 	group := Key{IPv6: vip.Is6(), Addr: vip, Protocol: port.Protocol, Port: port.Port}
 	eps := b.endpoints(port, vip.Is6())
-	c := chosen{cluster: b.usable(b.hinted(eps)), local: b.usable(onlyLocal(eps, b.node))}
+	c := chosen{cluster: b.usable(b.hinted(eps)), local: b.usable(onlyLocal(eps))}
 	c.anywhere = len(b.usable(eps).Endpoints) > 0
 
 	internal := c.route(b.svc.Internal, Drop)
@@ -38,7 +38,11 @@ func (b *builder) frontends(vip netip.Addr, port objects.ServicePort) []Frontend
 	}
 	for i := range out {
 		out[i].Group, out[i].Affinity = group, b.svc.Affinity
-		out[i].Draining, out[i].Unready = unused(eps, out[i])
+		if i < 2 { // the ClusterIP; all others have the same routes
+			out[i].Draining, out[i].Unready = unused(eps, out[i])
+		} else {
+			out[i].Draining, out[i].Unready = out[1].Draining, out[1].Unready
+		}
 	}
 	return out
 }

@@ -16,7 +16,7 @@ func (b *builder) healthCheck() *HealthCheck {
 	hc := &HealthCheck{Port: b.svc.HealthCheckNodePort}
 	for _, vip := range b.svc.ClusterIPs {
 		for _, port := range b.svc.Ports {
-			for _, c := range onlyLocal(b.endpoints(port, vip.Is6()), b.node) {
+			for _, c := range onlyLocal(b.endpoints(port, vip.Is6())) {
 				if !c.state.Ready || seen[c.Addr] {
 					continue
 				}

@@ -199,7 +199,7 @@ type Frontend struct {
 // Route is where new connections go.
 type Route struct {
 	Action     Action
-	Endpoints  []Endpoint // of Forward, not empty, sorted; none otherwise
+	Endpoints  []Endpoint // of Forward, not empty; none otherwise. Sorted by Build, in slots by Step
 	Masquerade Masquerade
 	// Terminating: all Endpoints are, there is no ready one. It makes no difference
 	// to a packet, so none to Diff.

@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
@@ -15,35 +14,55 @@ import (
 // candidate is an endpoint with the conditions that decide about it.
 type candidate struct {
 	Endpoint
-	node  string
-	state objects.Endpoint
+	state *objects.Endpoint
 }
 
-// endpoints gathers a port's endpoints of one family from all slices. One that
+// which are the endpoints of one port in one family.
+type which struct {
+	name     string
+	protocol objects.Protocol
+	v6       bool
+}
+
+// endpoints gathers a port's endpoints of one family from all slices, in order. One that
 // appears twice (it moves between slices, or a new pod got the address of one
 // that is still terminating) counts once, in its better state.
 func (b *builder) endpoints(port objects.ServicePort, v6 bool) []candidate {
-	found := map[netip.AddrPort]candidate{}
+	at := which{port.Name, port.Protocol, v6}
+	if known, ok := b.found[at]; ok {
+		return known
+	}
+	var out []candidate
 	for _, sl := range b.slices {
 		if sl.Headless {
 			continue
 		}
 		for _, p := range sl.Ports {
 			if p.Name == port.Name && p.Protocol == port.Protocol {
-				b.gather(found, sl.Endpoints, p.Port, v6)
+				out = b.gather(out, sl.Endpoints, p.Port, v6)
 			}
 		}
 	}
-	out := make([]candidate, 0, len(found))
-	for _, c := range found {
-		out = append(out, c)
-	}
-	slices.SortFunc(out, func(a, b candidate) int { return a.Compare(b.Endpoint) })
+	slices.SortFunc(out, func(a, b candidate) int {
+		switch c := a.Compare(b.Endpoint); {
+		case c != 0:
+			return c
+		case a.better(b):
+			return -1
+		case b.better(a):
+			return 1
+		}
+		return 0
+	})
+	out = slices.CompactFunc(out, func(a, b candidate) bool { return a.SamePlace(b.Endpoint) })
+	b.found[at] = out
 	return out
 }
 
-func (b *builder) gather(found map[netip.AddrPort]candidate, eps []objects.Endpoint, port uint16, v6 bool) {
-	for _, e := range eps {
+func (b *builder) gather(out []candidate, eps []objects.Endpoint, port uint16, v6 bool) []candidate {
+	out = slices.Grow(out, len(eps))
+	for i := range eps {
+		e := &eps[i]
 		if e.Addr.Is6() != v6 {
 			continue
 		}
@@ -54,17 +73,15 @@ func (b *builder) gather(found map[netip.AddrPort]candidate, eps []objects.Endpo
 		if b.snap.IsExternalIP(e.Addr) {
 			b.warnings[fmt.Sprintf("endpoint %s is an external address of a Service: sent there as it is", e.Addr)] = true
 		}
-		c := candidate{
-			Endpoint: Endpoint{Addr: e.Addr, Port: port, Local: e.Node != "" && e.Node == b.node, Host: b.snap.IsNodeIP(e.Addr)},
-			node:     e.Node,
+		out = append(out, candidate{
+			Endpoint: Endpoint{Addr: e.Addr, Port: port, Local: b.isLocal(e), Host: b.snap.IsNodeIP(e.Addr)},
 			state:    e,
-		}
-		at := netip.AddrPortFrom(e.Addr, port)
-		if old, twice := found[at]; !twice || c.better(old) {
-			found[at] = c
-		}
+		})
 	}
+	return out
 }
+
+func (b *builder) isLocal(e *objects.Endpoint) bool { return e.Node != "" && e.Node == b.node }
 
 // better orders duplicates: not terminating (a new pod has the address of one
 // that ends: kube-proxy's endpointslicecache decides so), then ready, then
@@ -75,7 +92,7 @@ func (c candidate) better(o candidate) bool {
 		return a > b
 	}
 	a, b := c.hints(), o.hints()
-	return cmp.Or(cmp.Compare(c.node, o.node), slices.Compare(a.Zones, b.Zones), slices.Compare(a.Nodes, b.Nodes)) < 0
+	return cmp.Or(cmp.Compare(c.state.Node, o.state.Node), slices.Compare(a.Zones, b.Zones), slices.Compare(a.Nodes, b.Nodes)) < 0
 }
 
 func (c candidate) hints() objects.Hints {
@@ -105,9 +122,12 @@ func (c candidate) rank() int {
 // addresses has them ready in its slices.
 func (b *builder) usable(eps []candidate) Route {
 	var ready, terminating []Endpoint
-	for _, c := range eps {
+	for i, c := range eps {
 		switch {
 		case c.state.Ready:
+			if ready == nil {
+				ready = make([]Endpoint, 0, len(eps)-i)
+			}
 			ready = append(ready, c.Endpoint)
 		case c.state.Serving && c.state.Terminating:
 			terminating = append(terminating, c.Endpoint)
@@ -157,18 +177,22 @@ func meantFor(eps []candidate, place string, hints func(objects.Hints) []string)
 // unused are the endpoints that no route of a frontend uses: those that serve all the
 // same, and those that do not.
 func unused(eps []candidate, f Frontend) (draining, unready []Endpoint) {
-	used := make(map[Endpoint]bool, len(eps))
-	for _, e := range f.Outside.Endpoints {
-		used[e] = true
-	}
+	outside, inside := f.Outside.Endpoints, []Endpoint(nil)
 	if f.Inside != nil {
-		for _, e := range f.Inside.Endpoints {
-			used[e] = true
+		inside = f.Inside.Endpoints
+	}
+	// Both are in the order of eps, from which they are.
+	next := func(from *[]Endpoint, e Endpoint) bool {
+		if len(*from) == 0 || !(*from)[0].SamePlace(e) {
+			return false
 		}
+		*from = (*from)[1:]
+		return true
 	}
 	for _, c := range eps {
+		out, in := next(&outside, c.Endpoint), next(&inside, c.Endpoint)
 		switch {
-		case used[c.Endpoint]:
+		case out || in:
 		case c.state.Serving || c.state.Ready:
 			draining = append(draining, c.Endpoint)
 		default:
@@ -178,10 +202,10 @@ func unused(eps []candidate, f Frontend) (draining, unready []Endpoint) {
 	return draining, unready
 }
 
-func onlyLocal(eps []candidate, node string) []candidate {
+func onlyLocal(eps []candidate) []candidate {
 	var out []candidate
 	for _, c := range eps {
-		if c.node != "" && c.node == node {
+		if c.Local {
 			out = append(out, c)
 		}
 	}

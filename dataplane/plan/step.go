@@ -9,13 +9,15 @@ import (
 // Step brings applied, the complete plan of what a snapshot was, to what it is: in the
 // Services that are dirty, and in the node if that is. It returns plans of just these, before
 // and after, and of the unchanged Services that claim a frontend of one of them: who has it
-// depends on all of them. claims is what applied claims.
+// depends on all of them. claims is what applied claims. The endpoints of a frontend that was
+// there before are in the order they had (Settle).
 func Step(applied *Plan, claims *Claims, snap *objects.Snapshot, opt Options, dirty map[objects.Name]bool, node bool) (old, new *Plan) {
 	old = &Plan{Node: applied.Node, Services: make(map[objects.Name]Service, len(dirty))}
 	if node {
 		applied.Node = BuildNode(snap, opt)
 	}
 	new = &Plan{Node: applied.Node, Services: make(map[objects.Name]Service, len(dirty))}
+	slots := settled{}
 	for name := range dirty {
 		was, had := applied.Services[name]
 		if had {
@@ -24,6 +26,7 @@ func Step(applied *Plan, claims *Claims, snap *objects.Snapshot, opt Options, di
 		}
 		now, has := BuildService(snap, name, opt)
 		if has {
+			now = slots.service(was, now)
 			new.Services[name], applied.Services[name] = now, now
 		}
 		claims.Set(name, was, now)

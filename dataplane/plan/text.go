@@ -58,7 +58,7 @@ func (f Frontend) write(b *strings.Builder) {
 // String is the route on one line.
 func (r Route) String() string {
 	text := string(r.Action)
-	for _, e := range r.Endpoints {
+	for _, e := range Sorted(r.Endpoints) {
 		text += " " + e.String()
 	}
 	return text + r.Masquerade.suffix()

@@ -1,0 +1,107 @@
+package plan
+
+import (
+	"slices"
+)
+
+// Settle gives the endpoints of a frontend's routes the order that they have in old, which
+// may be nothing: what stays keeps its slot if that still exists, the rest fills the holes.
+// So a change of one endpoint of many is a change of one slot, or two, in a backend that
+// keeps them by their number.
+func Settle(old, f Frontend) Frontend {
+	return make(settled).frontend(old, f)
+}
+
+// settled are lists of endpoints that have been settled, by where their first elements
+// are: the frontends of one port share theirs, and go on sharing them.
+type settled map[[2]*Endpoint][]Endpoint
+
+// service settles all frontends of a Service. Both have them in order of their keys.
+func (s settled) service(old, now Service) Service {
+	for i, f := range now.Frontends {
+		at, had := slices.BinarySearchFunc(old.Frontends, f.Key, func(o Frontend, k Key) int { return o.Key.Compare(k) })
+		if had {
+			now.Frontends[i] = s.frontend(old.Frontends[at], f)
+		}
+	}
+	return now
+}
+
+func (s settled) frontend(old, f Frontend) Frontend {
+	f.Outside.Endpoints = s.endpoints(old.Outside.Endpoints, f.Outside.Endpoints)
+	if f.Inside == nil {
+		return f
+	}
+	in := *f.Inside
+	var was []Endpoint
+	if old.Inside != nil {
+		was = old.Inside.Endpoints
+	}
+	in.Endpoints = s.endpoints(was, in.Endpoints)
+	f.Inside = &in
+	return f
+}
+
+func (s settled) endpoints(old, want []Endpoint) []Endpoint {
+	if len(old) == 0 || len(want) == 0 {
+		return want
+	}
+	at := [2]*Endpoint{&old[0], &want[0]}
+	out, done := s[at]
+	if !done {
+		out = settle(old, want)
+		s[at] = out
+	}
+	return out
+}
+
+// settle costs by the number of endpoints that are not where they were.
+func settle(old, want []Endpoint) []Endpoint {
+	moved := func(i int) bool { return i >= len(old) || !want[i].SamePlace(old[i]) }
+	var at []int // the places that are to be filled
+	for i := range want {
+		if moved(i) {
+			at = append(at, i)
+		}
+	}
+	if len(at) == 0 {
+		return want
+	}
+	place := make(map[Endpoint]int, len(at))
+	for _, i := range at {
+		if i < len(old) {
+			place[bare(old[i])] = i
+		}
+	}
+	out := slices.Clone(want)
+	filled := make(map[int]bool, len(at))
+	var rest []Endpoint
+	for _, i := range at {
+		e := want[i]
+		if to, ok := place[bare(e)]; ok && !filled[to] {
+			out[to], filled[to] = e, true
+			continue
+		}
+		rest = append(rest, e)
+	}
+	for _, i := range at {
+		if !filled[i] {
+			out[i], rest = rest[0], rest[1:]
+		}
+	}
+	return out
+}
+
+// SamePlace tells whether two endpoints are one place, whatever is known of it.
+func (e Endpoint) SamePlace(o Endpoint) bool { return e.Addr == o.Addr && e.Port == o.Port }
+
+// bare is an endpoint without what is known of it beside its place.
+func bare(e Endpoint) Endpoint { return Endpoint{Addr: e.Addr, Port: e.Port} }
+
+// Sorted are endpoints in an order that does not depend on what was before.
+func Sorted(eps []Endpoint) []Endpoint {
+	if slices.IsSortedFunc(eps, Endpoint.Compare) {
+		return eps
+	}
+	return slices.SortedFunc(slices.Values(eps), Endpoint.Compare)
+}
