@@ -5,6 +5,8 @@ import (
 	"hash/fnv"
 	"strconv"
 	"time"
+
+	"github.com/plumbline/plumbline/dataplane/commits"
 )
 
 // expected is what the kernel should hold, as sums, between two Applies.
@@ -95,7 +97,9 @@ func (t *Target) look(ctx context.Context, clean *uint32, lost func()) *uint32 {
 	tool, err := newTool(within(ctx), t.cfg.Flavour, t.cfg.NetNS)
 	var now *uint32
 	if err == nil && tool.flavour == NFT {
-		now, err = tool.generation()
+		var g uint32
+		g, err = commits.Generation(t.cfg.NetNS)
+		now = &g
 	}
 	if err == nil && now != nil && clean != nil && *now == *clean {
 		return clean

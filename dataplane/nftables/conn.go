@@ -8,6 +8,8 @@ import (
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/dataplane/commits"
 )
 
 // conn is a netfilter socket.
@@ -121,11 +123,9 @@ func (c *conn) awaitAck(seq uint32) error {
 // quadratic.
 const readSize = 64 << 10
 
-var errInterrupted = errors.New("nftables changed meanwhile")
-
 // ask sends a request and calls f with the payload of every message of the
 // answer, after its struct nfgenmsg. Of a dump that somebody wrote into it says
-// errInterrupted.
+// commits.ErrInterrupted.
 func (c *conn) ask(f family, typ uint16, flags netlink.HeaderFlags, attrs []byte, each func(typ uint16, attrs string)) error {
 	req, err := c.Send(netlink.Message{
 		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | typ), Flags: netlink.Request | flags},
@@ -161,7 +161,7 @@ func (c *conn) ask(f family, typ uint16, flags netlink.HeaderFlags, attrs []byte
 		}
 	}
 	if interrupted {
-		return errInterrupted
+		return commits.ErrInterrupted
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/plumbline/plumbline/dataplane/commits"
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
@@ -43,73 +44,14 @@ func newState() *state {
 	return &state{tables: map[bool]bool{}, sets: map[setAt]setShape{}, chains: map[chainAt]chainState{}, elements: map[elementID]string{}}
 }
 
-// dumpTries bounds the dumps that are begun anew because somebody wrote to our
-// tables meanwhile. The caller tries again later.
-const dumpTries = 5
-
-// dump reads the tables back. Tables that are not there are an empty state. A
-// dump takes many messages, and a transaction in between may make it miss elements: where
-// the kernel's generation tells of one and a witness says that it was about our tables, the
-// dump is made again. What others do to their own tables is no reason to: on many nodes
-// somebody does so several times a second (kube-router, docker, iptables-nft).
+// dump reads the tables back. Tables that are not there are an empty state.
 func dump(netns int) (*state, error) {
 	c, err := dial(netns, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	w, err := newWitness(netns)
-	if err != nil {
-		return nil, err
-	}
-	defer w.Close()
-	return steady(c.generation, w.touched, func() (*state, error) { return c.dump(newBoth()) })
-}
-
-// steady repeats a dump until no generation that was about our tables began while it was
-// made. touched looks at those up to one.
-func steady(generation func() (uint32, error), touched func(uint32) (bool, error), dump func() (*state, error)) (*state, error) {
-	before, err := generation()
-	if err != nil {
-		return nil, err
-	}
-	var last error
-	for range dumpTries {
-		out, failed := dump()
-		after, err := generation()
-		if err != nil {
-			return nil, err
-		}
-		ours := false
-		if after != before {
-			if ours, err = touched(after); err != nil {
-				return nil, err
-			}
-		}
-		if !ours && !errors.Is(failed, errInterrupted) {
-			return out, failed
-		}
-		before, last = after, failed
-	}
-	if last != nil {
-		return nil, fmt.Errorf("read %d times: %w", dumpTries, last)
-	}
-	return nil, fmt.Errorf("somebody else changed our tables during each of %d dumps", dumpTries)
-}
-
-// generation counts the transactions of the namespace.
-func (c *conn) generation() (uint32, error) {
-	var gen string
-	err := c.ask(family{}, unix.NFT_MSG_GETGEN, netlink.Acknowledge, nil, func(_ uint16, attrs string) {
-		gen = attr(attrs, unix.NFTA_GEN_ID)
-	})
-	if err == nil && gen == "" {
-		err = errors.New("no answer")
-	}
-	if err != nil {
-		return 0, fmt.Errorf("ask for the generation of nftables: %w", err)
-	}
-	return be32(gen), nil
+	return commits.Steady(netns, TableName, func() (*state, error) { return c.dump(newBoth()) })
 }
 
 // listTries bounds how often a list of everybody's objects is asked for anew: it is short.
@@ -117,7 +59,7 @@ const listTries = 100
 
 func again(list func() error) (err error) {
 	for range listTries {
-		if err = list(); !errors.Is(err, errInterrupted) {
+		if err = list(); !errors.Is(err, commits.ErrInterrupted) {
 			break
 		}
 	}
@@ -199,7 +141,7 @@ func (s *state) readRules(c *conn, f family) error {
 		st.marks += attr(a, unix.NFTA_RULE_USERDATA) + "|"
 		s.chains[at] = st
 	})
-	if err != nil && !errors.Is(err, errInterrupted) {
+	if err != nil && !errors.Is(err, commits.ErrInterrupted) {
 		return fmt.Errorf("rules: %w", err)
 	}
 	return nil
@@ -225,7 +167,7 @@ func (s *state) readSets(c *conn, f family) error {
 		}
 		s.sets[setAt{f.v6, setID(id)}] = shape
 	})
-	if err != nil && !errors.Is(err, errInterrupted) {
+	if err != nil && !errors.Is(err, commits.ErrInterrupted) {
 		return fmt.Errorf("sets: %w", err)
 	}
 	return nil
@@ -234,7 +176,7 @@ func (s *state) readSets(c *conn, f family) error {
 // readElements reads a set. The kernel goes on with a dump by the number of
 // elements it gave, so when it grows or shrinks the set's hash table meanwhile,
 // which it does for some time after a large change and which is no generation,
-// some elements come twice and as many may be left out: then it is errInterrupted.
+// some elements come twice and as many may be left out: then it is commits.ErrInterrupted.
 func (s *state) readElements(c *conn, f family, id setID) error {
 	before, got := len(s.elements), 0
 	err := c.ask(f, unix.NFT_MSG_GETSETELEM, netlink.Dump, setRequest(f, id).bytes, func(_ uint16, a string) {
@@ -244,11 +186,11 @@ func (s *state) readElements(c *conn, f family, id setID) error {
 			got++
 		})
 	})
-	if err != nil && !errors.Is(err, errInterrupted) {
+	if err != nil && !errors.Is(err, commits.ErrInterrupted) {
 		return err
 	}
 	if got != len(s.elements)-before {
-		return errInterrupted
+		return commits.ErrInterrupted
 	}
 	return nil
 }

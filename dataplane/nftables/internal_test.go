@@ -13,6 +13,7 @@ import (
 	lib "github.com/google/nftables"
 	"golang.org/x/sys/unix"
 
+	"github.com/plumbline/plumbline/dataplane/commits"
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
 	"github.com/plumbline/plumbline/fixtures/netns"
@@ -118,46 +119,6 @@ func TestForeignDeleteDoesNotReplace(t *testing.T) {
 	}
 }
 
-// A dump that others wrote into is made again, and given up in the end.
-func TestDumpInterrupted(t *testing.T) {
-	for _, c := range []struct {
-		generations []uint32 // before the first dump and after each; the last repeats
-		foreign     bool     // they were about other tables
-		dumps       int
-		fails       bool
-	}{
-		{[]uint32{7}, false, 1, false},
-		{[]uint32{7, 8}, false, 2, false},
-		{[]uint32{7, 8, 9, 7}, false, 4, false},
-		{[]uint32{1, 2, 3, 4, 5, 6}, false, dumpTries, true},
-		{[]uint32{1, 2, 3, 4, 5, 6}, true, 1, false},
-	} {
-		asked, dumps := 0, 0
-		_, err := steady(func() (uint32, error) {
-			g := c.generations[min(asked, len(c.generations)-1)]
-			asked++
-			return g, nil
-		}, func(uint32) (bool, error) { return !c.foreign, nil }, func() (*state, error) { dumps++; return &state{}, nil })
-		if dumps != c.dumps || (err != nil) != c.fails {
-			t.Errorf("generations %v: %d dumps, %v; want %d", c.generations, dumps, err, c.dumps)
-		}
-	}
-	ns := netns.ForTest(t, "gen")
-	conn, err := dial(ns.FD(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	before, err := conn.generation()
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, ns, func(b *batch) { b.table(newBoth()[0], unix.NFT_MSG_NEWTABLE) })
-	if after, err := conn.generation(); err != nil || after == before {
-		t.Errorf("generation is %d before a transaction and %d after, %v", before, after, err)
-	}
-}
-
 // An element that comes a second time says that others may be missing.
 func TestDumpTwice(t *testing.T) {
 	ns := netns.ForTest(t, "twice")
@@ -173,8 +134,8 @@ func TestDumpTwice(t *testing.T) {
 	if err := s.read(conn, f); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.readElements(conn, f, setServices); !errors.Is(err, errInterrupted) {
-		t.Errorf("reading the same elements again: %v, want %v", err, errInterrupted)
+	if err := s.readElements(conn, f, setServices); !errors.Is(err, commits.ErrInterrupted) {
+		t.Errorf("reading the same elements again: %v, want %v", err, commits.ErrInterrupted)
 	}
 	if err := s.readElements(conn, f, setRestricted); err != nil { // which is empty
 		t.Error(err)

@@ -1,13 +1,11 @@
 package userspace
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 
 	lib "github.com/google/nftables"
-	"github.com/mdlayher/netlink"
-	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/dataplane/commits"
 )
 
 // state is what the kernel holds of ours.
@@ -16,67 +14,15 @@ type state struct {
 	elements map[Element]bool
 }
 
-// dumpTries bounds the dumps that are begun anew because somebody wrote to
-// nftables meanwhile. The caller tries again later.
-const dumpTries = 5
-
-// read reads the tables back. A transaction of anybody between the messages of a
-// dump may make it miss something: the kernel's generation tells.
+// read reads the tables back.
 func read(netns int) (*state, error) {
 	conn, err := lib.New(lib.WithNetNSFd(netns), lib.AsLasting())
 	if err != nil {
 		return nil, fmt.Errorf("open netfilter socket: %w", err)
 	}
 	defer conn.CloseLasting()
-	before, err := generation(netns)
-	if err != nil {
-		return nil, err
-	}
-	for range dumpTries {
-		out, failed := readOnce(conn)
-		after, err := generation(netns)
-		if err != nil {
-			return nil, err
-		}
-		if after == before {
-			return out, failed
-		}
-		before = after
-	}
-	return nil, fmt.Errorf("nftables changed during each of %d dumps", dumpTries)
+	return commits.Steady(netns, TableName, func() (*state, error) { return readOnce(conn) })
 }
-
-// generation counts the transactions of a namespace.
-func generation(netns int) (uint32, error) {
-	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: netns})
-	if err != nil {
-		return 0, fmt.Errorf("open netfilter socket: %w", err)
-	}
-	defer conn.Close()
-	replies, err := conn.Execute(netlink.Message{
-		Header: netlink.Header{Type: unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETGEN, Flags: netlink.Request},
-		Data:   make([]byte, nfgenSize),
-	})
-	if err != nil {
-		return 0, fmt.Errorf("ask for the generation of nftables: %w", err)
-	}
-	for _, m := range replies {
-		d, err := netlink.NewAttributeDecoder(m.Data[min(nfgenSize, len(m.Data)):])
-		if err != nil {
-			return 0, fmt.Errorf("read the generation of nftables: %w", err)
-		}
-		d.ByteOrder = binary.BigEndian
-		for d.Next() {
-			if d.Type() == unix.NFTA_GEN_ID {
-				return d.Uint32(), nil
-			}
-		}
-	}
-	return 0, errors.New("ask for the generation of nftables: no answer")
-}
-
-// nfgenSize is that of struct nfgenmsg, which begins every message.
-const nfgenSize = 4
 
 // readOnce makes one dump. Tables that are not there are an empty state, and sets
 // that are not known here belong to another version and stay out of the way.

@@ -10,6 +10,8 @@ import (
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/dataplane/commits"
 )
 
 // Watch calls lost when somebody else changes what leads packets to the proxy:
@@ -21,25 +23,27 @@ import (
 func (t *Target) Watch(ctx context.Context, lost func()) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return t.listenFor(ctx, unix.NETLINK_NETFILTER, []uint32{unix.NFNLGRP_NFTABLES}, t.foreign(), lost)
+		l, err := commits.Listen(t.cfg.NetNS, TableName)
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		return l.Watch(ctx, func(port uint32) bool { return port == t.port.Load() }, lost)
 	})
-	g.Go(func() error {
-		groups := []uint32{unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE}
-		return t.listenFor(ctx, unix.NETLINK_ROUTE, groups, unroutesOurs, lost)
-	})
+	g.Go(func() error { return t.watchRoutes(ctx, lost) })
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("watch for changes by others: %w", err)
 	}
 	return nil
 }
 
-func (t *Target) listenFor(ctx context.Context, family int, groups []uint32, ours func(netlink.Message) bool, lost func()) error {
-	conn, err := netlink.Dial(family, &netlink.Config{NetNS: t.cfg.NetNS})
+func (t *Target) watchRoutes(ctx context.Context, lost func()) error {
+	conn, err := netlink.Dial(unix.NETLINK_ROUTE, &netlink.Config{NetNS: t.cfg.NetNS})
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	for _, g := range groups {
+	for _, g := range []uint32{unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE} {
 		if err := conn.JoinGroup(g); err != nil {
 			return err
 		}
@@ -58,28 +62,10 @@ func (t *Target) listenFor(ctx context.Context, family int, groups []uint32, our
 			return err
 		}
 		for _, m := range msgs {
-			if ours(m) {
+			if unroutesOurs(m) {
 				lost()
 			}
 		}
-	}
-}
-
-// foreign tells of the message that ends another's transaction on our tables. The
-// table's name is attribute 1 of all messages but of that one.
-func (t *Target) foreign() func(netlink.Message) bool {
-	touched := false
-	return func(m netlink.Message) bool {
-		if m.Header.Type>>8 != unix.NFNL_SUBSYS_NFTABLES || m.Header.PID == t.port.Load() {
-			return false
-		}
-		if m.Header.Type&0xff != unix.NFT_MSG_NEWGEN {
-			touched = touched || attribute(m, nfgenSize, unix.NFTA_TABLE_NAME) == TableName+"\x00"
-			return false
-		}
-		ended := touched
-		touched = false
-		return ended
 	}
 }
 
