@@ -39,8 +39,11 @@ type Config struct {
 	Mode    string // name of the backend
 	Backend backend.Backend
 	Own     backend.Options
-	Plan    plan.Options
-	Client  kubernetes.Interface
+	// Others are the backends whose leavings are taken away once this one's rules are in,
+	// by name; its own is none of them.
+	Others map[string]backend.Backend
+	Plan   plan.Options
+	Client kubernetes.Interface
 	// Healthz is where /healthz and /livez are served, Metrics where /metrics and what
 	// `plumb-proxy show` asks; empty: nowhere.
 	Healthz, Metrics string
@@ -69,7 +72,15 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "plumb-proxy", Host: a.cfg.Node})
 
 	a.findSCTP()
-	dataplane := a.cfg.Backend.Start(a.cfg.Own, a.cfg.Logger)
+	told := events{recorder, a.cfg.Node}
+	next := &successor{own: a.cfg.Backend, others: a.cfg.Others, netns: a.cfg.NetNS, tell: told.WarnNode, log: a.cfg.Logger}
+	own := a.cfg.Own
+	own.Others = next.find
+	dataplane := a.cfg.Backend.Start(own, a.cfg.Logger)
+	var target loop.Target = dataplane
+	if a.cfg.Backend.Flows {
+		target = inTurn{dataplane, next}
+	}
 	flows := conntrack.New(conntrack.Config{Logger: a.cfg.Logger, NetNS: a.cfg.NetNS, ResetTCP: a.cfg.ResetTCP})
 	defer func() { err = errors.Join(err, dataplane.Close()) }()
 
@@ -78,7 +89,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	checks := healthz.NewServices(func() bool { return report(status()).Healthy(time.Now()) }, a.cfg.Logger)
 	m := newMetrics(status, flows.Stats, dataplane.Counts)
 	cfg := loop.Config{
-		Options: a.cfg.Plan, Target: dataplane, HealthChecks: checks, Events: events{recorder, a.cfg.Node},
+		Options: a.cfg.Plan, Target: target, HealthChecks: checks, Events: told,
 		Observe: m.observe, Logger: a.cfg.Logger,
 	}
 	if a.cfg.HealthChecks != nil {

@@ -20,7 +20,9 @@ import (
 type Backend struct {
 	// Start makes one; nothing is changed before its first Apply.
 	Start func(Options, *slog.Logger) Running
+	// Clean removes what it leaves in the kernel; Left names that.
 	Clean func() error
+	Left  func() ([]string, error)
 	// Render is a plan in the backend's own words, without a kernel.
 	Render func(*plan.Plan) string
 	// Scripts are a plan in the words of a tool, by the tool's name; none: no tool's words
@@ -70,7 +72,7 @@ func All(netns int) map[string]Backend {
 				}
 			},
 			SCTP:  func() (bool, error) { return sctp(netns) },
-			Clean: func() error { return nftables.Clean(netns) }, Render: nftables.Render, Table: nftables.TableName,
+			Clean: func() error { return nftables.Clean(netns) }, Left: func() ([]string, error) { return nftables.Left(netns) }, Render: nftables.Render, Table: nftables.TableName,
 			Scripts: map[string]func(*plan.Plan) string{"nftables": nftables.Script},
 			Needs:   func(context.Context, Options) []node.Capability { return []node.Capability{node.NetAdmin} },
 			Flows:   true,
@@ -89,7 +91,7 @@ func All(netns int) map[string]Backend {
 			},
 			// Where the match for SCTP is missing, the Service is refused.
 			SCTP:  func() (bool, error) { return sctp(netns) },
-			Clean: func() error { return iptables.Clean(netns) }, Render: iptables.Render, Chains: iptables.Prefix,
+			Clean: func() error { return iptables.Clean(netns) }, Left: func() ([]string, error) { return iptables.Left(netns) }, Render: iptables.Render, Chains: iptables.Prefix,
 			Scripts: map[string]func(*plan.Plan) string{
 				"iptables":  func(p *plan.Plan) string { return iptables.Script(p, false) },
 				"ip6tables": func(p *plan.Plan) string { return iptables.Script(p, true) },
@@ -105,14 +107,14 @@ func All(netns int) map[string]Backend {
 		},
 		"userspace": {
 			Start: func(o Options, log *slog.Logger) Running {
-				t := userspace.New(userspace.Config{Logger: log, NetNS: netns, StateDir: o.StateDir})
+				t := userspace.New(userspace.Config{Logger: log, NetNS: netns, StateDir: o.StateDir, Others: o.Others})
 				return Running{
 					Target: t, Close: t.Close, Watch: t.Watch,
 					Path:   func(p *plan.Plan, k plan.Key) (string, error) { return userspace.Path(p, k, netns) },
 					Counts: userspaceCounts(t),
 				}
 			},
-			Clean: func() error { return userspace.Clean(netns) }, Render: userspace.Render, Table: userspace.TableName,
+			Clean: func() error { return userspace.Clean(netns) }, Left: func() ([]string, error) { return userspace.Left(netns) }, Render: userspace.Render, Table: userspace.TableName,
 			// It answers from the port of a UDP frontend, which may be below 1024.
 			Needs: func(context.Context, Options) []node.Capability {
 				return []node.Capability{node.NetAdmin, node.NetBind}
@@ -150,4 +152,7 @@ type Options struct {
 	Poll          time.Duration    // between two looks at iptables' own chains: nothing else tells that somebody has changed them
 	MasqueradeBit uint             // of the packet mark, by which iptables' rules ask for masquerading
 	StateDir      string           // of userspace, which notes there what would end with it; empty: nowhere
+	// Others takes away what other backends left, in the middle of a complete Apply of
+	// userspace; nil if there is nothing.
+	Others func(context.Context, *plan.Plan) func() error
 }

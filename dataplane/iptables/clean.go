@@ -3,7 +3,12 @@ package iptables
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"slices"
+	"strings"
+
+	lib "github.com/google/nftables"
 )
 
 // Clean removes our chains and the jumps to them, and nothing else, in both
@@ -46,4 +51,87 @@ func (t *tool) clean(v6 bool) error {
 		}
 	}
 	return nil
+}
+
+// Left names what Clean would remove: the tables that have chains of ours. The nft flavour's
+// are asked of the kernel itself; legacy's of its programs, where the kernel has such tables
+// and they are installed.
+func Left(netns int) ([]string, error) {
+	out, err := leftOfNFT(netns)
+	if err != nil {
+		return nil, fmt.Errorf("look for chains of iptables (nft): %w", err)
+	}
+	more, err := leftOfLegacy(netns)
+	if err != nil {
+		return out, fmt.Errorf("look for chains of iptables (legacy): %w", err)
+	}
+	return append(out, more...), nil
+}
+
+func leftOfNFT(netns int) ([]string, error) {
+	c, err := lib.New(lib.WithNetNSFd(netns), lib.AsLasting())
+	if err != nil {
+		return nil, err
+	}
+	defer c.CloseLasting()
+	var out []string
+	for _, f := range []lib.TableFamily{lib.TableFamilyIPv4, lib.TableFamilyIPv6} {
+		chains, err := c.ListChainsOfTableFamily(f)
+		if err != nil {
+			return nil, err
+		}
+		for _, ch := range chains {
+			at := fmt.Sprintf("chains %s* of table %s %s", Prefix, map[lib.TableFamily]string{lib.TableFamilyIPv4: "ip", lib.TableFamilyIPv6: "ip6"}[f], ch.Table.Name)
+			if strings.HasPrefix(ch.Name, Prefix) && (ch.Table.Name == natTable || ch.Table.Name == filterTable) && !slices.Contains(out, at) {
+				out = append(out, at)
+			}
+		}
+	}
+	return out, nil
+}
+
+func leftOfLegacy(netns int) ([]string, error) {
+	t, err := newTool(exec.Command, Legacy, netns)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, v6 := range t.families {
+		has, err := t.hasLegacyTables(v6)
+		if err != nil || !has {
+			return out, err
+		}
+		if _, err := exec.LookPath(t.program(v6, "save")); err != nil {
+			continue // then nothing can have been written with it
+		}
+		have, err := t.read(exec.Command, v6)
+		if err != nil {
+			return out, err
+		}
+		for _, table := range []string{natTable, filterTable} {
+			for id := range have {
+				if at := fmt.Sprintf("chains %s* of table %s (%s)", Prefix, table, t.program(v6, "save")); id.table == table && strings.HasPrefix(id.name, Prefix) && !slices.Contains(out, at) {
+					out = append(out, at)
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// hasLegacyTables: reading a table with a legacy program makes it.
+func (t *tool) hasLegacyTables(v6 bool) (bool, error) {
+	name := "ip_tables_names"
+	if v6 {
+		name = "ip6_tables_names"
+	}
+	var text []byte
+	err := t.inside(func() (err error) {
+		text, err = os.ReadFile("/proc/thread-self/net/" + name)
+		return err
+	})
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return len(text) > 0, err
 }

@@ -14,21 +14,53 @@ func Clean(netns int) error {
 		return fmt.Errorf("clean nftables: %w", err)
 	}
 	defer c.Close()
+	there, err := c.tables()
+	if err != nil {
+		return fmt.Errorf("clean nftables: %w", err)
+	}
 	b := &batch{}
-	for _, f := range newBoth() {
-		there := false
-		err := c.ask(f, unix.NFT_MSG_GETTABLE, netlink.Dump, nil, func(_ uint16, attrs string) {
-			there = there || name(attr(attrs, unix.NFTA_TABLE_NAME)) == TableName
-		})
-		if err != nil {
-			return fmt.Errorf("clean nftables: list tables of family %s: %w", f.text, err)
-		}
-		if there {
-			b.table(f, unix.NFT_MSG_DELTABLE)
-		}
+	for _, f := range there {
+		b.table(f, unix.NFT_MSG_DELTABLE)
 	}
 	if err := c.send(b); err != nil {
 		return fmt.Errorf("clean nftables: %w", err)
 	}
 	return nil
+}
+
+// Left names what Clean would remove.
+func Left(netns int) ([]string, error) {
+	c, err := dial(netns, 0)
+	if err != nil {
+		return nil, fmt.Errorf("look for nftables: %w", err)
+	}
+	defer c.Close()
+	there, err := c.tables()
+	if err != nil {
+		return nil, fmt.Errorf("look for nftables: %w", err)
+	}
+	var out []string
+	for _, f := range there {
+		out = append(out, "table "+f.text+" "+TableName)
+	}
+	return out, nil
+}
+
+// tables are the families that have a table of ours.
+func (c *conn) tables() (out []family, err error) {
+	for _, f := range newBoth() {
+		there := false
+		err := again(func() error {
+			return c.ask(f, unix.NFT_MSG_GETTABLE, netlink.Dump, nil, func(_ uint16, attrs string) {
+				there = there || name(attr(attrs, unix.NFTA_TABLE_NAME)) == TableName
+			})
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list tables of family %s: %w", f.text, err)
+		}
+		if there {
+			out = append(out, f)
+		}
+	}
+	return out, nil
 }

@@ -37,6 +37,10 @@ type Config struct {
 	// Fault, of the contract suite, is asked before each write to the kernel, and
 	// its error is the write's.
 	Fault func() error
+	// Others is asked at each complete Apply for what takes away the rules that other
+	// backends left, nil if there are none. While it works new connections wait: those
+	// rules would translate them on their way to the proxy.
+	Others func(context.Context, *plan.Plan) func() error
 }
 
 // Supports tells whether the ports of a protocol are served.
@@ -50,6 +54,7 @@ type Target struct {
 	proxy    *proxy   // nil before the first Apply and after Close
 	families []family // that the namespace has
 	synced   bool     // the kernel and the index hold the plan that was applied last
+	hold     bool     // new connections wait
 	stats    *counters
 	writer   *lib.Conn     // nil before the first write and after an error
 	port     atomic.Uint32 // of the socket that writes, or that wrote last
@@ -90,7 +95,7 @@ func (t *Target) Apply(ctx context.Context, old, new *plan.Plan) error {
 	var err error
 	switch {
 	case old == nil:
-		err = t.takeOver(new)
+		err = t.takeOver(ctx, new)
 	case !t.synced:
 		err = errors.New("apply a difference: the state of the sets is not known")
 	default:
@@ -226,7 +231,7 @@ func (t *Target) inOrder(c plan.Changes, write func() error) error {
 
 // takeOver makes kernel and proxy those of the plan, whatever they hold. Tables of
 // another version with the same sets of other types are replaced.
-func (t *Target) takeOver(p *plan.Plan) error {
+func (t *Target) takeOver(ctx context.Context, p *plan.Plan) error {
 	if err := t.proxy.space.do(t.addRouting); err != nil {
 		return fmt.Errorf("set up routing: %w", err)
 	}
@@ -245,7 +250,21 @@ func (t *Target) takeOver(p *plan.Plan) error {
 	for _, f := range want {
 		elems = append(elems, frontendElements(f)...)
 	}
-	return t.inOrder(c, func() error { return t.reconcile(present, elems) })
+	var others func() error
+	if t.cfg.Others != nil {
+		others = t.cfg.Others(ctx, p)
+	}
+	t.hold = others != nil
+	err = t.inOrder(c, func() error { return t.reconcile(present, elems) })
+	if err != nil || !t.hold {
+		return err
+	}
+	t.hold = false
+	err = others()
+	if e := t.write(newDelta(), true, false); e != nil {
+		err = errors.Join(err, fmt.Errorf("take connections in: %w", e))
+	}
+	return err
 }
 
 func (t *Target) addRouting() error {

@@ -37,3 +37,37 @@ func Clean(netns int) error {
 		return nil
 	})
 }
+
+// Left names what Clean would remove.
+func Left(netns int) ([]string, error) {
+	present, err := read(netns)
+	if err != nil {
+		return nil, fmt.Errorf("look for nftables: %w", err)
+	}
+	var out []string
+	for _, f := range present.tables {
+		out = append(out, "table "+f.text+" "+TableName)
+	}
+	s, err := enter(netns)
+	if err != nil {
+		return nil, fmt.Errorf("look for routing: %w", err)
+	}
+	defer s.Close()
+	err = s.do(func() error {
+		for _, f := range families() {
+			rules, err := f.rules()
+			if err != nil {
+				return err
+			}
+			routes, err := routesOf(f)
+			if err != nil {
+				return err
+			}
+			if len(rules)+len(routes) > 0 {
+				out = append(out, fmt.Sprintf("%s routing table %d", f.text, routeTable))
+			}
+		}
+		return nil
+	})
+	return out, err
+}

@@ -162,7 +162,11 @@ func (t *Target) write(d *delta, constant, replace bool) error {
 	return t.transact(func(conn *lib.Conn) error {
 		if constant {
 			for _, f := range t.families {
-				addConstant(conn, f, t.proxy.ports(f), replace)
+				at := t.proxy.ports(f)
+				if t.hold {
+					at = ports{}
+				}
+				addConstant(conn, f, at, replace)
 			}
 		}
 		return errors.Join(elements(d.del, conn.SetDeleteElements), elements(d.add, conn.SetAddElements))

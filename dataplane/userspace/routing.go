@@ -12,7 +12,7 @@ import (
 )
 
 // Packets with markToProxy are routed by an own table in which every address is
-// local: ip rule add priority 90 fwmark 0x1000/0x3000 lookup 28780, ip route add
+// local: ip rule add priority 90 fwmark 0x10/0x30 lookup 28780, ip route add
 // local default dev lo table 28780.
 const (
 	rulePriority = 90
@@ -49,6 +49,11 @@ func addRouting(f family) error {
 	if err := netlink.RouteReplace(f.route(lo)); err != nil {
 		return fmt.Errorf("add %s route of table %d: %w", f.text, routeTable, err)
 	}
+	if err := f.removeRules(func(r netlink.Rule) bool {
+		return r.Mark == markToProxy && r.Mask != nil && *r.Mask == markMask && r.Priority == rulePriority
+	}); err != nil {
+		return err // of another version
+	}
 	if err := netlink.RuleAdd(f.rule()); err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("add %s routing rule to table %d: %w", f.text, routeTable, err)
 	}
@@ -76,18 +81,12 @@ func (f family) enabled() error {
 
 // removeRouting takes both away; none there is no error.
 func removeRouting(f family) error {
-	for {
-		err := netlink.RuleDel(f.rule())
-		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EAFNOSUPPORT) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("remove %s routing rule to table %d: %w", f.text, routeTable, err)
-		}
+	if err := f.removeRules(func(netlink.Rule) bool { return false }); err != nil {
+		return err
 	}
-	routes, err := netlink.RouteListFiltered(f.af(), &netlink.Route{Table: routeTable, Type: unix.RTN_LOCAL}, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
+	routes, err := routesOf(f)
 	if err != nil {
-		return fmt.Errorf("list %s routes of table %d: %w", f.text, routeTable, err)
+		return err
 	}
 	for _, r := range routes {
 		if err := netlink.RouteDel(&r); err != nil {
@@ -95,4 +94,38 @@ func removeRouting(f family) error {
 		}
 	}
 	return nil
+}
+
+// rules are those that lead to our table.
+func (f family) rules() ([]netlink.Rule, error) {
+	rules, err := netlink.RuleListFiltered(f.af(), &netlink.Rule{Table: routeTable}, netlink.RT_FILTER_TABLE)
+	if err != nil && !errors.Is(err, unix.EAFNOSUPPORT) {
+		return nil, fmt.Errorf("list %s routing rules to table %d: %w", f.text, routeTable, err)
+	}
+	return rules, nil
+}
+
+func (f family) removeRules(but func(netlink.Rule) bool) error {
+	rules, err := f.rules()
+	if err != nil {
+		return err
+	}
+	for _, r := range rules {
+		if but(r) {
+			continue
+		}
+		r.Family = f.af()
+		if err := netlink.RuleDel(&r); err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("remove %s routing rule to table %d: %w", f.text, routeTable, err)
+		}
+	}
+	return nil
+}
+
+func routesOf(f family) ([]netlink.Route, error) {
+	routes, err := netlink.RouteListFiltered(f.af(), &netlink.Route{Table: routeTable, Type: unix.RTN_LOCAL}, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
+	if err != nil {
+		return nil, fmt.Errorf("list %s routes of table %d: %w", f.text, routeTable, err)
+	}
+	return routes, nil
 }

@@ -13,15 +13,17 @@ import (
 
 // The bits of the packet's mark that are ours; all others stay as they are. The
 // connection's mark (conntrack) has markToProxy for connections with an end in
-// this process.
+// this process. Others' marks on the same node: 0x4000 and 0x8000 kube-proxy, 0x2000 the
+// CNI plugin portmap, 0x1000 our backend iptables, 0x0f00 and above 0xffff Cilium, Calico.
 const (
-	markMask    = 0x3000
-	markToProxy = 0x1000 // deliver to this process
-	markOurs    = 0x2000 // sent by a socket of this process; what comes back is found by it
-	markHidden  = 0x3000 // the same, and nothing is looked for
+	markMask    = 0x30
+	markToProxy = 0x10 // deliver to this process
+	markOurs    = 0x20 // sent by a socket of this process; what comes back is found by it
+	markHidden  = 0x30 // the same, and nothing is looked for
 )
 
-// ports are where the listeners of a family are, all on the loopback address.
+// ports are where the listeners of a family are, all on the loopback address. Without any,
+// new connections wait: what would be delivered is dropped.
 type ports struct{ tcp, udp, nodeTCP, nodeUDP uint16 }
 
 // chain is a chain with its rules; hook is nil for one that is only gone to.
@@ -37,6 +39,7 @@ type chain struct {
 const (
 	classifyPriority = -151
 	mangle           = -150
+	nat              = -100
 	filter           = 0
 )
 
@@ -70,6 +73,9 @@ func (f family) chains(at ports) []chain {
 		}, f.common(nil)...)},
 		chain{"unclaimed-forward", lib.ChainTypeFilter, lib.ChainHookForward, filter, unclaimed},
 		chain{"unclaimed-output", lib.ChainTypeFilter, lib.ChainHookOutput, filter, unclaimed},
+		// Without a chain of this type in the namespace the kernel translates nothing, not
+		// even connections that a backend before this one has translated.
+		chain{"translated", lib.ChainTypeNAT, lib.ChainHookPrerouting, nat, nil},
 	)
 }
 
@@ -87,6 +93,7 @@ func (f family) common(local []expr.Any) [][]expr.Any {
 	return [][]expr.Any{
 		join(ctReply(), ctMarked(), f.toProxy(), accept()),
 		join(ctReply(), accept()),
+		join(f.l4proto(unix.IPPROTO_TCP), ctStatus(dstNAT), accept()), // by a backend before this one
 		join(ctMarked(), f.l4proto(unix.IPPROTO_TCP), firstSegment(expr.CmpOpNeq), f.toProxy(), accept()),
 		join(ctMarked(), f.l4proto(f.icmp), f.toProxy(), accept()), // about such a connection
 		join(f.l4proto(unix.IPPROTO_TCP), firstSegment(expr.CmpOpNeq), accept()),
@@ -123,8 +130,18 @@ func (f family) deliver(at ports) [][]expr.Any {
 	to := func(proto byte, from expr.CmpOp, port uint16) []expr.Any {
 		return join(f.l4proto(proto), onLoopback(from), f.tproxy(port), accept())
 	}
+	if at == (ports{}) {
+		return [][]expr.Any{
+			join(other, accept()),
+			join(f.l4proto(unix.IPPROTO_TCP), drop()),
+			join(f.l4proto(unix.IPPROTO_UDP), drop()),
+		}
+	}
 	return [][]expr.Any{
 		join(other, accept()),
+		// Its port is another than the socket's, which is found when that is undone: conntrack
+		// had that of the socket in use, for a connection that somebody else translated.
+		join(ctReply(), ctStatus(srcNAT), accept()),
 		to(unix.IPPROTO_TCP, expr.CmpOpEq, at.nodeTCP),
 		to(unix.IPPROTO_TCP, expr.CmpOpNeq, at.tcp),
 		to(unix.IPPROTO_UDP, expr.CmpOpEq, at.nodeUDP),
@@ -218,6 +235,16 @@ func markSet(bits uint32) []expr.Any {
 
 func ctMarked() []expr.Any {
 	return nonzero(&expr.Ct{Key: expr.CtKeyMARK, Register: reg0}, markToProxy)
+}
+
+// What of a connection is translated: IPS_SRC_NAT and IPS_DST_NAT.
+const (
+	srcNAT = 1 << 4
+	dstNAT = 1 << 5
+)
+
+func ctStatus(bits uint32) []expr.Any {
+	return nonzero(&expr.Ct{Key: expr.CtKeySTATUS, Register: reg0}, bits)
 }
 
 func ctReply() []expr.Any {

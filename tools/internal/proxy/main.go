@@ -4,9 +4,11 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"runtime"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/plumbline/plumbline/dataplane/agent"
+	"github.com/plumbline/plumbline/dataplane/backend"
 	"github.com/plumbline/plumbline/dataplane/nftables"
 	"github.com/plumbline/plumbline/dataplane/node"
 	"github.com/plumbline/plumbline/tools/internal/call"
@@ -77,7 +80,22 @@ func act(ctx context.Context, opt options, log *slog.Logger, alter Alter) error 
 		return err
 	}
 	if opt.cleanup {
-		return cfg.Backend.Clean()
+		return cleanAll(cfg.Backend, cfg.Others)
 	}
 	return agent.New(cfg).Run(ctx)
+}
+
+// cleanAll removes what a backend left on the node, and what the others did.
+func cleanAll(own backend.Backend, others map[string]backend.Backend) error {
+	errs := []error{own.Clean()}
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		left, err := others[name].Left()
+		if err == nil && len(left) > 0 {
+			err = others[name].Clean()
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("backend %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
 }

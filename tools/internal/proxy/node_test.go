@@ -85,16 +85,23 @@ type world struct {
 
 func newWorld(t *testing.T, objects ...api.Object) *world {
 	t.Helper()
-	w := &world{ns: netns.ForTest(t, "node"), api: api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})}
+	ns := netns.ForTest(t, "node")
 	// Both ends of the link are here: all it is for is the address.
 	err := netns.Veth(
-		netns.End{NS: w.ns, Name: "x", Addrs: []netip.Prefix{netip.MustParsePrefix(nodeIP + "/24")}},
-		netns.End{NS: w.ns, Name: "y"})
+		netns.End{NS: ns, Name: "x", Addrs: []netip.Prefix{netip.MustParsePrefix(nodeIP + "/24")}},
+		netns.End{NS: ns, Name: "y"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newWorldIn(t, ns, objects...)
+}
+
+// newWorldIn is one whose node has its addresses already.
+func newWorldIn(t *testing.T, ns *netns.NS, objects ...api.Object) *world {
+	t.Helper()
+	w := &world{ns: ns, api: api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})}
 	var l net.Listener
-	err = w.ns.Do(func() error {
+	err := w.ns.Do(func() error {
 		var err error
 		l, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		return err

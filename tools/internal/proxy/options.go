@@ -61,7 +61,7 @@ func parse(args []string, env func(string) string) (options, error) {
 	fs.TextVar(&o.level, "log-level", slog.LevelInfo, "debug, info, warn or error")
 	fs.BoolVar(&o.initOnly, "init-only", false, "write the sysctls that the agent itself has no right to (for IPv6 only with an IPv6 --cluster-cidr), and exit")
 	o.limits = node.RegisterLimits(fs)
-	fs.BoolVar(&o.cleanup, "cleanup", false, "remove everything this backend put into the kernel, and exit")
+	fs.BoolVar(&o.cleanup, "cleanup", false, "remove everything that this program put into the kernel, by whatever backend, and exit")
 	if err := call.Parse(fs, usage, args); err != nil {
 		return o, err
 	}
@@ -123,8 +123,11 @@ func bindAddress(text string) bool {
 
 // config is an agent as the command line has it, without a client.
 func (o *options) config(log *slog.Logger) agent.Config {
+	others := backend.All(0)
+	own := others[o.backend]
+	delete(others, o.backend)
 	cfg := agent.Config{
-		Node: o.node, Version: version.String(), Mode: o.backend, Backend: backend.All(0)[o.backend], Own: o.own.options(), Plan: o.plan,
+		Node: o.node, Version: version.String(), Mode: o.backend, Backend: own, Others: others, Own: o.own.options(), Plan: o.plan,
 		Healthz: o.healthz, Metrics: o.metrics, Logger: log,
 	}
 	if o.resetTCP {

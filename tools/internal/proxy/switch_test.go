@@ -1,0 +1,301 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/plumbline/plumbline/dataplane/backend"
+	"github.com/plumbline/plumbline/dataplane/dptest"
+	"github.com/plumbline/plumbline/fixtures/netns"
+)
+
+var switches = flag.Int("switches", 1, "how often each pair of backends is switched")
+
+// stream opens connections from one place to one frontend, one after the other, and keeps
+// what became of them.
+type stream struct {
+	name     string
+	from     *netns.NS
+	to       netip.AddrPort
+	protocol string
+
+	mu     sync.Mutex
+	begun  int
+	failed []string // guarded by mu
+}
+
+// connectWithin outlasts two SYNs that are lost: a client whose SYN is dropped sends it
+// again after one second and after three (RFC 6298).
+const connectWithin = 5 * time.Second
+
+// run opens fifty connections a second until ctx ends.
+func (s *stream) run(ctx context.Context) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		begin := time.Now()
+		err := s.once()
+		s.mu.Lock()
+		s.begun++
+		if err != nil {
+			s.failed = append(s.failed, fmt.Sprintf("%s at %s after %s: %v", s.name, begin.Format("05.000"), time.Since(begin).Round(time.Millisecond), err))
+		}
+		s.mu.Unlock()
+		<-tick.C
+	}
+}
+
+func (s *stream) dial() (c net.Conn, err error) {
+	err = s.from.Do(func() error {
+		c, err = net.DialTimeout(s.protocol, s.to.String(), connectWithin)
+		return err
+	})
+	return c, err
+}
+
+func (s *stream) once() error {
+	c, err := s.dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+		return talk(c, connectWithin)
+	}
+	for range 3 { // a datagram that is lost is sent again, after a time, by who sent it
+		switch err = talk(c, resendAfter); {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+		case errors.Is(err, unix.EPERM): // a rule of the node lost it
+			time.Sleep(resendAfter)
+		default:
+			return err
+		}
+	}
+	return err
+}
+
+// resendAfter is a client's own time-out, such as a resolver's.
+const resendAfter = time.Second
+
+// talk sends a byte and waits for it to come back.
+func talk(c net.Conn, within time.Duration) error {
+	if _, err := c.Write([]byte("x")); err != nil {
+		return err
+	}
+	_ = c.SetReadDeadline(time.Now().Add(within))
+	_, err := io.ReadFull(c, make([]byte, 1))
+	return err
+}
+
+// echo answers whatever comes to a port of a place.
+func echo(t *testing.T, at *netns.NS, port int) {
+	t.Helper()
+	var ln net.Listener
+	var packets net.PacketConn
+	err := at.Do(func() (err error) {
+		if ln, err = net.Listen("tcp", fmt.Sprint(":", port)); err != nil {
+			return err
+		}
+		packets, err = net.ListenPacket("udp", fmt.Sprint(":", port))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				_, _ = io.Copy(c, c)
+			}()
+		}
+	})
+	serving.Go(func() {
+		buf := make([]byte, 64)
+		for {
+			n, from, err := packets.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			_, _ = packets.WriteTo(buf[:n], from)
+		}
+	})
+	t.Cleanup(func() {
+		_ = ln.Close()
+		_ = packets.Close()
+		serving.Wait()
+	})
+}
+
+// switched is the node and the traffic of one test.
+type switched struct {
+	w       *world
+	streams []*stream
+	held    []*stream // one connection each, which lasts
+}
+
+func newSwitched(t *testing.T) *switched {
+	t.Helper()
+	n := dptest.NewNet(t)
+	for _, pod := range []dptest.Source{dptest.PodA, dptest.PodB} {
+		echo(t, n.Place(pod), 8080)
+	}
+	web := service("web", "10.96.0.10", func(s *corev1.Service) {
+		loadBalancer(s)
+		udp := corev1.ServicePort{Name: "udp", Protocol: corev1.ProtocolUDP, Port: 80, NodePort: 30080}
+		s.Spec.Ports[0].Name = "tcp"
+		s.Spec.Ports = append(s.Spec.Ports, udp)
+		s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyCluster, 0
+	})
+	pods := slice("web", dptest.PodA.Addrs()[0].String()+"!", dptest.PodB.Addrs()[0].String()+"!")
+	pods.Ports = []discoveryv1.EndpointPort{
+		{Name: ptr("tcp"), Port: ptr(int32(8080)), Protocol: ptr(corev1.ProtocolTCP)},
+		{Name: ptr("udp"), Port: ptr(int32(8080)), Protocol: ptr(corev1.ProtocolUDP)},
+	}
+	s := &switched{w: newWorldIn(t, n.Node, theNode(), web, pods)}
+	for _, to := range []struct {
+		name string
+		from dptest.Source
+		at   string
+	}{
+		{"outside to the node port", dptest.Outside, nodeIP + ":30080"},
+		{"outside to the load balancer", dptest.Outside, "203.0.113.7:80"},
+		{"pod to the ClusterIP", dptest.PodB, "10.96.0.10:80"},
+		{"node to the ClusterIP", dptest.Self, "10.96.0.10:80"},
+	} {
+		for _, protocol := range []string{"tcp", "udp"} {
+			one := stream{name: protocol + " from " + to.name, from: n.Place(to.from), to: netip.MustParseAddrPort(to.at), protocol: protocol}
+			held := stream{name: one.name, from: one.from, to: one.to, protocol: one.protocol}
+			s.streams, s.held = append(s.streams, &one), append(s.held, &held)
+		}
+	}
+	return s
+}
+
+// load runs connections while f does something, and some time before and after. It returns
+// the new connections that failed, and which that lasted did not go on: of TCP at all, of
+// UDP within two seconds.
+func (s *switched) load(t *testing.T, f func()) (failed, broken []string) {
+	t.Helper()
+	open := map[*stream]net.Conn{}
+	for _, h := range s.held {
+		c, err := h.dial()
+		if err == nil {
+			err = talk(c, connectWithin)
+		}
+		if err != nil {
+			t.Fatalf("%s, before anything: %v", h.name, err)
+		}
+		defer c.Close()
+		open[h] = c
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	for _, one := range s.streams {
+		one.begun, one.failed = 0, nil
+		running.Go(func() { one.run(ctx) })
+	}
+	enough := func(more int) {
+		for _, one := range s.streams {
+			one.mu.Lock()
+			until := one.begun + more
+			one.mu.Unlock()
+			s.w.await(t, "connections", func() bool {
+				one.mu.Lock()
+				defer one.mu.Unlock()
+				return one.begun >= until
+			})
+		}
+	}
+	enough(10)
+	f()
+	enough(25)
+	cancel()
+	running.Wait()
+	begun := 0
+	for _, one := range s.streams {
+		begun += one.begun
+		failed = append(failed, one.failed...)
+	}
+	for h, c := range open {
+		err := talk(c, time.Second)
+		for range 2 {
+			if err != nil && h.protocol == "udp" {
+				err = talk(c, time.Second)
+			}
+		}
+		if err != nil {
+			broken = append(broken, fmt.Sprintf("%s: %v", h.name, err))
+		}
+	}
+	t.Logf("%d new connections, %d failed; %d of %d that lasted did not go on", begun, len(failed), len(broken), len(open))
+	slices.Sort(broken)
+	return failed, broken
+}
+
+// Each backend takes over from each other one under load. No new connection fails but those
+// that userspace had accepted when its process ended, and no open one breaks but those that
+// end with that process, or that it does not know. Nothing is left of the one before.
+func TestSwitch(t *testing.T) {
+	all := backend.All(0)
+	for _, from := range backendNames() {
+		for _, to := range backendNames() {
+			if from == to {
+				continue
+			}
+			t.Run(from+" to "+to, func(t *testing.T) {
+				s := newSwitched(t)
+				for range *switches {
+					old := s.w.start(t, "--backend="+from)
+					var next *process
+					failed, broken := s.load(t, func() {
+						old.end(t, syscall.SIGTERM)
+						next = s.w.start(t, "--backend="+to)
+					})
+					inFlight := func(text string) bool {
+						return !all[from].Flows && (strings.Contains(text, "connection reset by peer") || strings.Contains(text, "EOF"))
+					}
+					if failed = slices.DeleteFunc(failed, inFlight); len(failed) > 0 {
+						t.Errorf("%d new connections failed:\n%s", len(failed), strings.Join(failed, "\n"))
+					}
+					if all[from].Flows && len(broken) > 0 {
+						t.Errorf("of those that were open did not go on:\n%s", strings.Join(broken, "\n"))
+					}
+					left, err := backend.All(s.w.ns.FD())[from].Left()
+					if err != nil || len(left) > 0 {
+						t.Errorf("of %s is left: %v, %v", from, left, err)
+					}
+					next.end(t, syscall.SIGTERM)
+					s.w.output(t, "--cleanup", "--backend="+from) // of the other one, too
+					for name, b := range backend.All(s.w.ns.FD()) {
+						if left, err := b.Left(); err != nil || len(left) > 0 {
+							t.Errorf("after --cleanup of %s there is of %s: %v, %v", from, name, left, err)
+						}
+					}
+				}
+			})
+		}
+	}
+}
