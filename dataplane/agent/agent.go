@@ -77,10 +77,6 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	own := a.cfg.Own
 	own.Others = next.find
 	dataplane := a.cfg.Backend.Start(own, a.cfg.Logger)
-	var target loop.Target = dataplane
-	if a.cfg.Backend.Flows {
-		target = inTurn{dataplane, next}
-	}
 	flows := conntrack.New(conntrack.Config{Logger: a.cfg.Logger, NetNS: a.cfg.NetNS, ResetTCP: a.cfg.ResetTCP})
 	defer func() { err = errors.Join(err, dataplane.Close()) }()
 
@@ -89,7 +85,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	checks := healthz.NewServices(func() bool { return report(status()).Healthy(time.Now()) }, a.cfg.Logger)
 	m := newMetrics(status, flows.Stats, dataplane.Counts)
 	cfg := loop.Config{
-		Options: a.cfg.Plan, Target: target, HealthChecks: checks, Events: told,
+		Options: a.cfg.Plan, Target: inTurn{dataplane, next}, HealthChecks: checks, Events: told,
 		Observe: m.observe, Logger: a.cfg.Logger,
 	}
 	if a.cfg.HealthChecks != nil {

@@ -29,8 +29,9 @@ type successor struct {
 	tell   func(reason, text string) // of what cannot be taken away
 	log    *slog.Logger
 
-	alone bool   // nothing of the others is left
-	told  string // what could not be taken away
+	alone  bool   // nothing of the others is left
+	forgot bool   // nor of their flows
+	told   string // what could not be taken away
 }
 
 // find looks for what the others left, and returns what takes it away; nil: there is nothing
@@ -81,10 +82,16 @@ func (s *successor) takeAway(ctx context.Context, name string, p *plan.Plan) err
 		return fmt.Errorf("take away what backend %s left: %w", name, err)
 	}
 	if b.Flows != s.own.Flows {
-		if err := conntrack.Forget(ctx, s.netns, p, s.own.Flows); err != nil {
-			return fmt.Errorf("take the place of backend %s: %w", name, err)
-		}
+		return s.forget(ctx, p)
 	}
+	return nil
+}
+
+func (s *successor) forget(ctx context.Context, p *plan.Plan) error {
+	if err := conntrack.Forget(ctx, s.netns, p, s.own.Flows); err != nil {
+		return fmt.Errorf("take the place of another backend: %w", err)
+	}
+	s.forgot = true
 	return nil
 }
 
@@ -94,7 +101,8 @@ type inTurn struct {
 	next *successor
 }
 
-// Apply looks for the others' after each complete change.
+// Apply looks for the others' after each complete change, where the target has not. What they
+// translated may have outlived their rules: one that translates finds that by itself (Flows).
 func (t inTurn) Apply(ctx context.Context, old, new *plan.Plan) error {
 	err := t.Target.Apply(ctx, old, new)
 	var refused *plan.Refused
@@ -103,6 +111,9 @@ func (t inTurn) Apply(ctx context.Context, old, new *plan.Plan) error {
 	}
 	if take := t.next.find(ctx, new); take != nil {
 		err = errors.Join(err, take())
+	}
+	if !t.next.own.Flows && !t.next.forgot {
+		err = errors.Join(err, t.next.forget(ctx, new))
 	}
 	return err
 }
