@@ -23,11 +23,13 @@ func lifeMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
 		"stale-udp-flows-kept":       func(c *changes) { c.options = func(_ context.Context, a *agent.Config) { a.Backend.Flows = false } },
 		"udp-flows-deleted-at-start": func(c *changes) { c.started = func(backend.Backend) error { return forget(unix.IPPROTO_UDP) } },
-		"tcp-reset-by-default":       func(c *changes) { c.options = func(_ context.Context, a *agent.Config) { a.ResetTCP = time.Millisecond } },
-		"rules-removed-at-exit":      func(c *changes) { c.stopped = func(b backend.Backend) error { return b.Clean() } },
-		"rules-removed-at-start":     func(c *changes) { c.started = func(b backend.Backend) error { return b.Clean() } },
-		"cleanup-does-nothing":       func(c *changes) { c.clean = func() error { return nil } },
-		"rules-not-watched":          func(c *changes) { c.blind = true },
+		"tcp-reset-by-default": func(c *changes) {
+			c.options = func(_ context.Context, a *agent.Config) { a.ResetTCP = time.Millisecond }
+		},
+		"rules-removed-at-exit":  func(c *changes) { c.stopped = func(b backend.Backend) error { return b.Clean() } },
+		"rules-removed-at-start": func(c *changes) { c.started = func(b backend.Backend) error { return b.Clean() } },
+		"cleanup-does-nothing":   func(c *changes) { c.clean = func() error { return nil } },
+		"rules-not-watched":      func(c *changes) { c.blind = true },
 		"idle-tcp-flows-deleted-at-start": func(c *changes) {
 			c.started = func(backend.Backend) error { return forgetIdle(time.Second) }
 		},

@@ -173,7 +173,7 @@ func TestPath(t *testing.T) {
 }
 
 func TestProxyMode(t *testing.T) {
-	_, _, at := inspected(t, &objects.Snapshot{Node: &objects.Node{Name: "here"}})
+	_, _, at := inspected(t, &objects.Snapshot{})
 	if text, err := (question{agent: at}).get(t.Context(), "/proxyMode"); err != nil || string(text) != "nftables" {
 		t.Errorf("%q, %v", text, err)
 	}
