@@ -60,6 +60,8 @@ func forbidden(from, to string, test bool) string {
 		return "fixtures import neither dataplane nor lbprovider nor suites: what is under test arrives as a value"
 	case (within(from, "dataplane") || within(from, "lbprovider")) && within(to, "suites"):
 		return "what is under test does not know the suites"
+	case within(from, "dataplane") && within(to, "fixtures") && !test && !within(from, "dataplane/dptest"):
+		return "of the dataplane only dptest and tests import fixtures"
 	case (within(from, "dataplane") || within(from, "lbprovider")) && within(to, "fixtures") && !toLeaf:
 		return "of the fixtures only the leaves: " + strings.Join(leaves, ", ")
 	case backend >= 0 && (within(to, "dataplane/loop") || within(to, "dataplane/watch")):

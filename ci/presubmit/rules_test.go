@@ -27,6 +27,7 @@ func TestImportRules(t *testing.T) {
 		{"lbprovider", "fixtures/kind", false},
 		{"dataplane/dptest", "fixtures/netns", true},
 		{"dataplane/dptest", "fixtures/probe", false},
+		{"dataplane/iptables", "fixtures/netns", false},
 		{"dataplane/loop", "suites/verdict", false},
 		{"fixtures/kind", "fixtures/cluster", true},
 		{"fixtures/kind", "ci", true},

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
-	"github.com/plumbline/plumbline/fixtures/netns"
+	"github.com/plumbline/plumbline/dataplane/spaces"
 )
 
 // reset ends a TCP connection at both sides. Its own entry has been removed.
@@ -32,7 +32,7 @@ func (k *kernel) reset(ctx context.Context, f flow) error {
 // The SYN is an ordinary connect, so no NET_RAW is needed. The port stays bound
 // only until the SYN is out; afterwards an answer meets no socket at all.
 func (k *kernel) end(ctx context.Context, victim, peer netip.AddrPort) error {
-	return k.inside(func() error {
+	return spaces.Do(k.netns, func() error {
 		from, err := sourceFor(victim)
 		if err != nil {
 			if unreachable(err) {
@@ -61,14 +61,6 @@ func (k *kernel) end(ctx context.Context, victim, peer netip.AddrPort) error {
 
 func unreachable(err error) bool {
 	return errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.ENETUNREACH)
-}
-
-// inside runs f in the namespace.
-func (k *kernel) inside(f func() error) error {
-	if k.netns == 0 {
-		return f()
-	}
-	return netns.At(fmt.Sprintf("/proc/self/fd/%d", k.netns)).Do(f)
 }
 
 // sourceFor is the node's address on the way to another: what connect chooses.

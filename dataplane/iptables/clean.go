@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	lib "github.com/google/nftables"
+
+	"github.com/plumbline/plumbline/dataplane/spaces"
 )
 
 // Clean removes our chains and the jumps to them, and nothing else, in both
@@ -126,7 +128,7 @@ func (t *tool) hasLegacyTables(v6 bool) (bool, error) {
 		name = "ip6_tables_names"
 	}
 	var text []byte
-	err := t.inside(func() (err error) {
+	err := spaces.Do(t.netns, func() (err error) {
 		text, err = os.ReadFile("/proc/thread-self/net/" + name)
 		return err
 	})

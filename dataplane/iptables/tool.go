@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/plumbline/plumbline/fixtures/netns"
+	"github.com/plumbline/plumbline/dataplane/spaces"
 )
 
 // Flavour is which of the kernel's two interfaces the iptables programs use.
@@ -142,7 +142,7 @@ func (t *tool) run(do command, input string, argv ...string) (string, error) {
 	var out, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &stderr
 	cmd.Env = append(cmd.Environ(), "LC_ALL=C")
-	if err := t.inside(cmd.Start); err != nil {
+	if err := spaces.Do(t.netns, cmd.Start); err != nil {
 		return "", &ExecError{Argv: argv, Err: err}
 	}
 	if err := cmd.Wait(); err != nil {
@@ -153,17 +153,9 @@ func (t *tool) run(do command, input string, argv ...string) (string, error) {
 	return out.String(), nil
 }
 
-// inside runs f on a thread in the namespace.
-func (t *tool) inside(f func() error) error {
-	if t.netns == 0 {
-		return f()
-	}
-	return netns.At("/proc/self/fd/" + strconv.Itoa(t.netns)).Do(f)
-}
-
 // present tells whether the namespace's /proc/net has a file.
 func (t *tool) present(name string) (bool, error) {
-	err := t.inside(func() error {
+	err := spaces.Do(t.netns, func() error {
 		_, err := os.Stat("/proc/thread-self/net/" + name)
 		return err
 	})
