@@ -58,7 +58,7 @@ func (h *heard) Sync(_ plan.Node, checks map[objects.Name]plan.HealthCheck) {
 func (h *heard) Warn(service objects.Name, reason, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if reason != "EndpointIsServiceAddress" {
+	if reason != "EndpointIsServiceAddress" && reason != "AddressClaimedTwice" {
 		h.warned = append(h.warned, service.String()+" "+reason+" "+text)
 	}
 }

@@ -137,7 +137,7 @@ func (h *History) service() objects.Service {
 		Name:     h.serviceName(),
 		Type:     pick(h.dice, objects.ClusterIP, objects.NodePort, objects.LoadBalancer, objects.LoadBalancer),
 		Internal: h.policy(), External: h.policy(),
-		Affinity: pick(h.dice, 0, 0, 0, time.Hour, 3*time.Hour),
+		Affinity: pick(h.dice, 0, 0, 0, time.Hour, 3*time.Hour), Created: int64(h.dice.IntN(3)),
 	}
 	switch h.dice.IntN(16) {
 	case 0:

@@ -100,7 +100,7 @@ type Loop struct {
 	refused map[plan.Key]error // frontends that the kernel does not take
 	known   bool               // the Target holds what applied says
 	// What was last told of a Service.
-	toldRefused, toldOdd map[objects.Name]string
+	toldRefused, toldOdd, toldRivals map[objects.Name]string
 }
 
 // New makes a Loop that does nothing before Run.
@@ -113,7 +113,7 @@ func New(cfg Config) *Loop {
 		applied:     plan.Plan{Services: map[objects.Name]plan.Service{}},
 		checks:      map[objects.Name]plan.HealthCheck{},
 		refused:     map[plan.Key]error{},
-		toldRefused: map[objects.Name]string{}, toldOdd: map[objects.Name]string{},
+		toldRefused: map[objects.Name]string{}, toldOdd: map[objects.Name]string{}, toldRivals: map[objects.Name]string{},
 		status: Status{Ineligible: true},
 	}
 }

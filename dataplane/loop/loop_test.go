@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -414,9 +415,18 @@ func TestRivals(t *testing.T) {
 	one.Service.ExternalIPs = []netip.Addr{netip.MustParseAddr("198.51.100.1")}
 	two.Service.ExternalIPs = one.Service.ExternalIPs
 	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		two.Service.Created = 1
 		l.Handle([]objects.Change{node(), one, two})
 		synctest.Wait()
-		w.take()
+		told := strings.Split(w.take(), "\n")
+		slices.Sort(told)
+		// Both are told, once.
+		if diff := cmp.Diff([]string{
+			"0s warn ns/1 AddressClaimedTwice: tcp 198.51.100.1:80 is claimed by ns/2 too, and served for this Service",
+			"0s warn ns/2 AddressClaimedTwice: tcp 198.51.100.1:80 is served for ns/1, which claims it too",
+		}, told[len(told)-2:]); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
 		l.Handle([]objects.Change{slice(2, true)})
 		want(t, w, "0s change set=1 gone=0 of 2") // its ClusterIP only
 		l.Handle([]objects.Change{{Gone: &objects.Gone{Kind: objects.KindService, Name: one.Service.Name}}})

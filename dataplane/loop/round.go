@@ -115,8 +115,10 @@ func (l *Loop) setAside(old, new *plan.Plan, refused *plan.Refused) {
 			}
 		}
 	}
+	rivals := plan.Rivalries(new)
 	for name, s := range new.Services {
 		slices.Sort(owners[name])
+		l.warn(l.toldRivals, name, reasonRivals, strings.Join(rivals[name], "; "))
 		l.warn(l.toldRefused, name, reasonRefused, strings.Join(owners[name], "; "))
 		l.warn(l.toldOdd, name, reasonOdd, strings.Join(s.Warnings, "; "))
 	}
@@ -144,6 +146,7 @@ func (l *Loop) collect() (old, new *plan.Plan, waiting time.Time) {
 	for name := range l.dirty {
 		if _, has := new.Services[name]; !has {
 			delete(l.toldOdd, name)
+			delete(l.toldRivals, name)
 			delete(l.toldRefused, name)
 		}
 	}

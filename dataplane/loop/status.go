@@ -39,6 +39,7 @@ func (l *Loop) tell(change func(*Status)) {
 const (
 	reasonRefused = "RefusedByKernel"
 	reasonOdd     = "EndpointIsServiceAddress"
+	reasonRivals  = "AddressClaimedTwice"
 	reasonNode    = "NodeNotKnown"
 )
 

@@ -34,6 +34,9 @@ func FromService(s *corev1.Service) (Service, error) {
 		External:  Cluster,
 		ProxyName: s.Labels[LabelProxyName],
 	}
+	if !s.CreationTimestamp.IsZero() {
+		out.Created = s.CreationTimestamp.Unix()
+	}
 	if out.Type == "" {
 		out.Type = ClusterIP
 	}

@@ -101,6 +101,8 @@ type Service struct {
 	Affinity time.Duration
 	// HealthCheckNodePort is set for type LoadBalancer with External Local.
 	HealthCheckNodePort uint16
+	// Created is the second of its creation, since 1970.
+	Created int64
 	// ProxyName is the label service.kubernetes.io/service-proxy-name: set, the
 	// Service belongs to another proxy (KEP-2447).
 	ProxyName string

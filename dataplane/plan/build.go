@@ -39,7 +39,7 @@ func BuildService(snap *objects.Snapshot, name objects.Name, opt Options) (out S
 		}
 	}
 	out.Frontends = distinct(out.Frontends)
-	out.HealthCheck = b.healthCheck()
+	out.HealthCheck, out.Created = b.healthCheck(), svc.Created
 	out.Warnings = slices.Sorted(maps.Keys(b.warnings))
 	return out, true
 }

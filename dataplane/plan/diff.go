@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -50,14 +52,51 @@ type Owner struct {
 	Frontend Frontend
 }
 
-// Owners says who has each frontend. Where several Services claim one, the first
-// by kind, then by namespace and name, has it.
+// Owners says who has each frontend. Where several Services claim one, the first by kind
+// has it, then the oldest, then the first by namespace and name: nobody takes an address
+// away from a Service that had it.
 func Owners(p *Plan) map[Key]Owner {
 	out := make(map[Key]Owner, 2*len(p.Services))
-	for _, name := range slices.SortedFunc(maps.Keys(p.Services), objects.Name.Compare) {
+	for _, name := range p.byAge() {
 		for _, f := range p.Services[name].Frontends {
 			if had, taken := out[f.Key]; !taken || f.Kind < had.Frontend.Kind {
 				out[f.Key] = Owner{name, f}
+			}
+		}
+	}
+	return out
+}
+
+func (p *Plan) byAge() []objects.Name {
+	return slices.SortedFunc(maps.Keys(p.Services), func(a, b objects.Name) int {
+		return cmp.Or(cmp.Compare(p.Services[a].Created, p.Services[b].Created), a.Compare(b))
+	})
+}
+
+// Rivalries are a line for each frontend that a Service claims and another one too, by
+// Service: for who has it, and for who has not.
+func Rivalries(p *Plan) map[objects.Name][]string {
+	claimed := map[Key][]objects.Name{}
+	shared := false
+	for _, name := range p.byAge() {
+		for _, f := range p.Services[name].Frontends {
+			claimed[f.Key] = append(claimed[f.Key], name)
+			shared = shared || len(claimed[f.Key]) > 1
+		}
+	}
+	if !shared {
+		return nil
+	}
+	out, owners := map[objects.Name][]string{}, Owners(p)
+	for _, k := range slices.SortedFunc(maps.Keys(claimed), Key.Compare) {
+		if len(claimed[k]) < 2 {
+			continue
+		}
+		owner := owners[k].Service
+		for _, name := range claimed[k] {
+			if name != owner {
+				out[owner] = append(out[owner], fmt.Sprintf("%s is claimed by %s too, and served for this Service", k, name))
+				out[name] = append(out[name], fmt.Sprintf("%s is served for %s, which claims it too", k, owner))
 			}
 		}
 	}

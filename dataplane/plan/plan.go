@@ -101,6 +101,7 @@ func (n Node) Equal(o Node) bool {
 type Service struct {
 	Frontends   []Frontend   // sorted by key
 	HealthCheck *HealthCheck // nil unless it has a healthCheckNodePort
+	Created     int64        // as of the object
 	// Warnings name endpoints that are addresses of Services, a line each.
 	Warnings []string
 }
