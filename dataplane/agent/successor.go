@@ -42,20 +42,20 @@ func (s *successor) find(ctx context.Context, p *plan.Plan) func() error {
 		return nil
 	}
 	left := map[string][]string{}
-	var failed []error
 	for name, b := range s.others {
 		what, err := b.Left()
-		if err != nil {
-			failed = append(failed, fmt.Errorf("look for what backend %s left: %w", name, err))
-		} else if len(what) > 0 {
+		if err != nil { // most likely another's, such as a table of iptables-legacy without the right to read it
+			s.log.Warn("it cannot be told whether another backend left something on this node", "backend", name, "err", err)
+		}
+		if len(what) > 0 {
 			left[name] = what
 		}
 	}
-	if len(left) == 0 {
-		s.complain(ctx, errors.Join(failed...))
+	if s.alone = len(left) == 0; s.alone {
 		return nil
 	}
 	return func() error {
+		var failed []error
 		for _, name := range slices.Sorted(maps.Keys(left)) {
 			s.log.Info("taking away what another backend left on this node", "backend", name, "left", strings.Join(left[name], ", "))
 			failed = append(failed, s.takeAway(ctx, name, p))

@@ -26,6 +26,15 @@ func Clean(netns int) error {
 			if _, err := exec.LookPath(tool.program(v6, "restore")); err != nil {
 				continue // then nothing can have been written with it
 			}
+			if flavour == Legacy {
+				has, err := tool.hasLegacyTables(v6)
+				if err != nil {
+					errs = append(errs, fmt.Errorf("clean iptables (%s, %s): %w", flavour, family(v6), err))
+				}
+				if !has {
+					continue // and looking would make them, or need NET_RAW in vain
+				}
+			}
 			if err := tool.clean(v6); err != nil {
 				errs = append(errs, fmt.Errorf("clean iptables (%s, %s): %w", flavour, family(v6), err))
 			}
