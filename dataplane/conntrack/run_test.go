@@ -188,3 +188,39 @@ func TestRetry(t *testing.T) {
 		}
 	})
 }
+
+// Of a frontend that is new and changes during a walk all flows are in doubt still, and a
+// complete change during one is judged in full by the next.
+func TestMoreDuringWalk(t *testing.T) {
+	const a, b = "10.0.0.1:53", "10.0.0.2:53"
+	k := &fake{flows: []flow{fakeFlow(1, objects.UDP, "10.96.0.1:53", a)}}
+	running(t, k, Grace, func(f *Flows) {
+		f.Changed(nil, planOf(udp("10.96.0.1:53", a, b)))
+		k.said()
+		walk := func(meanwhile func()) string {
+			walking := make(chan struct{})
+			k.walk = func() { <-walking }
+			f.Changed(planOf(udp("10.96.0.1:53", a, b)), planOf(udp("10.96.0.1:53", b)))
+			synctest.Wait()
+			meanwhile()
+			close(walking)
+			said := k.said()
+			f.Changed(planOf(udp("10.96.0.1:53", b)), planOf(udp("10.96.0.1:53", a, b)))
+			synctest.Wait()
+			k.walk = nil
+			return said
+		}
+		got := walk(func() {
+			f.Changed(planOf(), planOf(udp("10.96.0.3:53", a)))
+			f.Changed(planOf(udp("10.96.0.3:53", a)), planOf(udp("10.96.0.3:53", b)))
+		})
+		if want := "udp by 10.0.0.1:53, udp by 10.0.0.1:53, udp to 10.96.0.3:53"; got != want {
+			t.Errorf("asked %s, want %s", got, want)
+		}
+		k.flows = []flow{fakeFlow(1, objects.UDP, "10.96.0.1:53", a)}
+		got = walk(func() { f.Changed(nil, planOf(udp("10.96.0.1:53", b), udp("10.96.0.3:53", b))) })
+		if want := "udp by 10.0.0.1:53, udp"; got != want {
+			t.Errorf("asked %s, want %s", got, want)
+		}
+	})
+}

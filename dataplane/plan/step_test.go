@@ -69,3 +69,52 @@ func names(p *Plan) (out []string) {
 	slices.Sort(out)
 	return out
 }
+
+// An endpoint keeps its place among the others while they come and go, and the frontends of
+// a port go on sharing one list.
+func TestStepKeepsSlots(t *testing.T) {
+	snap, applied, claims, opt := &objects.Snapshot{}, &Plan{Services: map[objects.Name]Service{}}, &Claims{}, Options{Node: "here"}
+	name := objects.Name{Namespace: "shop", Name: "web"}
+	step := func(changes ...objects.Change) (old, new *Plan) {
+		for _, c := range changes {
+			snap.Apply(c)
+		}
+		return Step(applied, claims, snap, opt, map[objects.Name]bool{name: true}, false)
+	}
+	pods := func(last ...byte) objects.Change {
+		s := objects.EndpointSlice{Name: name, Service: name, Ports: []objects.SlicePort{{Protocol: objects.TCP, Port: 8080}}}
+		for _, b := range last {
+			s.Endpoints = append(s.Endpoints, objects.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 244, 0, b}), Ready: true})
+		}
+		return objects.Change{Slice: &s}
+	}
+	step(objects.Change{Service: &objects.Service{
+		Name: name, Type: objects.NodePort, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")},
+		Ports: []objects.ServicePort{{Protocol: objects.TCP, Port: 80, NodePort: 30080}},
+	}})
+	for _, c := range []struct{ pods, want []byte }{
+		{[]byte{3, 1, 2}, []byte{1, 2, 3}},
+		{[]byte{2, 3}, []byte{3, 2}},
+		{[]byte{1, 2, 3}, []byte{3, 2, 1}},
+		{[]byte{1, 3, 9}, []byte{3, 9, 1}},
+	} {
+		_, new := step(pods(c.pods...))
+		var lists [][]Endpoint
+		for _, f := range new.Services[name].Frontends {
+			if f.Key.IsWildcard() {
+				continue
+			}
+			lists = append(lists, f.Outside.Endpoints)
+			var got []byte
+			for _, e := range f.Outside.Endpoints {
+				got = append(got, e.Addr.As4()[3])
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%s with pods %v: order %v, want %v", f.Key, c.pods, got, c.want)
+			}
+		}
+		if len(lists) != 2 || &lists[0][0] != &lists[1][0] {
+			t.Errorf("%d frontends do not share one list", len(lists))
+		}
+	}
+}
