@@ -6,7 +6,12 @@ export GOFLAGS ?= -trimpath
 # sudo's PATH lacks the usual place of Go.
 export PATH := $(PATH):/usr/local/go/bin
 
-VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+# Root may build in a clone of somebody else's: git, and Go which asks it, refuse that by themselves.
+export GIT_CONFIG_COUNT ?= 1
+export GIT_CONFIG_KEY_0 ?= safe.directory
+export GIT_CONFIG_VALUE_0 ?= $(CURDIR)
+
+VERSION := $(shell git -c safe.directory='$(CURDIR)' describe --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X github.com/plumbline/plumbline/ci/version.version=$(VERSION)
 
 # What `make e2e` passes on, such as E2E='--rollouts=1 --rows=plumb-nftables:fallback'.

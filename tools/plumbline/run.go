@@ -220,8 +220,17 @@ func printRun(p printing, sum report.Summary, dir string) error {
 	if err := report.Table(os.Stdout, sum, report.Form{Wide: p.wide(), Width: width(os.Stdout)}); err != nil {
 		return err
 	}
-	fmt.Printf("\nreport: %s\n", filepath.Join(dir, report.HTMLFile))
+	fmt.Print(whereReport(dir))
 	return nil
+}
+
+// whereReport names the page, unless it could not be written: that is what the run ends with.
+func whereReport(dir string) string {
+	page := filepath.Join(dir, report.HTMLFile)
+	if _, err := os.Stat(page); err != nil {
+		return ""
+	}
+	return fmt.Sprintf("\nreport: %s\n", page)
 }
 
 // measure runs scenarios on a fresh cluster, writes and prints the report.
