@@ -1,7 +1,9 @@
 package conntrack
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,32 +19,50 @@ import (
 //
 // For who translates these are all untranslated flows: the process that had taken them in
 // has ended. For who does not these are UDP flows that were translated, which begin anew
-// with their next datagram; open TCP connections go on as they are.
+// with their next datagram; open TCP connections go on as they are. After an error it may be
+// called again: what it could end is ended.
 func Forget(ctx context.Context, netns int, p *plan.Plan, translates bool) error {
 	w := newWork(newTable(true))
-	w.take(nil, p, time.Now())
+	w.take(change{new: p}, time.Now())
 	ask := map[filter]bool{}
 	for k := range w.table.fronts {
 		ask[filter{ipv6: k.IPv6, protocol: k.Protocol}] = true
 	}
 	k := &kernel{netns: netns, within: answerWithin}
 	defer func() { _ = k.close() }()
+	var failed []error
 	for q := range ask {
-		var other []flow
-		err := k.dump(ctx, q, true, func(f flow) {
+		failed = append(failed, forget(ctx, k, q, func(f flow) bool {
 			ends := f.protocol == objects.UDP || f.protocol == objects.TCP && translates
-			if ends && (f.from != f.dst) != translates && w.table.find(place{f.protocol, f.dst}) != nil {
-				other = append(other, f)
+			return ends && (f.from != f.dst) != translates && w.table.find(place{f.protocol, f.dst}) != nil
+		}))
+	}
+	return errors.Join(failed...)
+}
+
+// forget ends the flows of an answer that are not of our way, as many as it can.
+func forget(ctx context.Context, k tracker, q filter, other func(flow) bool) error {
+	var found []flow
+	err := errInterrupted
+	for try := 0; try < dumpTries && errors.Is(err, errInterrupted); try++ {
+		found = nil
+		err = k.dump(ctx, q, true, func(f flow) {
+			if other(f) {
+				found = append(found, f)
 			}
 		})
-		if err != nil {
-			return fmt.Errorf("forget flows: %w", err)
+	}
+	if err != nil {
+		return fmt.Errorf("forget flows: %w", err)
+	}
+	var kept keptError
+	for _, f := range found {
+		if _, err := k.remove(ctx, f); err != nil {
+			kept.flows, kept.first = append(kept.flows, f), cmp.Or(kept.first, err)
 		}
-		for _, f := range other {
-			if _, err := k.remove(ctx, f); err != nil {
-				return fmt.Errorf("forget flows: %w", err)
-			}
-		}
+	}
+	if len(kept.flows) > 0 {
+		return fmt.Errorf("forget flows: %w", &kept)
 	}
 	return nil
 }

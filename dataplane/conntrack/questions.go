@@ -30,11 +30,14 @@ func (w *work) judge(f flow) verdict {
 	p := place{f.protocol, f.dst}
 	switch f.protocol {
 	case objects.UDP:
+		if w.table.isAside(p) {
+			return keep
+		}
 		c, claimed := w.claims[p]
 		if !claimed && w.full {
 			c.now = w.table.find(p)
 		}
-		if w.stale(c, f) || c.now == nil && w.refused[f.dst.Addr()] && f.from != f.dst {
+		if w.stale(c, f) || c.now == nil && w.closed[f.dst.Addr()] && f.from != f.dst {
 			return remove
 		}
 	case objects.TCP:
@@ -78,7 +81,7 @@ func (w *work) questions() []filter {
 				ask[filter{ipv6: k.IPv6, protocol: k.Protocol}] = true
 			}
 		}
-		for a := range w.refused {
+		for a := range w.closed {
 			ask[filter{ipv6: a.Is6(), protocol: objects.UDP}] = true
 		}
 	}

@@ -69,10 +69,10 @@ func TestResetAfterGrace(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			k := &fake{flows: []flow{fakeFlow(1, objects.TCP, "10.96.0.1:80", a)}}
 			running(t, k, Grace, func(f *Flows) {
-				f.Changed(nil, tc.plans[0])
+				f.Changed(nil, tc.plans[0], nil)
 				for i, p := range tc.plans[1:] {
 					time.Sleep(time.Second)
-					f.Changed(tc.plans[i], p)
+					f.Changed(tc.plans[i], p, nil)
 				}
 				begin := time.Now().Add(-time.Duration(len(tc.plans)-1) * time.Second)
 				if tc.reset > 0 {
@@ -102,21 +102,21 @@ func TestChangesDuringWalk(t *testing.T) {
 		fakeFlow(4, objects.UDP, "10.96.0.2:53", b), fakeFlow(5, objects.UDP, "10.96.0.9:53", b),
 	}}
 	running(t, k, Grace, func(f *Flows) {
-		f.Changed(nil, planOf(udp("10.96.0.1:53", a, b, c), udp("10.96.0.2:53", a, b, c)))
+		f.Changed(nil, planOf(udp("10.96.0.1:53", a, b, c), udp("10.96.0.2:53", a, b, c)), nil)
 		if got := k.said(); got != "udp" {
 			t.Fatalf("asked %s at the start", got)
 		}
 		walking := make(chan struct{})
 		k.walk = func() { <-walking }
-		f.Changed(planOf(udp("10.96.0.1:53", a, b, c)), planOf(udp("10.96.0.1:53", b, c)))
+		f.Changed(planOf(udp("10.96.0.1:53", a, b, c)), planOf(udp("10.96.0.1:53", b, c)), nil)
 		synctest.Wait()
-		f.Changed(planOf(udp("10.96.0.1:53", b, c)), planOf(udp("10.96.0.1:53", c)))
-		f.Changed(planOf(udp("10.96.0.1:53", c)), planOf(udp("10.96.0.1:53", a, c)))
+		f.Changed(planOf(udp("10.96.0.1:53", b, c)), planOf(udp("10.96.0.1:53", c)), nil)
+		f.Changed(planOf(udp("10.96.0.1:53", c)), planOf(udp("10.96.0.1:53", a, c)), nil)
 		// Between these two a flow of the second Service had an endpoint that it has
 		// neither before nor after.
-		f.Changed(planOf(udp("10.96.0.2:53", a, b, c)), planOf(udp("10.96.0.2:53", "10.0.0.4:53")))
+		f.Changed(planOf(udp("10.96.0.2:53", a, b, c)), planOf(udp("10.96.0.2:53", "10.0.0.4:53")), nil)
 		k.flows = append(k.flows, fakeFlow(6, objects.UDP, "10.96.0.2:53", "10.0.0.4:53"))
-		f.Changed(planOf(udp("10.96.0.2:53", "10.0.0.4:53")), planOf())
+		f.Changed(planOf(udp("10.96.0.2:53", "10.0.0.4:53")), planOf(), nil)
 		close(walking)
 		if diff := cmp.Diff("udp by 10.0.0.1:53, udp by 10.0.0.1:53, udp by 10.0.0.2:53, udp by 10.0.0.3:53, udp to 10.96.0.2:53", k.said()); diff != "" {
 			t.Errorf("asked (-want +got):\n%s", diff)
@@ -135,23 +135,23 @@ func TestWaitsForRulesUnderWay(t *testing.T) {
 	const a, b = "10.0.0.1:53", "10.0.0.2:53"
 	k := &fake{}
 	running(t, k, 0, func(f *Flows) {
-		f.Changed(nil, planOf(udp("10.96.0.1:53", a, b)))
+		f.Changed(nil, planOf(udp("10.96.0.1:53", a, b)), nil)
 		synctest.Wait()
 		k.flows = []flow{fakeFlow(1, objects.UDP, "10.96.0.1:53", a)}
 		k.walk = func() {
 			k.walk = nil
 			f.Changing()
 		}
-		f.Changed(planOf(udp("10.96.0.1:53", a, b)), planOf(udp("10.96.0.1:53", b)))
+		f.Changed(planOf(udp("10.96.0.1:53", a, b)), planOf(udp("10.96.0.1:53", b)), nil)
 		time.Sleep(time.Minute)
 		if synctest.Wait(); len(k.removed) > 0 {
 			t.Fatal("deleted while the rules change")
 		}
-		f.Changed(planOf(udp("10.96.0.1:53", b)), planOf(udp("10.96.0.1:53", a, b)))
+		f.Changed(planOf(udp("10.96.0.1:53", b)), planOf(udp("10.96.0.1:53", a, b)), nil)
 		if synctest.Wait(); len(k.removed) > 0 {
 			t.Error("deleted though the endpoint is back")
 		}
-		f.Changed(planOf(udp("10.96.0.1:53", a, b)), planOf(udp("10.96.0.1:53", b)))
+		f.Changed(planOf(udp("10.96.0.1:53", a, b)), planOf(udp("10.96.0.1:53", b)), nil)
 		if synctest.Wait(); !slices.Equal(k.removed, []uint16{1}) {
 			t.Errorf("removed %d, want 1", k.removed)
 		}
@@ -163,10 +163,10 @@ func TestRetry(t *testing.T) {
 	const a, b = "10.0.0.1:53", "10.0.0.2:53"
 	k := &fake{flows: []flow{fakeFlow(1, objects.UDP, "10.96.0.1:53", a)}}
 	running(t, k, 0, func(f *Flows) {
-		f.Changed(nil, planOf(udp("10.96.0.1:53", a)))
+		f.Changed(nil, planOf(udp("10.96.0.1:53", a)), nil)
 		synctest.Wait()
 		k.asked, k.errs = nil, slices.Repeat([]error{unix.ENOBUFS}, 12)
-		f.Changed(planOf(udp("10.96.0.1:53", a)), planOf())
+		f.Changed(planOf(udp("10.96.0.1:53", a)), planOf(), nil)
 		var at []time.Duration
 		begin := time.Now()
 		for n := 0; time.Since(begin) < time.Hour; time.Sleep(time.Millisecond) {
@@ -195,32 +195,204 @@ func TestMoreDuringWalk(t *testing.T) {
 	const a, b = "10.0.0.1:53", "10.0.0.2:53"
 	k := &fake{flows: []flow{fakeFlow(1, objects.UDP, "10.96.0.1:53", a)}}
 	running(t, k, Grace, func(f *Flows) {
-		f.Changed(nil, planOf(udp("10.96.0.1:53", a, b)))
+		f.Changed(nil, planOf(udp("10.96.0.1:53", a, b)), nil)
 		k.said()
 		walk := func(meanwhile func()) string {
 			walking := make(chan struct{})
 			k.walk = func() { <-walking }
-			f.Changed(planOf(udp("10.96.0.1:53", a, b)), planOf(udp("10.96.0.1:53", b)))
+			f.Changed(planOf(udp("10.96.0.1:53", a, b)), planOf(udp("10.96.0.1:53", b)), nil)
 			synctest.Wait()
 			meanwhile()
 			close(walking)
 			said := k.said()
-			f.Changed(planOf(udp("10.96.0.1:53", b)), planOf(udp("10.96.0.1:53", a, b)))
+			f.Changed(planOf(udp("10.96.0.1:53", b)), planOf(udp("10.96.0.1:53", a, b)), nil)
 			synctest.Wait()
 			k.walk = nil
 			return said
 		}
 		got := walk(func() {
-			f.Changed(planOf(), planOf(udp("10.96.0.3:53", a)))
-			f.Changed(planOf(udp("10.96.0.3:53", a)), planOf(udp("10.96.0.3:53", b)))
+			f.Changed(planOf(), planOf(udp("10.96.0.3:53", a)), nil)
+			f.Changed(planOf(udp("10.96.0.3:53", a)), planOf(udp("10.96.0.3:53", b)), nil)
 		})
 		if want := "udp by 10.0.0.1:53, udp by 10.0.0.1:53, udp to 10.96.0.3:53"; got != want {
 			t.Errorf("asked %s, want %s", got, want)
 		}
 		k.flows = []flow{fakeFlow(1, objects.UDP, "10.96.0.1:53", a)}
-		got = walk(func() { f.Changed(nil, planOf(udp("10.96.0.1:53", b), udp("10.96.0.3:53", b))) })
+		got = walk(func() { f.Changed(nil, planOf(udp("10.96.0.1:53", b), udp("10.96.0.3:53", b)), nil) })
 		if want := "udp by 10.0.0.1:53, udp"; got != want {
 			t.Errorf("asked %s, want %s", got, want)
 		}
+	})
+}
+
+// A flow that the kernel does not delete keeps no other from being ended, waits longer from
+// round to round, and is asked for no more once it is gone.
+func TestKeptByKernel(t *testing.T) {
+	for _, protocol := range []objects.Protocol{objects.UDP, objects.TCP} {
+		t.Run(string(protocol.String()), func(t *testing.T) {
+			const a, b, c = "10.0.0.1:53", "10.0.0.2:53", "10.0.0.3:53"
+			front := func(to ...string) *plan.Plan { return planOf(text(plan.ClusterIP, protocol, "10.96.0.1:53", to...)) }
+			k := &fake{offloaded: map[uint16]bool{1: true, 4: true}}
+			for i, to := range []string{a, a, b, c} {
+				k.flows = append(k.flows, fakeFlow(uint16(1+i), protocol, "10.96.0.1:53", to))
+			}
+			running(t, k, time.Millisecond, func(f *Flows) {
+				f.Changed(nil, front(a, b, c), nil)
+				k.said()
+				f.Changed(front(a, b, c), front(b, c), nil)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if !slices.Equal(k.removed, []uint16{2}) {
+					t.Errorf("removed %d, want 2", k.removed)
+				}
+				if n := len(k.asked); n < 5 || n > 15 {
+					t.Errorf("%d walks in a minute", n)
+				}
+				f.Changed(front(b, c), front(c), nil)
+				time.Sleep(2 * time.Millisecond)
+				if synctest.Wait(); !slices.Equal(k.removed, []uint16{2, 3}) {
+					t.Errorf("removed %d, want the third as well, at once", k.removed)
+				}
+				f.Changed(front(c), planOf(), nil)
+				time.Sleep(time.Minute)
+				k.offloaded = nil
+				time.Sleep(retryMost)
+				if synctest.Wait(); len(k.removed) != 4 {
+					t.Errorf("removed %d, want all", k.removed)
+				}
+				k.said()
+				time.Sleep(time.Minute)
+				if got := k.said(); got != "" {
+					t.Errorf("asked %s when nothing is left", got)
+				}
+			})
+		})
+	}
+}
+
+// While walks fail, changes are taken in and wait for the next one.
+func TestChangesDuringRetry(t *testing.T) {
+	const a, b, c = "10.0.0.1:53", "10.0.0.2:53", "10.0.0.3:53"
+	k := &fake{flows: []flow{fakeFlow(1, objects.UDP, "10.96.0.1:53", a), fakeFlow(2, objects.UDP, "10.96.0.1:53", b)}}
+	running(t, k, 0, func(f *Flows) {
+		f.Changed(nil, planOf(udp("10.96.0.1:53", a, b, c)), nil)
+		k.said()
+		k.errs = slices.Repeat([]error{unix.ENOBUFS}, 4) // at 0, 100, 300 and 700 ms
+		f.Changed(planOf(udp("10.96.0.1:53", a, b, c)), planOf(udp("10.96.0.1:53", b, c)), nil)
+		for i := range 1000 {
+			time.Sleep(time.Millisecond)
+			if i%2 == 0 {
+				f.Changed(planOf(udp("10.96.0.1:53", b, c)), planOf(udp("10.96.0.1:53", c)), nil)
+			} else {
+				f.Changed(planOf(udp("10.96.0.1:53", c)), planOf(udp("10.96.0.1:53", b, c)), nil)
+			}
+		}
+		f.Changed(planOf(udp("10.96.0.1:53", b, c)), planOf(udp("10.96.0.1:53", c)), nil)
+		synctest.Wait()
+		if n := len(k.asked); n != 4 {
+			t.Errorf("%d walks in a second, want 4", n)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if slices.Sort(k.removed); !slices.Equal(k.removed, []uint16{1, 2}) {
+			t.Errorf("removed %d, want both", k.removed)
+		}
+	})
+}
+
+// What the kernel refused is as it was: neither is a flow of it stale, nor is an endpoint
+// gone that it would have. What was in doubt before is looked at when that has changed.
+func TestRefused(t *testing.T) {
+	const a, b, c = "10.0.0.1:53", "10.0.0.2:53", "10.0.0.3:53"
+	refused := map[plan.Key]error{udp("10.96.0.1:53").Key: unix.EINVAL, tcp("10.96.0.1:53").Key: unix.EINVAL}
+	both := func(to ...string) *plan.Plan {
+		p := planOf(udp("10.96.0.1:53", to...), tcp("10.96.0.1:53", to...), tcp("10.96.0.2:53", b))
+		return p
+	}
+	all := []flow{fakeFlow(1, objects.UDP, "10.96.0.1:53", a), fakeFlow(2, objects.TCP, "10.96.0.1:53", a), fakeFlow(3, objects.TCP, "10.96.0.2:53", b)}
+	for _, tc := range []struct {
+		name     string
+		old, new *plan.Plan
+	}{
+		{"complete", nil, both(a, b)},
+		{"complete, with another endpoint", nil, both(b)},
+		{"a change", both(a, b), both(b)},
+		{"the other Service lets go", planOf(tcp("10.96.0.2:53", b)), planOf(tcp("10.96.0.2:53", c))},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			k := &fake{flows: slices.Clone(all)}
+			running(t, k, Grace, func(f *Flows) {
+				f.Changed(nil, both(a, b), nil)
+				f.Changed(tc.old, tc.new, refused)
+				time.Sleep(time.Minute)
+				if synctest.Wait(); len(k.removed) > 0 {
+					t.Errorf("%d removed", k.removed)
+				}
+				f.Changed(nil, both(b), nil)
+				time.Sleep(time.Minute)
+				if synctest.Wait(); len(k.removed) != 2 || k.resets != 1 {
+					t.Errorf("%d removed and %d reset when the change is in", k.removed, k.resets)
+				}
+			})
+		})
+	}
+	t.Run("from the start", func(t *testing.T) {
+		k := &fake{flows: slices.Clone(all)}
+		running(t, k, Grace, func(f *Flows) {
+			p := both(a)
+			p.Services[objects.Name{Namespace: "ns", Name: "other"}] = plan.Service{Frontends: []plan.Frontend{tcp("10.96.0.3:53", a)}}
+			k.flows = append(k.flows, fakeFlow(4, objects.TCP, "10.96.0.3:53", a))
+			f.Changed(nil, p, refused)
+			f.Changed(planOf(tcp("10.96.0.3:53", a)), planOf(), refused)
+			time.Sleep(time.Minute)
+			if synctest.Wait(); len(k.removed) > 0 {
+				t.Errorf("%d removed", k.removed)
+			}
+		})
+	})
+	t.Run("during a walk", func(t *testing.T) {
+		k := &fake{flows: slices.Clone(all[:1])}
+		running(t, k, 0, func(f *Flows) {
+			f.Changed(nil, both(a, b), nil)
+			synctest.Wait()
+			k.walk = func() {
+				k.walk = nil
+				f.Changed(both(b), both(b, c), refused)
+			}
+			f.Changed(both(a, b), both(b), nil)
+			if synctest.Wait(); len(k.removed) > 0 {
+				t.Errorf("%d removed while it is not known", k.removed)
+			}
+			f.Changed(both(b), both(b, c), nil)
+			if synctest.Wait(); !slices.Equal(k.removed, []uint16{1}) {
+				t.Errorf("removed %d, want the first", k.removed)
+			}
+		})
+	})
+	t.Run("in doubt before", func(t *testing.T) {
+		k := &fake{flows: slices.Clone(all[:1])}
+		running(t, k, 0, func(f *Flows) {
+			f.Changed(nil, both(a, b), nil)
+			synctest.Wait()
+			f.Changed(both(a, b), both(b), nil)
+			f.Changed(both(b), both(b, c), refused)
+			time.Sleep(time.Minute)
+			if synctest.Wait(); len(k.removed) > 0 {
+				t.Errorf("%d removed while it is not known", k.removed)
+			}
+			k.said()
+			f.Changed(planOf(tcp("10.96.0.2:53", b)), planOf(tcp("10.96.0.2:53", b, c)), refused)
+			if got := k.said(); got != "" {
+				t.Errorf("asked %s while it is not known", got)
+			}
+			k.walk = func() {
+				k.walk = nil
+				f.Changed(both(b), both(b, c), nil)
+			}
+			f.Changed(planOf(), planOf(udp("10.96.0.3:53", b)), refused)
+			if synctest.Wait(); !slices.Equal(k.removed, []uint16{1}) {
+				t.Errorf("removed %d, want the first", k.removed)
+			}
+		})
 	})
 }

@@ -2,6 +2,7 @@ package conntrack
 
 import (
 	"iter"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -22,6 +23,7 @@ type table struct {
 	node   plan.Node
 	fronts map[plan.Key]*plan.Frontend // no wildcards
 	users  map[netip.AddrPort]int      // TCP frontends by endpoint of any state, as often as they name it
+	aside  map[plan.Key]error          // those that the kernel refused; their rules are as they were
 }
 
 func newTable(tcp bool) *table {
@@ -34,15 +36,37 @@ func (t *table) watches(k plan.Key) bool {
 
 // find is the owner of a destination, in the order of plan.Resolve.
 func (t *table) find(p place) *plan.Frontend {
-	key := plan.Key{IPv6: p.at.Addr().Is6(), Addr: p.at.Addr(), Protocol: p.protocol, Port: p.at.Port()}
-	if f := t.fronts[key]; f != nil {
-		return f
-	}
-	if slices.Contains(t.node.Addrs, p.at.Addr()) {
-		key.Addr = netip.Addr{}
-		return t.fronts[key]
+	for _, k := range t.keys(p) {
+		if f := t.fronts[k]; f != nil {
+			return f
+		}
 	}
 	return nil
+}
+
+// isAside tells whether the owner of a destination is one that the kernel refused.
+func (t *table) isAside(p place) bool {
+	if len(t.aside) == 0 {
+		return false
+	}
+	for _, k := range t.keys(p) {
+		if refused := t.aside[k] != nil; refused || t.fronts[k] != nil {
+			return refused
+		}
+	}
+	return false
+}
+
+// keys are those that the owner of a destination may have, the first owner's first; one
+// that is not is nobody's.
+func (t *table) keys(p place) [2]plan.Key {
+	key := plan.Key{IPv6: p.at.Addr().Is6(), Addr: p.at.Addr(), Protocol: p.protocol, Port: p.at.Port()}
+	keys := [2]plan.Key{key}
+	if slices.Contains(t.node.Addrs, p.at.Addr()) {
+		key.Addr = netip.Addr{}
+		keys[1] = key
+	}
+	return keys
 }
 
 // served are the endpoints that a flow of a frontend may have: those of its
@@ -109,6 +133,7 @@ type claim struct {
 	lost     []netip.AddrPort // or those of these endpoints only; UDP
 	at       time.Time        // of the last of them
 	number   int              // and which it was
+	since    *claim           // of those of them that came after a walk had begun; nil: all or none
 }
 
 // newClaim finds out which flows may be stale. A frontend that only gained endpoints has
@@ -136,7 +161,8 @@ func (c claim) after(first claim) claim {
 		out.between = places{}
 	}
 	out.between.add(served(c.was))
-	out.lost = append(slices.Clone(first.lost), slices.DeleteFunc(c.lost, func(a netip.AddrPort) bool { return slices.Contains(first.lost, a) })...)
+	out.between.add(maps.Keys(c.between))
+	out.lost = append(slices.Clone(first.lost), slices.DeleteFunc(slices.Clone(c.lost), func(a netip.AddrPort) bool { return slices.Contains(first.lost, a) })...)
 	return out
 }
 
@@ -215,6 +241,29 @@ func (t *table) differences(old, new *plan.Plan) map[plan.Key]*plan.Frontend {
 		}
 	}
 	return out
+}
+
+// setAside takes note of what the kernel refused, and adds to fronts what that leaves of TCP:
+// the frontends as they were, which name the endpoints that they would have.
+func (t *table) setAside(fronts map[plan.Key]*plan.Frontend, new *plan.Plan, refused map[plan.Key]error) {
+	t.aside = refused
+	if len(refused) == 0 || !t.tcp {
+		return
+	}
+	for k, f := range plan.Index(new) {
+		if refused[k] == nil || k.Protocol != objects.TCP {
+			continue
+		}
+		held := plan.Frontend{Kind: f.Kind, Key: k}
+		if was := t.fronts[k]; was != nil {
+			held = *was
+		}
+		held.Unready = nil
+		for a := range named(&f) {
+			held.Unready = append(held.Unready, plan.Endpoint{Addr: a.Addr(), Port: a.Port()})
+		}
+		fronts[k] = &held
+	}
 }
 
 // touched are the destinations that a change may give to somebody else. A node

@@ -41,7 +41,7 @@ func lines(qs []filter) (out []string) {
 // begun is the work of a node with a plan, before its first change.
 func begun(tcp bool, p *plan.Plan) *work {
 	w := newWork(newTable(tcp))
-	w.take(nil, p, time.Now())
+	w.take(change{new: p}, time.Now())
 	return settled(w)
 }
 
@@ -101,7 +101,7 @@ func TestQuestions(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := begun(false, tc.old)
-			w.take(tc.old, tc.new, time.Now())
+			w.take(change{old: tc.old, new: tc.new}, time.Now())
 			if diff := cmp.Diff(tc.want, lines(w.questions())); diff != "" {
 				t.Errorf("questions (-want +got):\n%s", diff)
 			}
@@ -115,7 +115,7 @@ func TestNodeAddressAlone(t *testing.T) {
 	w := begun(false, planOf(node("192.0.2.1:30053", "10.0.0.1:53")))
 	old := planOf()
 	old.Node = w.table.node
-	w.take(old, at(planOf(), addr("192.0.2.9")), time.Now())
+	w.take(change{old: old, new: at(planOf(), addr("192.0.2.9"))}, time.Now())
 	want := []string{"udp to 192.0.2.1:30053", "udp to 192.0.2.9:30053"}
 	if diff := cmp.Diff(want, lines(w.questions())); diff != "" {
 		t.Errorf("questions (-want +got):\n%s", diff)
@@ -128,11 +128,11 @@ func TestGoneTCP(t *testing.T) {
 	first, second := tcp("10.96.0.1:80", a, b), tcp("10.96.0.2:80", a)
 	own := text(plan.ExternalIP, objects.TCP, a, a) // an address that is an endpoint as well
 	w := begun(true, planOf(first, second, own))
-	w.take(planOf(first), planOf(tcp("10.96.0.1:80", b)), time.Now())
+	w.take(change{old: planOf(first), new: planOf(tcp("10.96.0.1:80", b))}, time.Now())
 	if got := lines(w.questions()); got != nil {
 		t.Errorf("asked %v while another frontend has the endpoint", got)
 	}
-	w.take(planOf(second, own), planOf(), time.Now())
+	w.take(change{old: planOf(second, own), new: planOf()}, time.Now())
 	if diff := cmp.Diff([]string{"tcp by 10.0.0.1:80"}, lines(w.questions())); diff != "" {
 		t.Errorf("questions (-want +got):\n%s", diff)
 	}
@@ -157,11 +157,11 @@ func TestGoneTCP(t *testing.T) {
 			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
 		}
 	}
-	w.take(nil, planOf(tcp("10.96.0.1:80", b)), time.Now())
+	w.take(change{new: planOf(tcp("10.96.0.1:80", b))}, time.Now())
 	if w.gone[netip.MustParseAddrPort(a)].IsZero() {
 		t.Error("what is gone is forgotten with a complete Apply")
 	}
-	w.take(planOf(tcp("10.96.0.1:80", b)), planOf(tcp("10.96.0.1:80", a, b)), time.Now())
+	w.take(change{old: planOf(tcp("10.96.0.1:80", b)), new: planOf(tcp("10.96.0.1:80", a, b))}, time.Now())
 	if got := lines(w.questions()); slices.Contains(got, "tcp by 10.0.0.1:80") {
 		t.Errorf("asked %v for an endpoint that is back", got)
 	}
@@ -171,7 +171,7 @@ func TestGoneTCP(t *testing.T) {
 func TestJudgeUDP(t *testing.T) {
 	const host = "192.0.2.1:30053"
 	gone := begun(false, planOf(node(host, host, "10.0.0.1:53")))
-	gone.take(planOf(node(host, host, "10.0.0.1:53")), planOf(), time.Now())
+	gone.take(change{old: planOf(node(host, host, "10.0.0.1:53")), new: planOf()}, time.Now())
 	for _, tc := range []struct {
 		name string
 		flow flow
@@ -190,15 +190,16 @@ func TestJudgeUDP(t *testing.T) {
 
 // fake answers like a kernel, with its faults.
 type fake struct {
-	flows    []flow
-	asked    []string
-	removed  []uint16 // by client port
-	noFilter bool     // takes a filter and does not heed it, as before Linux 5.8
-	errs     []error  // of the next dumps
-	fail     error    // of remove
-	mute     error    // of reset
-	resets   int
-	walk     func() // called in a dump, if not nil
+	flows     []flow
+	asked     []string
+	removed   []uint16        // by client port
+	noFilter  bool            // takes a filter and does not heed it, as before Linux 5.8
+	errs      []error         // of the next dumps
+	fail      error           // of remove
+	offloaded map[uint16]bool // by client port; cannot be removed
+	mute      error           // of reset
+	resets    int
+	walk      func() // called in a dump, if not nil
 }
 
 func (k *fake) dump(_ context.Context, q filter, plain bool, each func(flow)) error {
@@ -222,6 +223,9 @@ func (k *fake) dump(_ context.Context, q filter, plain bool, each func(flow)) er
 func (k *fake) remove(_ context.Context, f flow) (bool, error) {
 	if k.fail != nil {
 		return false, k.fail
+	}
+	if k.offloaded[f.src.Port()] {
+		return false, unix.EBUSY
 	}
 	before := len(k.flows)
 	k.flows = slices.DeleteFunc(k.flows, func(o flow) bool { return o == f })
@@ -260,7 +264,7 @@ func TestFaults(t *testing.T) {
 		{"a dump is interrupted", fake{errs: interrupted[:2]}, []string{"tcp by 10.0.0.1:53", "tcp by 10.0.0.1:53", "tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, all, "", ""},
 		{"every dump is", fake{errs: interrupted}, slices.Repeat([]string{"tcp by 10.0.0.1:53"}, dumpTries), nil, "interrupted, 5 times", ""},
 		{"no permission", fake{errs: []error{unix.EPERM}}, []string{"tcp by 10.0.0.1:53"}, nil, "end stale flows: operation not permitted", ""},
-		{"a flow cannot be deleted", fake{fail: unix.EBUSY}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, nil, "device or resource busy", ""},
+		{"a flow cannot be deleted", fake{fail: unix.EBUSY}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, nil, "device or resource busy (and 2 more)", ""},
 		{"a connection cannot be reset", fake{mute: unix.EPERM}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, all, "", "connections=1 first=\"operation not permitted\""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -342,5 +346,46 @@ func TestParsePart(t *testing.T) {
 		if _, ok := parseFlow(whole[:n]); ok {
 			t.Errorf("a flow cut after %d of %d bytes is read", n, len(whole))
 		}
+	}
+}
+
+// What a walk has looked at is in doubt no more, though there was another change meanwhile;
+// a Service's TCP frontends that went are known for as long as an endpoint may be waited for.
+func TestDone(t *testing.T) {
+	const a, b, c = "10.0.0.1:53", "10.0.0.2:53", "10.0.0.3:53"
+	steps := []*plan.Plan{planOf(udp("10.96.0.1:53", a, b, c)), planOf(udp("10.96.0.1:53", b, c)), planOf(udp("10.96.0.1:53", a, c)), planOf(udp("10.96.0.1:53", b, c))}
+	w := begun(false, steps[0])
+	for i := range 9 {
+		from, to := steps[i%3], steps[i%3+1]
+		w.take(change{old: from, new: to}, time.Now())
+		due, _ := w.due(time.Now(), 0)
+		if i > 0 && len(due.questions()) > 2 {
+			t.Errorf("walk %d asks %v", i, lines(due.questions()))
+		}
+		meanwhile := planOf(udp("10.96.0.1:53", c))
+		w.take(change{old: to, new: meanwhile}, time.Now())
+		w.done(due, 0, time.Now())
+		if diff := cmp.Diff(map[bool]string{true: "udp by 10.0.0.1:53", false: "udp by 10.0.0.2:53"}[i%3 == 1], strings.Join(lines(w.questions()), ", ")); diff != "" {
+			t.Errorf("in doubt after walk %d (-want +got):\n%s", i, diff)
+		}
+		w.take(change{old: meanwhile, new: steps[(i+1)%3]}, time.Now())
+	}
+
+	begin, grace := time.Now(), 5*time.Second
+	at := func(s float64) time.Time { return begin.Add(time.Duration(s * float64(time.Second))) }
+	w = newWork(newTable(true))
+	first, second := tcp("10.96.0.1:80", a), tcp("10.96.0.2:80", a)
+	w.take(change{new: planOf(first, second)}, at(0))
+	w.take(change{old: planOf(first), new: planOf()}, at(1))
+	w.take(change{old: planOf(second), new: planOf()}, at(5))
+	p := place{objects.TCP, netip.MustParseAddrPort("10.96.0.1:80")}
+	for _, s := range []float64{5, 9, 9.9} {
+		due, _ := w.due(at(s), grace)
+		w.done(due, grace, at(s+2)) // walks may take their time
+	}
+	if due, _ := w.due(at(20), grace); due.judge(fakeFlow(1, objects.TCP, "10.96.0.1:80", a)) != reset {
+		t.Error("the frontend is forgotten before its endpoint's grace time is over")
+	} else if w.done(due, grace, at(20)); w.claims[p].was != nil {
+		t.Error("the frontend is never forgotten")
 	}
 }

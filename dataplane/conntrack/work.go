@@ -13,13 +13,14 @@ import (
 type work struct {
 	table  *table
 	taken  int                          // changes so far
+	asked  int                          // those that the last walk was for
 	claims map[place]claim              // UDP: destinations that may have stale flows; TCP: gone ones
 	gone   map[netip.AddrPort]time.Time // TCP: endpoints that no frontend names any more, and since when
 	// full: every UDP flow is judged, also those of destinations that did not
-	// change, and refused are the ClusterIPs, whose other ports nobody serves.
-	full    bool
-	refused map[netip.Addr]bool
-	fullOf  int // the change that asked for it
+	// change, and closed are the ClusterIPs, whose other ports nobody serves.
+	full   bool
+	closed map[netip.Addr]bool
+	fullOf int // the change that asked for it
 
 	serving map[*plan.Frontend]places // of the frontends that flows were looked at of
 }
@@ -28,16 +29,17 @@ func newWork(t *table) *work {
 	return &work{table: t, claims: map[place]claim{}, gone: map[netip.AddrPort]time.Time{}, serving: map[*plan.Frontend]places{}}
 }
 
-// take brings the table from old to new, and adds what that leaves to be done. A nil old
-// stands for what the table held; new is then complete.
-func (w *work) take(old, new *plan.Plan, now time.Time) {
-	t := w.table
+// take brings the table from a change's old plan to its new one, and adds what that leaves
+// to be done. A nil old stands for what the table held; new is then complete.
+func (w *work) take(c change, now time.Time) {
+	t, old, new := w.table, c.old, c.new
 	w.taken++
 	if old == nil {
-		w.full, w.fullOf, w.refused = true, w.taken, clusterIPs(new)
+		w.full, w.fullOf, w.closed = true, w.taken, clusterIPs(new)
 		old = t.plan()
 	}
-	fronts := t.differences(old, new)
+	fronts := t.differences(old.Without(c.refused), new.Without(c.refused))
+	t.setAside(fronts, new, c.refused)
 	touched := t.touched(fronts, t.node.Addrs, new.Node.Addrs)
 	was := make(map[place]*plan.Frontend, len(touched))
 	for p := range touched {
@@ -61,10 +63,24 @@ func (w *work) note(p place, c claim) {
 			w.claims[p] = c // its connections are to be known as ours still
 		}
 	case waits:
-		w.claims[p] = c.after(first)
+		w.claims[p] = w.after(first, c)
 	case c.all || len(c.lost) > 0:
 		w.claims[p] = c
 	}
+}
+
+// after is the claim of a change that follows others. What it leaves in doubt since the last
+// walk was begun is all that is left of it when that has ended.
+func (w *work) after(first, c claim) claim {
+	out := c.after(first)
+	switch {
+	case first.number <= w.asked:
+		out.since = &c
+	case first.since != nil:
+		since := c.after(*first.since)
+		out.since = &since
+	}
+	return out
 }
 
 // noteGone keeps the TCP endpoints that no frontend names any more.
@@ -85,11 +101,16 @@ func (w *work) noteGone(before, after map[plan.Key]*plan.Frontend, now time.Time
 }
 
 // due is what is to be done now: everything but endpoints that have not been gone for the
-// grace time. next is when there is more; 0: not by itself.
+// grace time, and frontends that are set aside. next is when there is more; 0: not by itself.
 func (w *work) due(now time.Time, grace time.Duration) (out *work, next time.Duration) {
 	out = newWork(w.table)
-	out.taken, out.full, out.refused = w.taken, w.full, w.refused
-	maps.Copy(out.claims, w.claims)
+	w.asked = w.taken
+	out.taken, out.full, out.closed = w.taken, w.full, w.closed
+	for p, c := range w.claims {
+		if !w.table.isAside(p) {
+			out.claims[p] = c
+		}
+	}
 	for a, since := range w.gone {
 		left := since.Add(grace).Sub(now)
 		if left <= 0 {
@@ -113,14 +134,49 @@ func (w *work) renew(all *work) {
 // done takes away what was due. Claims of TCP frontends are kept as long as an endpoint of
 // theirs may be waited for.
 func (w *work) done(due *work, grace time.Duration, now time.Time) {
-	maps.DeleteFunc(w.claims, func(p place, c claim) bool {
-		if p.protocol == objects.TCP {
-			return now.Sub(c.at) > 2*grace
-		}
-		return c.number <= due.taken
-	})
 	maps.DeleteFunc(w.gone, func(a netip.AddrPort, since time.Time) bool { return due.gone[a] == since })
+	oldest := now
+	for _, since := range w.gone {
+		if since.Before(oldest) {
+			oldest = since
+		}
+	}
+	for p, c := range w.claims {
+		_, looked := due.claims[p]
+		switch {
+		case p.protocol == objects.TCP:
+			if oldest.Sub(c.at) > grace {
+				delete(w.claims, p)
+			}
+		case w.table.isAside(p) || !looked:
+		case c.number <= due.taken:
+			delete(w.claims, p)
+		case c.since != nil:
+			w.claims[p] = *c.since
+		}
+	}
 	if w.fullOf <= due.taken {
-		w.full, w.refused = false, nil
+		w.full, w.closed = false, nil
+	}
+}
+
+// keep takes back what was due of flows that are still there.
+func (w *work) keep(due *work, flows []flow) {
+	for _, f := range flows {
+		p := place{f.protocol, f.dst}
+		switch f.protocol {
+		case objects.TCP:
+			w.gone[f.from] = due.gone[f.from]
+			if c, claimed := due.claims[p]; claimed {
+				w.claims[p] = c
+			}
+		case objects.UDP:
+			c := newClaim(w.table.find(p), w.table.find(p))
+			c.all, c.between, c.at, c.number = true, places{f.from: true}, time.Now(), w.taken
+			if more, claimed := w.claims[p]; claimed {
+				c = more.after(c)
+			}
+			w.claims[p] = c
+		}
 	}
 }

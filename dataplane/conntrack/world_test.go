@@ -245,7 +245,7 @@ func (w *world) newFlows(tcp bool) *Flows {
 
 // apply is what Run does with a change, until there is no more to do.
 func (f *Flows) apply(ctx context.Context, old, new *plan.Plan) error {
-	f.Changed(old, new)
+	f.Changed(old, new, nil)
 	for {
 		next, err := f.round(ctx)
 		if err != nil || next == 0 {

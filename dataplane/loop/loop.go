@@ -41,11 +41,11 @@ type HealthChecks interface {
 
 // Flows ends what conntrack remembers of endpoints that serve no more. It is told when the
 // Target begins with a change and when that is in the kernel, and waits for nothing. A nil
-// old stands for a start, or a change that was missed. Plans that it is given stay as they
-// are.
+// old stands for a start, or a change that was missed. refused are all frontends that the
+// kernel does not take by now: their rules are as they were. What it is given stays as it is.
 type Flows interface {
 	Changing()
-	Changed(old, new *plan.Plan)
+	Changed(old, new *plan.Plan, refused map[plan.Key]error)
 }
 
 // Events tells a Service's owner what cannot be done for it, and the node's why nothing is.

@@ -360,12 +360,14 @@ func TestRefusedAgain(t *testing.T) {
 
 // toldFlows keep what they are told.
 type toldFlows struct {
-	w    *world
-	told []*plan.Plan
+	w       *world
+	told    []*plan.Plan
+	refused []int
 }
 
 func (f *toldFlows) Changing() { f.w.note("flows changing") }
-func (f *toldFlows) Changed(old, new *plan.Plan) {
+func (f *toldFlows) Changed(old, new *plan.Plan, refused map[plan.Key]error) {
+	f.refused = append(f.refused, len(refused))
 	f.w.note("flows complete=%t of %d", old == nil, len(new.Services))
 	f.told = append(f.told, new)
 }
@@ -387,6 +389,13 @@ func TestFlowsAreTold(t *testing.T) {
 		want(t, w, "0s flows changing", "0s change set=1 gone=2 of 1", "0s flows complete=false of 1")
 		if n := len(flows.told[0].Services); n != 2 {
 			t.Errorf("the first plan told has %d Services by now, want 2", n)
+		}
+		w.no = map[plan.Key]error{{Addr: netip.MustParseAddr("10.96.0.2"), Protocol: objects.TCP, Port: 80}: errors.New("too long")}
+		l.Handle([]objects.Change{slice(2, false)})
+		l.Lost()
+		synctest.Wait()
+		if refused := flows.told[len(flows.told)-1].Services[svc(2).Service.Name]; len(refused.Frontends) != 2 || flows.refused[len(flows.refused)-1] != 1 {
+			t.Errorf("told of %d refused frontends and of the plan %+v, want one, and the plan with it", flows.refused, refused)
 		}
 	})
 }
@@ -429,6 +438,26 @@ func TestRivals(t *testing.T) {
 		}
 		l.Handle([]objects.Change{slice(2, true)})
 		want(t, w, "0s change set=1 gone=0 of 2") // its ClusterIP only
+		// A third, which claims another address of the second: who is told something new is
+		// told all of it, and nobody else anything.
+		second, third := *two.Service, *svc(3).Service
+		second.ExternalIPs = append(slices.Clone(two.Service.ExternalIPs), netip.MustParseAddr("198.51.100.2"))
+		third.ExternalIPs, third.Created = second.ExternalIPs[1:], 2
+		l.Handle([]objects.Change{{Service: &second}, {Service: &third}})
+		synctest.Wait()
+		told = strings.Split(w.take(), "\n")
+		slices.Sort(told)
+		if diff := cmp.Diff([]string{
+			"0s warn ns/2 AddressClaimedTwice: tcp 198.51.100.1:80 is served for ns/1, which claims it too; tcp 198.51.100.2:80 is claimed by ns/3 too, and served for this Service",
+			"0s warn ns/3 AddressClaimedTwice: tcp 198.51.100.2:80 is served for ns/2, which claims it too",
+		}, told[len(told)-2:]); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+		l.Handle([]objects.Change{slice(3, true)})
+		want(t, w, "0s change set=1 gone=0 of 3")
+		l.Handle([]objects.Change{{Service: two.Service}, {Gone: &objects.Gone{Kind: objects.KindService, Name: third.Name}}})
+		synctest.Wait()
+		w.take()
 		l.Handle([]objects.Change{{Gone: &objects.Gone{Kind: objects.KindService, Name: one.Service.Name}}})
 		want(t, w, "0s change set=1 gone=2 of 1") // the address passes on
 	})

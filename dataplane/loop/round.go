@@ -78,8 +78,7 @@ func (l *Loop) settled(begin time.Time) {
 	})
 }
 
-// tellFlows tells them of a change that is in. What the kernel refused is as it was,
-// whatever that is: no flow of it is known to be stale.
+// tellFlows tells them of a change that is in.
 func (l *Loop) tellFlows(old, new *plan.Plan) {
 	if l.cfg.Flows == nil {
 		return
@@ -87,7 +86,7 @@ func (l *Loop) tellFlows(old, new *plan.Plan) {
 	if new == &l.applied { // which the next round changes
 		new = &plan.Plan{Node: new.Node, Services: maps.Clone(new.Services)}
 	}
-	l.cfg.Flows.Changed(old.Without(l.refused), new.Without(l.refused))
+	l.cfg.Flows.Changed(old, new, maps.Clone(l.refused))
 }
 
 // setAside keeps what the kernel refused of a change, and tells the owners of

@@ -47,17 +47,15 @@ func (c *Claims) drop(k Key, name objects.Name) {
 	c.more[k] = rest
 }
 
-// Rivals are the other Services that claim a frontend of this one.
-func (c *Claims) Rivals(name objects.Name, s Service) []objects.Name {
+// Rivals are the other Services that claim a frontend.
+func (c *Claims) Rivals(name objects.Name, k Key) []objects.Name {
 	var out []objects.Name
-	for _, f := range s.Frontends {
-		if owner, taken := c.first[f.Key]; taken && owner != name {
-			out = append(out, owner)
-		}
-		for _, n := range c.more[f.Key] {
-			if n != name {
-				out = append(out, n)
-			}
+	if owner, taken := c.first[k]; taken && owner != name {
+		out = append(out, owner)
+	}
+	for _, n := range c.more[k] {
+		if n != name {
+			out = append(out, n)
 		}
 	}
 	return out

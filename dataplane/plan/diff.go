@@ -53,8 +53,8 @@ type Owner struct {
 }
 
 // Owners says who has each frontend. Where several Services claim one, the first by kind
-// has it, then the oldest, then the first by namespace and name: nobody takes an address
-// away from a Service that had it.
+// has it, then the oldest, then the first by namespace and name: a new Service takes no
+// address away from one of its kind that has it, whatever its name.
 func Owners(p *Plan) map[Key]Owner {
 	out := make(map[Key]Owner, 2*len(p.Services))
 	for _, name := range p.byAge() {

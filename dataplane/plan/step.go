@@ -8,8 +8,8 @@ import (
 
 // Step brings applied, the complete plan of what a snapshot was, to what it is: in the
 // Services that are dirty, and in the node if that is. It returns plans of just these, before
-// and after, and of the unchanged Services that claim a frontend of one of them: who has it
-// depends on all of them. claims is what applied claims. The endpoints of a frontend that was
+// and after, and of the unchanged Services that claim a frontend of one of them, or of one
+// that does: who has it depends on all of them. claims is what applied claims. The endpoints of a frontend that was
 // there before are in the order they had (Settle).
 func Step(applied *Plan, claims *Claims, snap *objects.Snapshot, opt Options, dirty map[objects.Name]bool, node bool) (old, new *Plan) {
 	old = &Plan{Node: applied.Node, Services: make(map[objects.Name]Service, len(dirty))}
@@ -31,14 +31,30 @@ func Step(applied *Plan, claims *Claims, snap *objects.Snapshot, opt Options, di
 		}
 		claims.Set(name, was, now)
 	}
+	seen := map[Key]bool{}
 	for _, p := range []*Plan{old, new} {
 		for name, s := range maps.Clone(p.Services) {
-			for _, rival := range claims.Rivals(name, s) {
-				if !dirty[rival] {
-					old.Services[rival], new.Services[rival] = applied.Services[rival], applied.Services[rival]
-				}
-			}
+			addRivals(old, new, applied, claims, seen, name, s)
 		}
 	}
 	return old, new
+}
+
+// addRivals adds the unchanged Services that claim a frontend of this one, and theirs.
+func addRivals(old, new, applied *Plan, claims *Claims, seen map[Key]bool, name objects.Name, s Service) {
+	for _, f := range s.Frontends {
+		if seen[f.Key] {
+			continue
+		}
+		for _, rival := range claims.Rivals(name, f.Key) {
+			seen[f.Key] = true
+			_, was := old.Services[rival]
+			_, is := new.Services[rival]
+			if !was && !is {
+				other := applied.Services[rival]
+				old.Services[rival], new.Services[rival] = other, other
+				addRivals(old, new, applied, claims, seen, rival, other)
+			}
+		}
+	}
 }

@@ -37,6 +37,9 @@ func TestStep(t *testing.T) {
 		{"one alone", []objects.Change{service("b", 2, "198.51.100.2")}, []string{"b"}, []string{"b"}},
 		{"a rival comes", []objects.Change{service("c", 3, "198.51.100.1")}, []string{"a"}, []string{"a", "c"}},
 		{"a rival lets go", []objects.Change{service("a", 1)}, []string{"a", "c"}, []string{"a", "c"}},
+		{"a chain of rivals", []objects.Change{service("a", 1, "198.51.100.1", "198.51.100.2")}, []string{"a", "b", "c"}, []string{"a", "b", "c"}},
+		{"at its end", []objects.Change{service("c", 3, "198.51.100.1", "198.51.100.3")}, []string{"a", "b", "c"}, []string{"a", "b", "c"}},
+		{"the middle goes", []objects.Change{gone("a")}, []string{"a", "b", "c"}, []string{"b", "c"}},
 		{"the node", []objects.Change{node}, nil, nil},
 		{"one goes", []objects.Change{gone("c")}, []string{"c"}, nil},
 	} {
