@@ -109,7 +109,8 @@ func (l *Listener) Except(port uint32) error {
 // Watch calls lost once for each transaction that was about the tables, after it, but for
 // those of own ports (the kernel names the socket that asked in every message), until ctx
 // ends or the socket fails. If transactions come faster than they are read, the kernel says
-// that some are missing, which counts as one.
+// that some are missing, and no more until all it has told is read: that counts as one, after
+// which every other is heard of.
 func (l *Listener) Watch(ctx context.Context, own func(port uint32) bool, lost func()) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -121,7 +122,9 @@ func (l *Listener) Watch(ctx context.Context, own func(port uint32) bool, lost f
 			return nil
 		case errors.Is(err, unix.ENOBUFS):
 			touched = false
-			lost()
+			if err := l.drain(ctx, lost); err != nil {
+				return fmt.Errorf("listen to nftables: %w", err)
+			}
 			continue
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			continue
@@ -138,8 +141,39 @@ func (l *Listener) Watch(ctx context.Context, own func(port uint32) bool, lost f
 	}
 }
 
+// drainFor is how long others may commit faster than they are heard before that counts as
+// another loss.
+const drainFor = time.Second
+
+// drain reads until there is nothing more to read, and calls lost then.
+func (l *Listener) drain(ctx context.Context, lost func()) error {
+	raw, err := l.conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var some [1]byte // of each message; the rest of it is dropped
+	for begin := time.Now(); ctx.Err() == nil; {
+		var failed error
+		err := raw.Control(func(fd uintptr) { _, _, failed = unix.Recvfrom(int(fd), some[:], unix.MSG_DONTWAIT) })
+		switch {
+		case err != nil:
+			return err
+		case errors.Is(failed, unix.EAGAIN):
+			lost()
+			return nil
+		case failed != nil && !errors.Is(failed, unix.ENOBUFS) && !errors.Is(failed, unix.EINTR):
+			return failed
+		case time.Since(begin) > drainFor:
+			lost()
+			begin = time.Now()
+		}
+	}
+	return nil
+}
+
 // Touched looks at the transactions since the last call up to a generation, and waits for
-// those that are on their way: the kernel counts a generation before it tells of it.
+// those that are on their way: the kernel counts a generation before it tells of it. If some
+// are missing, there may have been one; the Listener is then of no more use.
 func (l *Listener) Touched(generation uint32) (yes bool, err error) {
 	for {
 		if err := l.conn.SetReadDeadline(time.Now().Add(answerWithin)); err != nil {

@@ -18,41 +18,50 @@ const tries = 5
 // may make the reading miss something: one that was about these tables, as far as it tells
 // itself and as the kernel tells of others' commits, is begun anew.
 func Steady[T any](netns int, table string, read func() (T, error)) (T, error) {
-	var none T
-	l, err := Listen(netns, table)
-	if err != nil {
-		return none, err
-	}
-	defer l.Close()
-	return steady(func() (uint32, error) { return Generation(netns) }, l.Touched, read)
+	return steady(func() (ear, error) { return Listen(netns, table) }, func() (uint32, error) { return Generation(netns) }, read)
 }
 
-func steady[T any](generation func() (uint32, error), touched func(uint32) (bool, error), read func() (T, error)) (out T, err error) {
+// ear is a Listener.
+type ear interface {
+	Touched(generation uint32) (bool, error)
+	Close() error
+}
+
+func steady[T any](listen func() (ear, error), generation func() (uint32, error), read func() (T, error)) (T, error) {
 	var none T
-	before, err := generation()
-	if err != nil {
-		return none, err
-	}
 	var failed error
 	for range tries {
-		out, failed = read()
-		after, err := generation()
+		out, ours, err := once(listen, generation, read, &failed)
 		if err != nil {
 			return none, err
-		}
-		ours := false
-		if after != before {
-			if ours, err = touched(after); err != nil {
-				return none, err
-			}
 		}
 		if !ours && !errors.Is(failed, ErrInterrupted) {
 			return out, failed
 		}
-		before = after
 	}
 	if failed != nil {
 		return none, fmt.Errorf("read %d times: %w", tries, failed)
 	}
 	return none, fmt.Errorf("somebody else changed the tables during each of %d readings", tries)
+}
+
+// once listens anew: to a socket that has missed something the kernel tells nothing, and not
+// that it does not, until all before that is read.
+func once[T any](listen func() (ear, error), generation func() (uint32, error), read func() (T, error), failed *error) (out T, ours bool, err error) {
+	l, err := listen()
+	if err != nil {
+		return out, false, err
+	}
+	defer l.Close()
+	before, err := generation()
+	if err != nil {
+		return out, false, err
+	}
+	out, *failed = read()
+	after, err := generation()
+	if err != nil || after == before {
+		return out, false, err
+	}
+	ours, err = l.Touched(after)
+	return out, ours, err
 }

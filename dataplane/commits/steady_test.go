@@ -1,9 +1,13 @@
 package commits
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os/exec"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/fixtures/need"
 	"github.com/plumbline/plumbline/fixtures/netns"
@@ -29,11 +33,11 @@ func TestSteady(t *testing.T) {
 		{"something is always missing", []uint32{7}, false, 99, tries, true},
 	} {
 		asked, readings := 0, 0
-		_, err := steady(func() (uint32, error) {
-			g := c.generations[min(asked, len(c.generations)-1)]
+		_, err := steady(func() (ear, error) { return told(!c.foreign), nil }, func() (uint32, error) {
+			at := (asked + 1) / 2 // one reading begins where the one before ended
 			asked++
-			return g, nil
-		}, func(uint32) (bool, error) { return !c.foreign, nil }, func() (int, error) {
+			return c.generations[min(at, len(c.generations)-1)], nil
+		}, func() (int, error) {
 			if readings++; readings <= c.missed {
 				return 0, ErrInterrupted
 			}
@@ -45,25 +49,113 @@ func TestSteady(t *testing.T) {
 	}
 }
 
+// told is what the kernel tells of each generation.
+type told bool
+
+func (t told) Touched(uint32) (bool, error) { return bool(t), nil }
+func (told) Close() error                   { return nil }
+
+// world has tables of ours and of others, and sockets that miss what is more than a little.
+type world struct {
+	t  *testing.T
+	ns *netns.NS
+}
+
+func newWorld(t *testing.T) *world {
+	need.Program(t, "nft")
+	w := &world{t, netns.ForTest(t, "commits")}
+	w.commit("add table ip ours; add set ip ours s { type ipv4_addr; }; add table ip theirs; add set ip theirs s { type ipv4_addr; }")
+	return w
+}
+
+func (w *world) commit(script string) {
+	w.t.Helper()
+	err := w.ns.Do(func() error {
+		cmd := exec.CommandContext(w.t.Context(), "nft", "-f", "-")
+		cmd.Stdin = strings.NewReader(script)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			err = errors.Join(err, errors.New(string(out)))
+		}
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// flood commits more to another's table than a socket takes.
+func (w *world) flood() {
+	var elems []string
+	for i := range 4096 {
+		elems = append(elems, fmt.Sprintf("10.0.%d.%d", i>>8, i&255))
+	}
+	w.commit("add element ip theirs s { " + strings.Join(elems, ", ") + " }; flush set ip theirs s")
+}
+
+func (w *world) listen() *Listener {
+	w.t.Helper()
+	l, err := Listen(w.ns.FD(), "ours")
+	if err == nil {
+		err = l.conn.SetReadBuffer(4096)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return l
+}
+
+// When others have committed more than the kernel had room to tell of, a reading that our own
+// tables changed meanwhile is still known from one that they did not.
+func TestSteadyInFlood(t *testing.T) {
+	w := newWorld(t)
+	readings := 0
+	begin := time.Now()
+	got, err := steady(func() (ear, error) { return w.listen(), nil }, func() (uint32, error) { return Generation(w.ns.FD()) }, func() (int, error) {
+		switch readings++; readings {
+		case 1:
+			w.flood()
+		case 2:
+			w.commit("add element ip ours s { 10.0.0.1 }")
+		case 3:
+			w.commit("add element ip theirs s { 10.0.0.1 }")
+		}
+		return readings, nil
+	})
+	if got != 3 || err != nil {
+		t.Errorf("the %d. reading is taken, %v; want the third", got, err)
+	}
+	if took := time.Since(begin); took > answerWithin/2 {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// After a flood every transaction is heard of again.
+func TestWatchAfterFlood(t *testing.T) {
+	w := newWorld(t)
+	l := w.listen()
+	defer l.Close()
+	w.flood()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	lost := 0
+	err := l.Watch(ctx, func(uint32) bool { return false }, func() {
+		if lost++; lost == 1 {
+			w.commit("add element ip ours s { 10.0.0.1 }")
+		} else {
+			cancel()
+		}
+	})
+	if lost != 2 || err != nil {
+		t.Errorf("heard of %d losses, %v; want of the flood and of what came after it", lost, err)
+	}
+}
+
 // What the kernel tells of is told apart by its table, in each order of events.
 func TestTouched(t *testing.T) {
-	need.Program(t, "nft")
-	ns := netns.ForTest(t, "commits")
-	commit := func(script string) {
-		t.Helper()
-		err := ns.Do(func() error {
-			out, err := exec.CommandContext(t.Context(), "nft", script).CombinedOutput()
-			if err != nil {
-				err = errors.Join(err, errors.New(string(out)))
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	commit("add table ip ours; add set ip ours s { type ipv4_addr; }; add table ip theirs; add table inet ours; add table ip oursandmore")
-	l, err := Listen(ns.FD(), "ours")
+	w := newWorld(t)
+	w.commit("add table inet ours; add table ip oursandmore; delete set ip theirs s")
+	l, err := Listen(w.ns.FD(), "ours")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,12 +176,12 @@ func TestTouched(t *testing.T) {
 		{"delete table ip theirs", false},
 		{"flush ruleset", true},
 	} {
-		before, err := Generation(ns.FD())
+		before, err := Generation(w.ns.FD())
 		if err != nil {
 			t.Fatal(err)
 		}
-		commit(c.script)
-		after, err := Generation(ns.FD())
+		w.commit(c.script)
+		after, err := Generation(w.ns.FD())
 		if err != nil || after == before {
 			t.Fatalf("%s: generation %d before, %d after, %v", c.script, before, after, err)
 		}
