@@ -73,7 +73,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 
 	a.findSCTP()
 	told := events{recorder, a.cfg.Node}
-	next := &successor{own: a.cfg.Backend, others: a.cfg.Others, netns: a.cfg.NetNS, tell: told.WarnNode, log: a.cfg.Logger}
+	next := newSuccessor(&a.cfg, told.WarnNode)
 	own := a.cfg.Own
 	own.Others = next.find
 	dataplane := a.cfg.Backend.Start(own, a.cfg.Logger)
@@ -97,6 +97,8 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		run.Go(func() error { return flows.Run(ctx) })
 	}
 	l = loop.New(cfg)
+	next.again = l.Lost
+	defer next.stop()
 	a.cfg.Logger.Info("starting", "version", a.cfg.Version, "node", a.cfg.Node, "backend", a.cfg.Mode, "sctp", a.cfg.Plan.SCTP,
 		"terminating", a.cfg.Plan.Terminating, "no-local", a.cfg.Plan.NoLocal, "cluster-cidrs", a.cfg.Plan.ClusterCIDRs)
 	run.Go(func() error { return l.Run(ctx) })

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/plumbline/plumbline/dataplane/backend"
 	"github.com/plumbline/plumbline/dataplane/conntrack"
@@ -22,77 +23,115 @@ import (
 // chains of a hook conntrack asks one after the other, and none after the first that
 // translates. One that takes connections in would have them translated on their way to it:
 // it lets new ones wait until the others' rules are gone (backend.Options.Others).
+//
+// What cannot be told or taken away is tried again, at first after a second, then whenever it
+// has failed for twice as long. Services are served by the own rules all the same.
 type successor struct {
 	own    backend.Backend
 	others map[string]backend.Backend
-	netns  int
-	tell   func(reason, text string) // of what cannot be taken away
+	again  func()                                  // asks for a complete change
+	tell   func(reason, text string)               // of what cannot be taken away
+	forget func(context.Context, *plan.Plan) error // ends what conntrack holds of the others
 	log    *slog.Logger
 
-	alone  bool   // nothing of the others is left
-	forgot bool   // nor of their flows
-	told   string // what could not be taken away
+	looked  bool      // in this change
+	alone   bool      // nothing of the others is left
+	due     bool      // the others' flows are to be forgotten
+	failed  error     // of this change
+	failing time.Time // since when; zero: it is not
+	told    string    // what could not be taken away
+	retry   *time.Timer
+}
+
+func newSuccessor(cfg *Config, tell func(reason, text string)) *successor {
+	return &successor{
+		own: cfg.Backend, others: cfg.Others, tell: tell, log: cfg.Logger,
+		due: !cfg.Backend.Flows, // they may have outlived their rules; who translates finds that by itself (Flows)
+		forget: func(ctx context.Context, p *plan.Plan) error {
+			return conntrack.Forget(ctx, cfg.NetNS, p, cfg.Backend.Flows)
+		},
+	}
 }
 
 // find looks for what the others left, and returns what takes it away; nil: there is nothing
-// any more. It is asked with complete changes alone: with the first, and where something
-// could not be taken away with those that come when something was lost, or once in an hour.
-func (s *successor) find(ctx context.Context, p *plan.Plan) func() error {
+// any more. It is asked with complete changes alone.
+func (s *successor) find() (take func()) {
+	s.looked = true
 	if s.alone {
 		return nil
 	}
 	left := map[string][]string{}
-	for name, b := range s.others {
-		what, err := b.Left()
-		if err != nil { // most likely another's, such as a table of iptables-legacy without the right to read it
-			s.log.Warn("it cannot be told whether another backend left something on this node", "backend", name, "err", err)
+	for _, name := range slices.Sorted(maps.Keys(s.others)) {
+		what, err := s.others[name].Left()
+		if err != nil { // such as a table of iptables-legacy without the right to read it
+			s.fail(fmt.Errorf("look for what backend %s left: %w", name, err))
 		}
 		if len(what) > 0 {
 			left[name] = what
 		}
 	}
-	if s.alone = len(left) == 0; s.alone {
+	if s.alone = len(left) == 0 && s.failed == nil; len(left) == 0 {
 		return nil
 	}
-	return func() error {
-		var failed []error
+	return func() {
 		for _, name := range slices.Sorted(maps.Keys(left)) {
 			s.log.Info("taking away what another backend left on this node", "backend", name, "left", strings.Join(left[name], ", "))
-			failed = append(failed, s.takeAway(ctx, name, p))
+			if err := s.others[name].Clean(); err != nil {
+				s.fail(fmt.Errorf("take away what backend %s left: %w", name, err))
+			}
+			s.due = s.due || s.others[name].Flows != s.own.Flows
 		}
-		s.complain(ctx, errors.Join(failed...))
-		return nil // Services are served by the own rules all the same
+		s.alone = s.failed == nil
 	}
 }
 
-// complain tells of a failure once for as long as it stays the same.
-func (s *successor) complain(ctx context.Context, err error) {
-	s.alone = err == nil
-	if err == nil || err.Error() == s.told || ctx.Err() != nil {
+func (s *successor) fail(err error) { s.failed = errors.Join(s.failed, err) }
+
+// finish ends a complete change that is in.
+func (s *successor) finish(ctx context.Context, p *plan.Plan) {
+	if !s.looked {
+		if take := s.find(); take != nil {
+			take()
+		}
+	}
+	if s.due {
+		if err := s.forget(ctx, p); err != nil {
+			s.fail(fmt.Errorf("take the place of another backend: %w", err))
+		} else {
+			s.due = false
+		}
+	}
+	if ctx.Err() == nil {
+		s.complain()
+	}
+}
+
+// firstRetry is the pause before what failed is tried again for the first time.
+const firstRetry = time.Second
+
+// complain tells of a failure once for as long as it stays the same, and asks for another
+// change.
+func (s *successor) complain() {
+	s.stop()
+	if s.failed == nil {
+		s.failing, s.told = time.Time{}, ""
 		return
 	}
-	s.told = err.Error()
-	s.log.Error("what another backend left on this node cannot be taken away", "err", err)
-	s.tell("LeftByOtherBackend", err.Error())
+	if s.failing.IsZero() {
+		s.failing = time.Now()
+	}
+	s.retry = time.AfterFunc(max(firstRetry, time.Since(s.failing)), s.again)
+	if text := s.failed.Error(); text != s.told {
+		s.told = text
+		s.log.Error("what another backend left on this node cannot be taken away, will retry", "err", s.failed)
+		s.tell("LeftByOtherBackend", text)
+	}
 }
 
-func (s *successor) takeAway(ctx context.Context, name string, p *plan.Plan) error {
-	b := s.others[name]
-	if err := b.Clean(); err != nil {
-		return fmt.Errorf("take away what backend %s left: %w", name, err)
+func (s *successor) stop() {
+	if s.retry != nil {
+		s.retry.Stop()
 	}
-	if b.Flows != s.own.Flows {
-		return s.forget(ctx, p)
-	}
-	return nil
-}
-
-func (s *successor) forget(ctx context.Context, p *plan.Plan) error {
-	if err := conntrack.Forget(ctx, s.netns, p, s.own.Flows); err != nil {
-		return fmt.Errorf("take the place of another backend: %w", err)
-	}
-	s.forgot = true
-	return nil
 }
 
 // inTurn is a target whose rules come in before those of the others go.
@@ -101,19 +140,13 @@ type inTurn struct {
 	next *successor
 }
 
-// Apply looks for the others' after each complete change, where the target has not. What they
-// translated may have outlived their rules: one that translates finds that by itself (Flows).
+// Apply looks for the others' after each complete change, where the target has not.
 func (t inTurn) Apply(ctx context.Context, old, new *plan.Plan) error {
+	t.next.looked, t.next.failed = false, nil
 	err := t.Target.Apply(ctx, old, new)
 	var refused *plan.Refused
-	if old != nil || err != nil && !errors.As(err, &refused) {
-		return err
-	}
-	if take := t.next.find(ctx, new); take != nil {
-		err = errors.Join(err, take())
-	}
-	if !t.next.own.Flows && !t.next.forgot {
-		err = errors.Join(err, t.next.forget(ctx, new))
+	if old == nil && (err == nil || errors.As(err, &refused)) {
+		t.next.finish(ctx, new)
 	}
 	return err
 }

@@ -154,5 +154,5 @@ type Options struct {
 	StateDir      string           // of userspace, which notes there what would end with it; empty: nowhere
 	// Others takes away what other backends left, in the middle of a complete Apply of
 	// userspace; nil if there is nothing.
-	Others func(context.Context, *plan.Plan) func() error
+	Others func() (take func())
 }

@@ -66,17 +66,17 @@ func (t *tool) clean(v6 bool) error {
 
 // Left names what Clean would remove: the tables that have chains of ours. The nft flavour's
 // are asked of the kernel itself; legacy's of its programs, where the kernel has such tables
-// and they are installed.
+// and they are installed. With an error it is what could be found.
 func Left(netns int) ([]string, error) {
 	out, err := leftOfNFT(netns)
 	if err != nil {
-		return nil, fmt.Errorf("look for chains of iptables (nft): %w", err)
+		err = fmt.Errorf("look for chains of iptables (nft): %w", err)
 	}
-	more, err := leftOfLegacy(netns)
-	if err != nil {
-		return out, fmt.Errorf("look for chains of iptables (legacy): %w", err)
+	more, failed := leftOfLegacy(netns)
+	if failed != nil {
+		err = errors.Join(err, fmt.Errorf("look for chains of iptables (legacy): %w", failed))
 	}
-	return append(out, more...), nil
+	return append(out, more...), err
 }
 
 func leftOfNFT(netns int) ([]string, error) {
@@ -107,17 +107,11 @@ func leftOfLegacy(netns int) ([]string, error) {
 		return nil, err
 	}
 	var out []string
+	var errs error
 	for _, v6 := range t.families {
-		has, err := t.hasLegacyTables(v6)
-		if err != nil || !has {
-			return out, err
-		}
-		if _, err := exec.LookPath(t.program(v6, "save")); err != nil {
-			continue // then nothing can have been written with it
-		}
-		have, err := t.read(exec.Command, v6)
+		have, err := t.readLegacy(v6)
 		if err != nil {
-			return out, err
+			errs = errors.Join(errs, fmt.Errorf("%s: %w", family(v6), err))
 		}
 		for _, table := range []string{natTable, filterTable} {
 			for id := range have {
@@ -127,7 +121,19 @@ func leftOfLegacy(netns int) ([]string, error) {
 			}
 		}
 	}
-	return out, nil
+	return out, errs
+}
+
+// readLegacy reads what is there of a family, which may be nothing.
+func (t *tool) readLegacy(v6 bool) (model, error) {
+	has, err := t.hasLegacyTables(v6)
+	if err != nil || !has {
+		return nil, err
+	}
+	if _, err := exec.LookPath(t.program(v6, "save")); err != nil {
+		return nil, nil // then nothing can have been written with it
+	}
+	return t.read(exec.Command, v6)
 }
 
 // hasLegacyTables: reading a table with a legacy program makes it.

@@ -460,6 +460,23 @@ func masqueraded(i int) plan.Service {
 	return s
 }
 
+// What is left of one family alone is found.
+func TestLeftOfOneFamily(t *testing.T) {
+	for _, f := range flavours() {
+		for _, program := range []string{"iptables-", "ip6tables-"} {
+			t.Run(program+string(f), func(t *testing.T) {
+				needFlavour(t, f)
+				ns := netns.ForTest(t, "left")
+				run(t, ns, program+string(f), "-t", "nat", "-N", iptables.Prefix+"X")
+				left, err := iptables.Left(ns.FD())
+				if len(left) != 1 || err != nil {
+					t.Errorf("%q, %v; want one table", left, err)
+				}
+			})
+		}
+	}
+}
+
 // The lock of others is waited for, its absence is told. The lock file is one of
 // this test's, so that it stands in nobody's way.
 func TestLock(t *testing.T) {

@@ -133,8 +133,9 @@
 // differs; it never flushes. Rules carry a hash of themselves, so chains that are
 // as they should be are not touched either, and a restart that finds everything
 // in place writes nothing. Chains with hooks come last: where they were missing
-// the rules come alive complete, in one transaction. If others write to nftables
-// during that dump, or the kernel resizes a set's hash table, it is made again.
+// the rules come alive complete, in one transaction. If somebody writes to these tables
+// during that dump, or the kernel resizes a set's hash table, it is made again; what others
+// do to their own is no matter (package commits).
 // Tables are replaced only if the kernel refuses our constant rules beside them,
 // as those of an incompatible version; after any other error they stay as they
 // are, and the next Apply reads them back again.
@@ -159,9 +160,9 @@
 // ms with 400 ranges, 40 ms with 4000 on a busy host (BenchmarkSourceRanges).
 // Other changes do not touch that set.
 //
-// A host where other programs change nftables all the time, faster than our
-// tables can be read, delays a start or a repair: the dump is given up after
-// five attempts and left to the next Apply. A restart over 10 000 Services with
+// A host where another program changes these very tables all the time, faster than they
+// can be read, delays a start or a repair: the dump is given up after five attempts and
+// left to the next Apply. A restart over 10 000 Services with
 // ten endpoints each takes 0.4 s of an idle host (BenchmarkTakeOver), over 44 000
 // three.
 //

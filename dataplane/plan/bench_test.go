@@ -25,10 +25,13 @@ func BenchmarkBigService(b *testing.B) {
 			}})
 			part := func(at, i int) objects.Change {
 				s := &objects.EndpointSlice{Name: objects.Name{Namespace: "ns", Name: fmt.Sprint("big-", at)}, Service: name, Ports: []objects.SlicePort{{Protocol: objects.TCP, Port: 8080}}}
+				addr := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, byte(n >> 8), byte(n)}) }
 				for j := at * 100; j < min(n, at*100+100); j++ {
-					s.Endpoints = append(s.Endpoints, objects.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 1, byte(j >> 8), byte(j)}), Node: fmt.Sprint("node-", j%100), Ready: true, Serving: true})
+					s.Endpoints = append(s.Endpoints, objects.Endpoint{Addr: addr(2 * j), Node: fmt.Sprint("node-", j%100), Ready: true, Serving: true})
 				}
-				s.Endpoints[0].Addr = netip.AddrFrom4([4]byte{10, 2, byte(i >> 8), byte(i)})
+				if at == 0 {
+					s.Endpoints[0].Addr = addr(2*(i*7919%n) + 1) // of any rank
+				}
 				return objects.Change{Slice: s}
 			}
 			for at := range (n + 99) / 100 {

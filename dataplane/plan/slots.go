@@ -13,16 +13,23 @@ func Settle(old, f Frontend) Frontend {
 }
 
 // settled are lists of endpoints that have been settled, by where their first elements
-// are: the frontends of one port share theirs, and go on sharing them.
+// are: the frontends of one port share theirs, and go on sharing them. The first is nil for
+// a list that has been settled, against whatever: a frontend that is new shares it.
 type settled map[[2]*Endpoint][]Endpoint
 
 // service settles all frontends of a Service. Both have them in order of their keys.
 func (s settled) service(old, now Service) Service {
+	var fresh []int
 	for i, f := range now.Frontends {
 		at, had := slices.BinarySearchFunc(old.Frontends, f.Key, func(o Frontend, k Key) int { return o.Key.Compare(k) })
-		if had {
-			now.Frontends[i] = s.frontend(old.Frontends[at], f)
+		if !had {
+			fresh = append(fresh, i)
+			continue
 		}
+		now.Frontends[i] = s.frontend(old.Frontends[at], f)
+	}
+	for _, i := range fresh {
+		now.Frontends[i] = s.frontend(Frontend{}, now.Frontends[i])
 	}
 	return now
 }
@@ -43,19 +50,27 @@ func (s settled) frontend(old, f Frontend) Frontend {
 }
 
 func (s settled) endpoints(old, want []Endpoint) []Endpoint {
-	if len(old) == 0 || len(want) == 0 {
+	if len(want) == 0 {
+		return want
+	}
+	shared := [2]*Endpoint{nil, &want[0]}
+	if len(old) == 0 {
+		if out := s[shared]; out != nil {
+			return out
+		}
 		return want
 	}
 	at := [2]*Endpoint{&old[0], &want[0]}
 	out, done := s[at]
 	if !done {
 		out = settle(old, want)
-		s[at] = out
+		s[at], s[shared] = out, out
 	}
 	return out
 }
 
-// settle costs by the number of endpoints that are not where they were.
+// settle costs by the number of endpoints that are not where they were. want is sorted, so
+// these are all between the ranks of one that came and of one that went.
 func settle(old, want []Endpoint) []Endpoint {
 	moved := func(i int) bool { return i >= len(old) || !want[i].SamePlace(old[i]) }
 	var at []int // the places that are to be filled

@@ -120,4 +120,17 @@ func TestStepKeepsSlots(t *testing.T) {
 			t.Errorf("%d frontends do not share one list", len(lists))
 		}
 	}
+	_, new := step(objects.Change{Service: &objects.Service{
+		Name: name, Type: objects.NodePort, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")}, ExternalIPs: []netip.Addr{netip.MustParseAddr("198.51.100.1")},
+		Ports: []objects.ServicePort{{Protocol: objects.TCP, Port: 80, NodePort: 30080}},
+	}})
+	lists := map[*Endpoint]bool{}
+	for _, f := range new.Services[name].Frontends {
+		if !f.Key.IsWildcard() {
+			lists[&f.Outside.Endpoints[0]] = true
+		}
+	}
+	if len(lists) != 1 {
+		t.Errorf("a frontend that is new does not share the list of the others: there are %d", len(lists))
+	}
 }

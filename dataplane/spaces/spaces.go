@@ -4,6 +4,7 @@
 package spaces
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -18,13 +19,23 @@ func Do(netns int, f func() error) error {
 		return f()
 	}
 	out := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
-		if err := unix.Setns(netns, unix.CLONE_NEWNET); err != nil {
-			out <- fmt.Errorf("enter network namespace: %w", err)
-			return
-		}
-		out <- f()
-	}()
+	go enter(netns, f, out)
 	return <-out
+}
+
+func enter(netns int, f func() error, out chan<- error) {
+	runtime.LockOSThread()
+	if unix.Gettid() == unix.Getpid() { // this thread does not end, and others take its namespace for the process's
+		defer runtime.UnlockOSThread()
+		out <- Do(netns, f) // on another, while this one is held
+		return
+	}
+	// Never unlocked: the thread ends with the goroutine.
+	err := errors.New("the function ended its goroutine") // as testing.T.Fatal does
+	defer func() { out <- err }()
+	if failed := unix.Setns(netns, unix.CLONE_NEWNET); failed != nil {
+		err = fmt.Errorf("enter network namespace: %w", failed)
+		return
+	}
+	err = f()
 }

@@ -39,8 +39,8 @@ type Config struct {
 	Fault func() error
 	// Others is asked at each complete Apply for what takes away the rules that other
 	// backends left, nil if there are none. While it works new connections wait: those
-	// rules would translate them on their way to the proxy.
-	Others func(context.Context, *plan.Plan) func() error
+	// rules would translate them on their way to the proxy. What is open goes on.
+	Others func() (take func())
 }
 
 // Supports tells whether the ports of a protocol are served.
@@ -54,7 +54,7 @@ type Target struct {
 	proxy    *proxy   // nil before the first Apply and after Close
 	families []family // that the namespace has
 	synced   bool     // the kernel and the index hold the plan that was applied last
-	hold     bool     // new connections wait
+	hold     bool     // new connections and flows wait
 	stats    *counters
 	writer   *lib.Conn     // nil before the first write and after an error
 	port     atomic.Uint32 // of the socket that writes, or that wrote last
@@ -95,7 +95,7 @@ func (t *Target) Apply(ctx context.Context, old, new *plan.Plan) error {
 	var err error
 	switch {
 	case old == nil:
-		err = t.takeOver(ctx, new)
+		err = t.takeOver(new)
 	case !t.synced:
 		err = errors.New("apply a difference: the state of the sets is not known")
 	default:
@@ -231,7 +231,7 @@ func (t *Target) inOrder(c plan.Changes, write func() error) error {
 
 // takeOver makes kernel and proxy those of the plan, whatever they hold. Tables of
 // another version with the same sets of other types are replaced.
-func (t *Target) takeOver(ctx context.Context, p *plan.Plan) error {
+func (t *Target) takeOver(p *plan.Plan) error {
 	if err := t.proxy.space.do(t.addRouting); err != nil {
 		return fmt.Errorf("set up routing: %w", err)
 	}
@@ -250,9 +250,9 @@ func (t *Target) takeOver(ctx context.Context, p *plan.Plan) error {
 	for _, f := range want {
 		elems = append(elems, frontendElements(f)...)
 	}
-	var others func() error
+	var others func()
 	if t.cfg.Others != nil {
-		others = t.cfg.Others(ctx, p)
+		others = t.cfg.Others()
 	}
 	t.hold = others != nil
 	err = t.inOrder(c, func() error { return t.reconcile(present, elems) })
@@ -260,11 +260,11 @@ func (t *Target) takeOver(ctx context.Context, p *plan.Plan) error {
 		return err
 	}
 	t.hold = false
-	err = others()
-	if e := t.write(newDelta(), true, false); e != nil {
-		err = errors.Join(err, fmt.Errorf("take connections in: %w", e))
+	others()
+	if err := t.write(newDelta(), true, false); err != nil {
+		return fmt.Errorf("take connections in: %w", err)
 	}
-	return err
+	return nil
 }
 
 func (t *Target) addRouting() error {

@@ -16,7 +16,7 @@
 // refused or dropped by these rules, before anybody accepts it. A change of
 // endpoints changes nothing in the kernel.
 //
-// Packets to be forwarded get mark 0x10 (of mask 0x30), for which routing
+// Packets to be forwarded get mark 0x10 (of mask 0x12), for which routing
 // rule 90 looks in table 28780, where all addresses are local; there, tproxy
 // gives them to the process. Those of the node itself are marked on their way out
 // and come back by the loopback interface. There is one listener for each family,
@@ -30,7 +30,7 @@
 // not work, on the way out of an endpoint on the node's own network, by bit 0x10
 // of the connection's mark in conntrack.
 //
-// All sockets of the process have mark 0x20 or 0x30, and what they send is not
+// All sockets of the process have mark 0x02 or 0x12, and what they send is not
 // looked at: an endpoint that is itself a frontend is not followed.
 //
 // # Memory
@@ -80,7 +80,7 @@
 // Needs Linux 5.9 with nft_tproxy, nft_socket and conntrack marks (an error names
 // what is missing), the capability NET_ADMIN, and NET_BIND_SERVICE for UDP
 // frontends below net.ipv4.ip_unprivileged_port_start. The sysctl src_valid_mark
-// must be 0. Bits 0x30 of marks and 0x10 of conntrack's marks must not be used
+// must be 0. Bits 0x12 of marks and 0x10 of conntrack's marks must not be used
 // by others. Clean removes tables, routing rules and routes.
 //
 // Concurrency: see Target. Each connection has two goroutines, each flow two; all

@@ -1,9 +1,11 @@
 package userspace
 
 import (
+	"errors"
 	"fmt"
 
 	lib "github.com/google/nftables"
+	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/commits"
 )
@@ -29,18 +31,17 @@ func read(netns int) (*state, error) {
 func readOnce(conn *lib.Conn) (*state, error) {
 	out := &state{elements: map[Element]bool{}}
 	for _, f := range families() {
-		tables, err := conn.ListTablesOfFamily(lib.TableFamily(f.proto))
-		if err != nil {
-			return nil, fmt.Errorf("list tables of family %s: %w", f.text, err)
+		// By name: a list of all may lack it when others make or delete theirs meanwhile.
+		table, err := conn.ListTableOfFamily(TableName, lib.TableFamily(f.proto))
+		if errors.Is(err, unix.ENOENT) {
+			continue
 		}
-		for _, table := range tables {
-			if table.Name != TableName {
-				continue
-			}
-			out.tables = append(out.tables, f)
-			if err := out.readTable(conn, f, table); err != nil {
-				return nil, err
-			}
+		if err != nil {
+			return nil, fmt.Errorf("look for table %s %s: %w", f.text, TableName, err)
+		}
+		out.tables = append(out.tables, f)
+		if err := out.readTable(conn, f, table); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil

@@ -163,9 +163,7 @@ func (t *Target) write(d *delta, constant, replace bool) error {
 		if constant {
 			for _, f := range t.families {
 				at := t.proxy.ports(f)
-				if t.hold {
-					at = ports{}
-				}
+				at.hold = t.hold
 				addConstant(conn, f, at, replace)
 			}
 		}

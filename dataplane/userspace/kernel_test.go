@@ -375,6 +375,60 @@ func TestEstablishedStay(t *testing.T) {
 	}
 }
 
+// While the rules of others are taken away new connections and flows wait, and what is open
+// goes on.
+func TestHeld(t *testing.T) {
+	for _, from := range []dptest.Source{dptest.PodB, dptest.Self} {
+		t.Run(string(from), func(t *testing.T) {
+			var take func()
+			w := newWorld(t, userspace.Config{Others: func() func() { return take }}, web+slice("dns", 5353, "UDP", readyA))
+			w.listen(t, dptest.PodA, "10.244.1.2:8080", echo)
+			w.answer(t, dptest.PodA, "10.244.1.2:5353")
+			open, flow, late := w.mustDial(t, from, "10.96.0.10:80"), w.client(t, from), w.client(t, from)
+			check := func(when string) {
+				t.Helper()
+				_, _, failed := ask(flow, when)
+				if err := errors.Join(ping(open, when), failed); err != nil {
+					t.Fatalf("%s: %v", when, err)
+				}
+			}
+			check("before")
+			dialled := make(chan error, 1)
+			take = func() {
+				check("held")
+				before := w.target.Stats().Begun
+				go func() {
+					c, err := w.dial(from, "10.96.0.10:80")
+					if err == nil {
+						c.Close()
+					}
+					dialled <- err
+				}()
+				if _, err := late.WriteTo([]byte("x"), dnsAt); err != nil && !errors.Is(err, syscall.EPERM) {
+					t.Error(err)
+				}
+				select {
+				case err := <-dialled:
+					t.Errorf("a new connection did not wait: %v", err)
+				case <-time.After(500 * time.Millisecond):
+				}
+				if n := w.target.Stats().Begun; n != before {
+					t.Errorf("%d flows began", n-before)
+				}
+				check("still held")
+			}
+			apply(t, w.target, nil, w.plan)
+			check("after")
+			if err := <-dialled; err != nil {
+				t.Errorf("the connection that waited: %v", err)
+			}
+			if _, _, err := ask(late, "again"); err != nil {
+				t.Errorf("the flow that waited: %v", err)
+			}
+		})
+	}
+}
+
 // An endpoint that is a frontend itself is not followed: what the proxy sends
 // never comes back to it.
 func TestNoLoop(t *testing.T) {

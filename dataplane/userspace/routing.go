@@ -12,7 +12,7 @@ import (
 )
 
 // Packets with markToProxy are routed by an own table in which every address is
-// local: ip rule add priority 90 fwmark 0x10/0x30 lookup 28780, ip route add
+// local: ip rule add priority 90 fwmark 0x10/0x12 lookup 28780, ip route add
 // local default dev lo table 28780.
 const (
 	rulePriority = 90

@@ -14,17 +14,20 @@ import (
 // The bits of the packet's mark that are ours; all others stay as they are. The
 // connection's mark (conntrack) has markToProxy for connections with an end in
 // this process. Others' marks on the same node: 0x4000 and 0x8000 kube-proxy, 0x2000 the
-// CNI plugin portmap, 0x1000 our backend iptables, 0x0f00 and above 0xffff Cilium, Calico.
+// CNI plugin portmap, 0x1000 our backend iptables, 0x0f00 and above 0xffff Cilium, Calico,
+// 0x80 the AWS VPC CNI, 0xca6c wg-quick, 1 what many a handbook takes.
 const (
-	markMask    = 0x30
+	markMask    = 0x12
 	markToProxy = 0x10 // deliver to this process
-	markOurs    = 0x20 // sent by a socket of this process; what comes back is found by it
-	markHidden  = 0x30 // the same, and nothing is looked for
+	markOurs    = 0x02 // sent by a socket of this process; what comes back is found by it
+	markHidden  = 0x12 // the same, and nothing is looked for
 )
 
-// ports are where the listeners of a family are, all on the loopback address. Without any,
-// new connections wait: what would be delivered is dropped.
-type ports struct{ tcp, udp, nodeTCP, nodeUDP uint16 }
+// ports are where the listeners of a family are, all on the loopback address.
+type ports struct {
+	tcp, udp, nodeTCP, nodeUDP uint16
+	hold                       bool // new connections and flows wait: what begins one is dropped
+}
 
 // chain is a chain with its rules; hook is nil for one that is only gone to.
 type chain struct {
@@ -130,18 +133,21 @@ func (f family) deliver(at ports) [][]expr.Any {
 	to := func(proto byte, from expr.CmpOp, port uint16) []expr.Any {
 		return join(f.l4proto(proto), onLoopback(from), f.tproxy(port), accept())
 	}
-	if at == (ports{}) {
-		return [][]expr.Any{
-			join(other, accept()),
-			join(f.l4proto(unix.IPPROTO_TCP), drop()),
-			join(f.l4proto(unix.IPPROTO_UDP), drop()),
-		}
-	}
-	return [][]expr.Any{
+	out := [][]expr.Any{
 		join(other, accept()),
 		// Its port is another than the socket's, which is found when that is undone: conntrack
 		// had that of the socket in use, for a connection that somebody else translated.
 		join(ctReply(), ctStatus(srcNAT), accept()),
+	}
+	if at.hold {
+		out = append(out,
+			join(f.l4proto(unix.IPPROTO_TCP), firstSegment(expr.CmpOpEq), drop()),
+			join(f.ownSocket(), to(unix.IPPROTO_UDP, expr.CmpOpEq, at.nodeUDP)),
+			join(f.ownSocket(), to(unix.IPPROTO_UDP, expr.CmpOpNeq, at.udp)),
+			join(f.l4proto(unix.IPPROTO_UDP), drop()),
+		)
+	}
+	return append(out,
 		to(unix.IPPROTO_TCP, expr.CmpOpEq, at.nodeTCP),
 		to(unix.IPPROTO_TCP, expr.CmpOpNeq, at.tcp),
 		to(unix.IPPROTO_UDP, expr.CmpOpEq, at.nodeUDP),
@@ -149,7 +155,7 @@ func (f family) deliver(at ports) [][]expr.Any {
 		join(f.l4proto(unix.IPPROTO_TCP), firstSegment(expr.CmpOpNeq), verdict(expr.VerdictGoto, "refuse")),
 		join(f.l4proto(unix.IPPROTO_TCP), drop()),
 		join(f.l4proto(unix.IPPROTO_UDP), drop()),
-	}
+	)
 }
 
 func (f family) tproxy(port uint16) []expr.Any {

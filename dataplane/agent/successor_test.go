@@ -1,0 +1,155 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/plumbline/plumbline/dataplane/backend"
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// node has what backends left on it, and faults.
+type node struct {
+	left                bool
+	look, clean, forget int // so many fail
+	begin               time.Time
+	did                 []string
+}
+
+var errFault = errors.New("fault")
+
+func (n *node) note(what string) {
+	at := time.Since(n.begin)
+	n.did = append(n.did, fmt.Sprintf("%s %s", at, what))
+}
+
+func fault(n *int) error {
+	if *n--; *n >= 0 {
+		return errFault
+	}
+	return nil
+}
+
+// target asks for the others in the middle of a change, or does not.
+type target struct {
+	asks func() func()
+	err  error
+}
+
+func (t *target) Apply(_ context.Context, old, _ *plan.Plan) error {
+	if t.asks != nil && old == nil {
+		if take := t.asks(); take != nil {
+			take()
+		}
+	}
+	return t.err
+}
+
+// What cannot be told, taken away or forgotten fails no change, is told once, and is tried
+// again, less and less often; what is done is not done again.
+func TestSuccessor(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		node       node
+		own, other bool // they translate
+		asks       bool
+		want       []string
+	}{
+		{"nothing left", node{}, true, true, false, []string{"0s look"}},
+		{"nothing left, for who does not translate", node{}, false, true, true, []string{"0s look", "0s forget"}},
+		{"left by one of the same way", node{left: true}, true, true, false, []string{"0s look", "0s clean"}},
+		{"left by one of the other way", node{left: true}, true, false, false, []string{"0s look", "0s clean", "0s forget"}},
+		{"left, asked for in the middle", node{left: true}, false, true, true, []string{"0s look", "0s clean", "0s forget"}},
+		{"it cannot be told", node{look: 3}, true, true, false, []string{
+			"0s look", "0s tell look for what backend other left: fault", "1s look", "2s look", "4s look",
+		}},
+		{"it cannot be taken away", node{left: true, clean: 2}, true, true, false, []string{
+			"0s look", "0s clean", "0s tell take away what backend other left: fault", "1s look", "1s clean", "2s look", "2s clean",
+		}},
+		{"nor in the middle", node{left: true, clean: 1}, false, true, true, []string{
+			"0s look", "0s clean", "0s forget", "0s tell take away what backend other left: fault", "1s look", "1s clean", "1s forget",
+		}},
+		{"it cannot be forgotten", node{left: true, forget: 4}, true, false, false, []string{
+			"0s look", "0s clean", "0s forget", "0s tell take the place of another backend: fault", "1s forget", "2s forget", "4s forget", "8s forget",
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := c.node
+				n.begin = time.Now()
+				var told []string
+				s := newSuccessor(&Config{
+					Backend: backend.Backend{Flows: c.own}, Logger: slog.New(slog.DiscardHandler),
+					Others: map[string]backend.Backend{"other": {
+						Flows: c.other,
+						Left: func() ([]string, error) {
+							n.note("look")
+							if err := fault(&n.look); err != nil || !n.left {
+								return nil, err
+							}
+							return []string{"a table"}, nil
+						},
+						Clean: func() error {
+							n.note("clean")
+							err := fault(&n.clean)
+							n.left = err != nil
+							return err
+						},
+					}},
+				}, func(reason, text string) { n.note("tell " + text); told = append(told, reason) })
+				s.forget = func(context.Context, *plan.Plan) error {
+					n.note("forget")
+					return fault(&n.forget)
+				}
+				kernel := &target{err: &plan.Refused{}}
+				if c.asks {
+					kernel.asks = s.find
+				}
+				lost := make(chan bool, 1)
+				s.again = func() { lost <- true }
+				defer s.stop()
+				apply := func(old *plan.Plan) {
+					err := inTurn{kernel, s}.Apply(t.Context(), old, &plan.Plan{})
+					if refused := new(plan.Refused); err != nil && !errors.As(err, &refused) {
+						t.Errorf("the change failed: %v", err)
+					}
+				}
+				apply(nil)
+				for end := time.After(time.Minute); ; {
+					apply(&plan.Plan{})
+					select {
+					case <-lost:
+						apply(nil)
+						continue
+					case <-end:
+					}
+					break
+				}
+				apply(nil)
+				if diff := cmp.Diff(c.want, n.did); diff != "" {
+					t.Errorf("did (-want +got):\n%s", diff)
+				}
+				if strings.Join(told, "") != "" && strings.Join(told, "") != "LeftByOtherBackend" {
+					t.Errorf("told %q", told)
+				}
+			})
+		})
+	}
+}
+
+// A change that failed takes nothing away.
+func TestSuccessorWaits(t *testing.T) {
+	s := newSuccessor(&Config{Backend: backend.Backend{Flows: false}}, nil)
+	s.forget = func(context.Context, *plan.Plan) error { t.Error("forgotten before the rules are in"); return nil }
+	if err := (inTurn{&target{err: errFault}, s}).Apply(t.Context(), nil, &plan.Plan{}); !errors.Is(err, errFault) || s.looked {
+		t.Errorf("%v, looked %t", err, s.looked)
+	}
+}
