@@ -40,7 +40,7 @@ type Config struct {
 	Backend backend.Backend
 	Own     backend.Options
 	// Others are the backends whose leavings are taken away once this one's rules are in,
-	// by name; its own is none of them.
+	// by name; its own is none of them. Those of one without Clean are named and stay.
 	Others map[string]backend.Backend
 	Plan   plan.Options
 	Client kubernetes.Interface

@@ -16,8 +16,9 @@ import (
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
-// successor takes away what other backends of this project left on the node, when its own
-// backend's rules are in: no Service is without any for a moment.
+// successor takes away what other backends of this project left on the node, and kube-proxy if
+// that is asked for, when its own backend's rules are in: no Service is without any for a
+// moment.
 //
 // A backend that translates by conntrack may be there beside another for a while: of the nat
 // chains of a hook conntrack asks one after the other, and none after the first that
@@ -34,18 +35,19 @@ type successor struct {
 	forget func(context.Context, *plan.Plan) error // ends what conntrack holds of the others
 	log    *slog.Logger
 
-	looked  bool      // in this change
-	alone   bool      // nothing of the others is left
-	due     bool      // the others' flows are to be forgotten
-	failed  error     // of this change
-	failing time.Time // since when; zero: it is not
-	told    string    // what could not be taken away
+	looked  bool            // in this change
+	alone   bool            // nothing of the others is left
+	due     bool            // the others' flows are to be forgotten
+	failed  error           // of this change
+	failing time.Time       // since when; zero: it is not
+	told    string          // what could not be taken away
+	named   map[string]bool // whose rules stay, and that was told
 	retry   *time.Timer
 }
 
 func newSuccessor(cfg *Config, tell func(reason, text string)) *successor {
 	return &successor{
-		own: cfg.Backend, others: cfg.Others, tell: tell, log: cfg.Logger,
+		own: cfg.Backend, others: cfg.Others, tell: tell, log: cfg.Logger, named: map[string]bool{},
 		due: !cfg.Backend.Flows, // they may have outlived their rules; who translates finds that by itself (Flows)
 		forget: func(ctx context.Context, p *plan.Plan) error {
 			return conntrack.Forget(ctx, cfg.NetNS, p, cfg.Backend.Flows)
@@ -63,8 +65,12 @@ func (s *successor) find() (take func()) {
 	left := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.others)) {
 		what, err := s.others[name].Left()
+		if s.others[name].Clean == nil {
+			s.name(name, what, err)
+			continue
+		}
 		if err != nil { // such as a table of iptables-legacy without the right to read it
-			s.fail(fmt.Errorf("look for what backend %s left: %w", name, err))
+			s.fail(fmt.Errorf("look for what %s left: %w", name, err))
 		}
 		if len(what) > 0 {
 			left[name] = what
@@ -75,15 +81,33 @@ func (s *successor) find() (take func()) {
 	}
 	return func() {
 		for _, name := range slices.Sorted(maps.Keys(left)) {
-			s.log.Info("taking away what another backend left on this node", "backend", name, "left", strings.Join(left[name], ", "))
+			s.log.Info("taking away what another proxy left on this node", "proxy", name, "left", strings.Join(left[name], ", "))
 			if err := s.others[name].Clean(); err != nil {
-				s.fail(fmt.Errorf("take away what backend %s left: %w", name, err))
+				s.fail(fmt.Errorf("take away what %s left: %w", name, err))
 			}
 			s.due = s.due || s.others[name].Flows != s.own.Flows
 		}
 		s.alone = s.failed == nil
 	}
 }
+
+// name tells once of what stays.
+func (s *successor) name(name string, what []string, err error) {
+	if s.named[name] {
+		return
+	}
+	if err != nil {
+		s.log.Warn("it cannot be told whether another proxy's rules are on this node", "proxy", name, "err", err)
+	}
+	if len(what) > 0 {
+		s.log.Warn("another proxy's rules are on this node", "proxy", name, "left", strings.Join(what, ", "))
+		s.tell(reasonAnother, fmt.Sprintf("%s is on this node too, with %s, and is not to be taken away; give the node to one of the two (--take-over)", name, strings.Join(what, ", ")))
+	}
+	s.named[name] = err != nil || len(what) > 0
+}
+
+// reasonAnother is that of Events about what another proxy left.
+const reasonAnother = "LeftByAnotherProxy"
 
 func (s *successor) fail(err error) { s.failed = errors.Join(s.failed, err) }
 
@@ -96,7 +120,7 @@ func (s *successor) finish(ctx context.Context, p *plan.Plan) {
 	}
 	if s.due {
 		if err := s.forget(ctx, p); err != nil {
-			s.fail(fmt.Errorf("take the place of another backend: %w", err))
+			s.fail(fmt.Errorf("take the place of another proxy: %w", err))
 		} else {
 			s.due = false
 		}
@@ -123,8 +147,8 @@ func (s *successor) complain() {
 	s.retry = time.AfterFunc(max(firstRetry, time.Since(s.failing)), s.again)
 	if text := s.failed.Error(); text != s.told {
 		s.told = text
-		s.log.Error("what another backend left on this node cannot be taken away, will retry", "err", s.failed)
-		s.tell("LeftByOtherBackend", text)
+		s.log.Error("what another proxy left on this node cannot be taken away, will retry", "err", s.failed)
+		s.tell(reasonAnother, text)
 	}
 }
 

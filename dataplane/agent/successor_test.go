@@ -69,16 +69,16 @@ func TestSuccessor(t *testing.T) {
 		{"left by one of the other way", node{left: true}, true, false, false, []string{"0s look", "0s clean", "0s forget"}},
 		{"left, asked for in the middle", node{left: true}, false, true, true, []string{"0s look", "0s clean", "0s forget"}},
 		{"it cannot be told", node{look: 3}, true, true, false, []string{
-			"0s look", "0s tell look for what backend other left: fault", "1s look", "2s look", "4s look",
+			"0s look", "0s tell look for what other left: fault", "1s look", "2s look", "4s look",
 		}},
 		{"it cannot be taken away", node{left: true, clean: 2}, true, true, false, []string{
-			"0s look", "0s clean", "0s tell take away what backend other left: fault", "1s look", "1s clean", "2s look", "2s clean",
+			"0s look", "0s clean", "0s tell take away what other left: fault", "1s look", "1s clean", "2s look", "2s clean",
 		}},
 		{"nor in the middle", node{left: true, clean: 1}, false, true, true, []string{
-			"0s look", "0s clean", "0s forget", "0s tell take away what backend other left: fault", "1s look", "1s clean", "1s forget",
+			"0s look", "0s clean", "0s forget", "0s tell take away what other left: fault", "1s look", "1s clean", "1s forget",
 		}},
 		{"it cannot be forgotten", node{left: true, forget: 4}, true, false, false, []string{
-			"0s look", "0s clean", "0s forget", "0s tell take the place of another backend: fault", "1s forget", "2s forget", "4s forget", "8s forget",
+			"0s look", "0s clean", "0s forget", "0s tell take the place of another proxy: fault", "1s forget", "2s forget", "4s forget", "8s forget",
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -137,11 +137,30 @@ func TestSuccessor(t *testing.T) {
 				if diff := cmp.Diff(c.want, n.did); diff != "" {
 					t.Errorf("did (-want +got):\n%s", diff)
 				}
-				if strings.Join(told, "") != "" && strings.Join(told, "") != "LeftByOtherBackend" {
+				if strings.Join(told, "") != "" && strings.Join(told, "") != "LeftByAnotherProxy" {
 					t.Errorf("told %q", told)
 				}
 			})
 		})
+	}
+}
+
+// What is to stay is named, once.
+func TestSuccessorNames(t *testing.T) {
+	var told []string
+	s := newSuccessor(&Config{
+		Backend: backend.Backend{Flows: true}, Logger: slog.New(slog.DiscardHandler),
+		Others: map[string]backend.Backend{"kube-proxy": {Left: func() ([]string, error) { return []string{"table ip kube-proxy", "table ip6 kube-proxy"}, nil }}},
+	}, func(reason, text string) { told = append(told, reason+": "+text) })
+	for range 2 {
+		if err := (inTurn{&target{}, s}).Apply(t.Context(), nil, &plan.Plan{}); err != nil {
+			t.Error(err)
+		}
+		s.alone = false
+	}
+	want := []string{"LeftByAnotherProxy: kube-proxy is on this node too, with table ip kube-proxy, table ip6 kube-proxy, and is not to be taken away; give the node to one of the two (--take-over)"}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }
 

@@ -80,23 +80,40 @@ func Left(netns int) ([]string, error) {
 }
 
 func leftOfNFT(netns int) ([]string, error) {
+	var out []string
+	for _, v6 := range []bool{false, true} {
+		chains, err := chainsOfNFT(netns, v6)
+		if err != nil {
+			return out, err
+		}
+		for _, id := range chains {
+			at := fmt.Sprintf("chains %s* of table %s %s", Prefix, family(v6), id.table)
+			if !id.builtin() && (id.table == natTable || id.table == filterTable) && !slices.Contains(out, at) {
+				out = append(out, at)
+			}
+		}
+	}
+	return out, nil
+}
+
+// chainsOfNFT are all chains of nftables of a family, those of iptables-nft among them.
+func chainsOfNFT(netns int, v6 bool) ([]chainID, error) {
 	c, err := lib.New(lib.WithNetNSFd(netns), lib.AsLasting())
 	if err != nil {
 		return nil, err
 	}
 	defer c.CloseLasting()
-	var out []string
-	for _, f := range []lib.TableFamily{lib.TableFamilyIPv4, lib.TableFamilyIPv6} {
-		chains, err := c.ListChainsOfTableFamily(f)
-		if err != nil {
-			return nil, err
-		}
-		for _, ch := range chains {
-			at := fmt.Sprintf("chains %s* of table %s %s", Prefix, map[lib.TableFamily]string{lib.TableFamilyIPv4: "ip", lib.TableFamilyIPv6: "ip6"}[f], ch.Table.Name)
-			if strings.HasPrefix(ch.Name, Prefix) && (ch.Table.Name == natTable || ch.Table.Name == filterTable) && !slices.Contains(out, at) {
-				out = append(out, at)
-			}
-		}
+	f := lib.TableFamilyIPv4
+	if v6 {
+		f = lib.TableFamilyIPv6
+	}
+	chains, err := c.ListChainsOfTableFamily(f)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]chainID, 0, len(chains))
+	for _, ch := range chains {
+		out = append(out, chainID{ch.Table.Name, ch.Name})
 	}
 	return out, nil
 }

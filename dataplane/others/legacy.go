@@ -15,9 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// legacy looks at the tables of iptables-legacy, as the kernel gives them to its programs.
-// Those that it has not are not asked for: that would make them.
+// legacy looks at the tables of iptables-legacy.
 func legacy(cfg Config) ([]Trace, error) {
+	return legacyChains(cfg, func(_, chain string) string { return ofChain(chain) })
+}
+
+// legacyChains looks at the tables as the kernel gives them to its programs. Those that it
+// has not are not asked for: that would make them.
+func legacyChains(cfg Config, of func(table, chain string) string) ([]Trace, error) {
 	var out []Trace
 	var errs []error
 	for _, f := range legacyFamilies {
@@ -32,7 +37,7 @@ func legacy(cfg Config) ([]Trace, error) {
 				continue
 			}
 			for _, chain := range f.chains(blob) {
-				if who := ofChain(chain); who != "" {
+				if who := of(table, chain); who != "" {
 					out = append(out, Trace{Who: who, What: fmt.Sprintf("chain %s of table %s (%s)", chain, table, f.program)})
 				}
 			}

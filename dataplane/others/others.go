@@ -13,6 +13,7 @@
 //	ipvs.go       virtual services of IPVS
 //	programs.go   eBPF: sockets' hooks of the root cgroup, and tc programs by their names
 //	processes.go  agents that run in the namespace, and links that only they make
+//	kubeproxy.go  everything of kube-proxy's, for who takes its place
 //
 // Names are those of upstream: kube-proxy (pkg/proxy), Cilium (bpf/), Calico (felix/bpf),
 // kube-router, Antrea, OVN-Kubernetes, and our own. A proxy of another kind is not

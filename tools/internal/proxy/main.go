@@ -18,6 +18,7 @@ import (
 
 	"github.com/plumbline/plumbline/dataplane/agent"
 	"github.com/plumbline/plumbline/dataplane/backend"
+	"github.com/plumbline/plumbline/dataplane/kubeproxy"
 	"github.com/plumbline/plumbline/dataplane/nftables"
 	"github.com/plumbline/plumbline/dataplane/node"
 	"github.com/plumbline/plumbline/tools/internal/call"
@@ -79,22 +80,37 @@ func act(ctx context.Context, opt options, log *slog.Logger, alter Alter) error 
 	if err := node.Demand(opt.backend, cfg.Backend.Needs(ctx, cfg.Own)); err != nil {
 		return err
 	}
+	if opt.takeOver != "" {
+		if who, err := kubeproxy.Running(ctx, 0); err != nil || who != "" {
+			return mayNotTakeOver(who, err)
+		}
+	}
 	if opt.cleanup {
 		return cleanAll(cfg.Backend, cfg.Others)
 	}
 	return agent.New(cfg).Run(ctx)
 }
 
+func mayNotTakeOver(who string, err error) error {
+	if err != nil {
+		return fmt.Errorf("--take-over=%s: whether one runs cannot be found out: %w", kubeproxy.Name, err)
+	}
+	return fmt.Errorf("--take-over=%s: it runs on this node (%s) and would put back what is taken away; end it first, such as by kubectl -n kube-system delete daemonset kube-proxy", kubeproxy.Name, who)
+}
+
 // cleanAll removes what a backend left on the node, and what the others did.
 func cleanAll(own backend.Backend, others map[string]backend.Backend) error {
 	errs := []error{own.Clean()}
 	for _, name := range slices.Sorted(maps.Keys(others)) {
+		if others[name].Clean == nil {
+			continue
+		}
 		left, err := others[name].Left()
 		if err == nil && len(left) > 0 {
 			err = others[name].Clean()
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("backend %s: %w", name, err))
+			errs = append(errs, fmt.Errorf("clean up after %s: %w", name, err))
 		}
 	}
 	return errors.Join(errs...)

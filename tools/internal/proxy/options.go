@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/dataplane/agent"
 	"github.com/plumbline/plumbline/dataplane/backend"
 	"github.com/plumbline/plumbline/dataplane/conntrack"
+	"github.com/plumbline/plumbline/dataplane/kubeproxy"
 	"github.com/plumbline/plumbline/dataplane/node"
 	"github.com/plumbline/plumbline/dataplane/plan"
 	"github.com/plumbline/plumbline/dataplane/planflags"
@@ -33,6 +34,7 @@ type options struct {
 	level      slog.Level
 	initOnly   bool
 	cleanup    bool
+	takeOver   string // kube-proxy, or nothing
 }
 
 // The default addresses are kube-proxy's.
@@ -62,6 +64,7 @@ func parse(args []string, env func(string) string) (options, error) {
 	fs.BoolVar(&o.initOnly, "init-only", false, "write the sysctls that the agent itself has no right to (for IPv6 only with an IPv6 --cluster-cidr), and exit")
 	o.limits = node.RegisterLimits(fs)
 	fs.BoolVar(&o.cleanup, "cleanup", false, "remove everything that this program put into the kernel, by whatever backend, and exit")
+	fs.StringVar(&o.takeOver, "take-over", "", "kube-proxy: take away what it left on this node, once the own rules are in, or with --cleanup; refused while it runs")
 	if err := call.Parse(fs, usage, args); err != nil {
 		return o, err
 	}
@@ -85,6 +88,12 @@ func parse(args []string, env func(string) string) (options, error) {
 func (o *options) check() error {
 	if !slices.Contains(backendNames(), o.backend) {
 		return fmt.Errorf("--backend %q: there is no such backend; one of: %s", o.backend, strings.Join(backendNames(), ", "))
+	}
+	if o.takeOver != "" && o.takeOver != kubeproxy.Name {
+		return fmt.Errorf("--take-over %q: give %s", o.takeOver, kubeproxy.Name)
+	}
+	if o.initOnly && o.takeOver != "" {
+		return errors.New("--init-only takes nothing over; give --take-over to the agent")
 	}
 	if o.initOnly && o.cleanup {
 		return errors.New("--init-only and --cleanup contradict each other; give one")
@@ -121,11 +130,21 @@ func bindAddress(text string) bool {
 	return err == nil
 }
 
+// kubeProxy is it as something that was on the node before, to be taken away or named.
+func (o *options) kubeProxy() backend.Backend {
+	b := backend.Backend{Left: func() ([]string, error) { return kubeproxy.Left(0) }, Flows: true}
+	if o.takeOver == kubeproxy.Name {
+		b.Clean = func() error { return kubeproxy.Clean(0) }
+	}
+	return b
+}
+
 // config is an agent as the command line has it, without a client.
 func (o *options) config(log *slog.Logger) agent.Config {
 	others := backend.All(0)
 	own := others[o.backend]
 	delete(others, o.backend)
+	others[kubeproxy.Name] = o.kubeProxy()
 	cfg := agent.Config{
 		Node: o.node, Version: version.String(), Mode: o.backend, Backend: own, Others: others, Own: o.own.options(), Plan: o.plan,
 		Healthz: o.healthz, Metrics: o.metrics, Logger: log,

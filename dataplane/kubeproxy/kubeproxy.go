@@ -1,0 +1,121 @@
+//go:build linux
+
+// Package kubeproxy takes the place of a kube-proxy that has ended: what it left in a network
+// namespace is told, and taken away. Names are upstream's (package others has them), and so is
+// what goes: `kube-proxy --cleanup`, but for mode ipvs, whose clean-up takes everybody's
+// virtual services away.
+//
+// kube-proxy leaves its rules when it ends. While they are there beside those of another who
+// translates by conntrack, the first of the two to translate a packet is the only one, and
+// connections that it has translated go on when its rules are gone.
+package kubeproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	lib "github.com/google/nftables"
+	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/dataplane/iptables"
+	"github.com/plumbline/plumbline/dataplane/others"
+	"github.com/plumbline/plumbline/dataplane/spaces"
+)
+
+// Name is the program's.
+const Name = "kube-proxy"
+
+// Left names what a kube-proxy left, in whatever mode, or keeps. With an error it is what could
+// be found.
+func Left(netns int) ([]string, error) {
+	return find(netns, others.KubeProxy)
+}
+
+func find(netns int, look func(others.Config) ([]others.Trace, error)) (out []string, err error) {
+	err = spaces.Do(netns, func() error {
+		found, err := look(others.Config{})
+		for _, t := range found {
+			out = append(out, t.What)
+		}
+		return err
+	})
+	return out, err
+}
+
+// Clean takes away what is left of the modes nftables and iptables. It does not ask whether a
+// kube-proxy runs, which would put it back (Running).
+func Clean(netns int) error {
+	left, err := Left(netns)
+	for _, what := range left {
+		if strings.HasPrefix(what, "link ") {
+			return fmt.Errorf("%s is of mode ipvs, whose virtual services cannot be told from others': run kube-proxy --cleanup on this node", what)
+		}
+	}
+	// CNI plugins may have theirs masqueraded by that chain (portmap's externalSetMarkChain).
+	asks := map[string]string{"KUBE-MARK-MASQ": "KUBE-POSTROUTING"}
+	return errors.Join(err, cleanTables(netns), iptables.Remove(netns, others.IsKubeProxys, asks))
+}
+
+func cleanTables(netns int) error {
+	conn, err := lib.New(lib.WithNetNSFd(netns), lib.AsLasting())
+	if err != nil {
+		return fmt.Errorf("open netfilter socket: %w", err)
+	}
+	defer conn.CloseLasting()
+	for _, f := range []lib.TableFamily{lib.TableFamilyIPv4, lib.TableFamilyIPv6} {
+		conn.DelTable(&lib.Table{Family: f, Name: others.KubeProxyTable})
+		if err := conn.Flush(); err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("delete table %s: %w", others.KubeProxyTable, err)
+		}
+	}
+	return nil
+}
+
+// mode is where a kube-proxy says its mode, by default.
+const mode = "127.0.0.1:10249"
+
+// answerWithin bounds the wait for somebody on the same node.
+const answerWithin = time.Second
+
+// Running names a kube-proxy that runs in a namespace; empty: there is none. A process is seen
+// only by who sees the node's processes; who does not asks where kube-proxy says its mode,
+// unless that has been changed. So do not ask while an agent of ours serves at that address.
+func Running(ctx context.Context, netns int) (string, error) {
+	running, err := find(netns, others.KubeProxyRunning)
+	if len(running) > 0 {
+		return running[0], nil
+	}
+	if err != nil {
+		return "", err
+	}
+	client := http.Client{Timeout: answerWithin, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, addr string) (c net.Conn, err error) {
+			err = spaces.Do(netns, func() error {
+				c, err = (&net.Dialer{}).DialContext(ctx, network, addr)
+				return err
+			})
+			return c, err
+		},
+	}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+mode+"/proxyMode", nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", ctx.Err() // nobody answers
+	}
+	defer resp.Body.Close()
+	said, err := io.ReadAll(io.LimitReader(resp.Body, 64))
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return "", nil // somebody else's
+	}
+	return fmt.Sprintf("who answers %s/proxyMode with %q", mode, strings.TrimSpace(string(said))), nil
+}

@@ -1,0 +1,108 @@
+//go:build linux
+
+package others
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	lib "github.com/google/nftables"
+	"golang.org/x/sys/unix"
+)
+
+// KubeProxyTable is the table, of families ip and ip6, of kube-proxy in mode nftables.
+const KubeProxyTable = "kube-proxy"
+
+// kubeProxyChains are kube-proxy's in mode iptables, but for those that begin with one of
+// kubeProxyKinds; kubelet has chains KUBE- as well. [kubernetes/pkg/proxy/iptables/cleanup.go]
+var (
+	kubeProxyChains = map[string][]string{
+		"nat":    {"KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-POSTROUTING", "KUBE-MARK-MASQ", "KUBE-PROXY-CANARY"},
+		"filter": {"KUBE-SERVICES", "KUBE-EXTERNAL-SERVICES", "KUBE-FORWARD", "KUBE-NODEPORTS", "KUBE-PROXY-FIREWALL", "KUBE-PROXY-CANARY"},
+		"mangle": {"KUBE-PROXY-CANARY"},
+	}
+	kubeProxyKinds = []string{"KUBE-SVC-", "KUBE-SVL-", "KUBE-EXT-", "KUBE-FW-", "KUBE-SEP-", "KUBE-XLB-"}
+)
+
+// IsKubeProxys tells whether a chain of iptables is kube-proxy's.
+func IsKubeProxys(table, chain string) bool {
+	return slices.Contains(kubeProxyChains[table], chain) ||
+		table == "nat" && slices.ContainsFunc(kubeProxyKinds, func(kind string) bool { return strings.HasPrefix(chain, kind) })
+}
+
+// KubeProxy is what a kube-proxy left or keeps in a namespace. Of iptables-legacy these are
+// the chains that have rules. With an error it is what could be found.
+func KubeProxy(cfg Config) (left []Trace, err error) {
+	cfg.Proc = cmp.Or(cfg.Proc, "/proc")
+	var errs []error
+	for _, look := range []func(Config) ([]Trace, error){kubeProxyRules, kubeProxyLegacy, links} {
+		found, err := steady(func() ([]Trace, error) { return look(cfg) })
+		left, errs = append(left, found...), append(errs, err)
+	}
+	return slices.DeleteFunc(left, notKubeProxys), errors.Join(errs...)
+}
+
+// KubeProxyRunning are the processes of a kube-proxy that runs in a namespace.
+func KubeProxyRunning(cfg Config) ([]Trace, error) {
+	cfg.Proc = cmp.Or(cfg.Proc, "/proc")
+	running, err := steady(func() ([]Trace, error) { return processes(cfg) })
+	return slices.DeleteFunc(running, notKubeProxys), err
+}
+
+func notKubeProxys(t Trace) bool { return t.Who != "kube-proxy" }
+
+func kubeProxyLegacy(cfg Config) ([]Trace, error) {
+	found, err := legacyChains(cfg, func(table, chain string) string {
+		if IsKubeProxys(table, chain) {
+			return "kube-proxy"
+		}
+		return ""
+	})
+	return inTables(found), err
+}
+
+// inTables makes one of the many chains of a table.
+func inTables(chains []Trace) (out []Trace) {
+	for _, t := range chains {
+		if _, table, ok := strings.Cut(t.What, " of table "); ok {
+			t.What = "chains KUBE-* of table " + table
+		}
+		if !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func kubeProxyRules(Config) ([]Trace, error) {
+	conn, err := lib.New(lib.AsLasting())
+	if err != nil {
+		return nil, fmt.Errorf("look at nftables: %w", err)
+	}
+	defer conn.CloseLasting()
+	var out []Trace
+	for _, family := range []struct {
+		lib.TableFamily
+		text string
+	}{{lib.TableFamilyIPv4, "ip"}, {lib.TableFamilyIPv6, "ip6"}} {
+		switch _, err := conn.ListTableOfFamily(KubeProxyTable, family.TableFamily); {
+		case err == nil:
+			out = append(out, Trace{Who: "kube-proxy", What: "table " + family.text + " " + KubeProxyTable})
+		case !errors.Is(err, unix.ENOENT):
+			return out, fmt.Errorf("look at nftables: look for table %s %s: %w", family.text, KubeProxyTable, err)
+		}
+		chains, err := conn.ListChainsOfTableFamily(family.TableFamily)
+		if err != nil {
+			return out, fmt.Errorf("look at nftables: list chains of family %s: %w", family.text, err)
+		}
+		for _, c := range chains {
+			if IsKubeProxys(c.Table.Name, c.Name) {
+				out = append(out, Trace{Who: "kube-proxy", What: fmt.Sprintf("chain %s of table %s %s", c.Name, family.text, c.Table.Name)})
+			}
+		}
+	}
+	return inTables(out), nil
+}

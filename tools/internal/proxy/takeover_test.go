@@ -1,0 +1,233 @@
+package proxy
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/dataplane/backend"
+	"github.com/plumbline/plumbline/dataplane/kubeproxy"
+	"github.com/plumbline/plumbline/fixtures/api"
+	"github.com/plumbline/plumbline/fixtures/need"
+	"github.com/plumbline/plumbline/fixtures/proxyproc"
+	"github.com/plumbline/plumbline/suites/stage"
+	"github.com/plumbline/plumbline/tools/internal/call"
+)
+
+var kubeProxyModes = flag.String("kube-proxy", "", "take over from upstream's kube-proxy in these modes, and back: nftables,iptables")
+
+// kubeProxy is upstream's on the node, with its rules in.
+func (w *world) kubeProxy(t *testing.T, program, mode string) *proxyproc.Process {
+	t.Helper()
+	dir := t.TempDir()
+	spec, err := proxyproc.KubeProxy(program, mode, false, proxyproc.Place{
+		Dir: dir, Kubeconfig: w.kubeconfig, Node: "here", ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := proxyproc.Start(w.ns, dir, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Kill()
+		if said, err := os.ReadFile(p.Log()); t.Failed() && err == nil {
+			t.Logf("kube-proxy said last:\n%s", said[max(0, len(said)-2000):])
+		}
+	})
+	rules := map[string][]string{"nftables": {"nft", "list", "table", "ip", "kube-proxy"}, "iptables": {"iptables-save", "-t", "nat"}}[mode]
+	want := map[string]string{"nftables": "10.96.0.10 . tcp . 80 :", "iptables": "-A KUBE-SERVICES -d 10.96.0.10/32 -p tcp"}[mode]
+	w.await(t, "kube-proxy's rules", func() bool {
+		var out []byte
+		err := w.ns.Do(func() (err error) {
+			out, err = exec.CommandContext(t.Context(), rules[0], rules[1:]...).Output()
+			return err
+		})
+		return err == nil && strings.Contains(string(out), want)
+	})
+	return p
+}
+
+// A node that kube-proxy serves is given to each backend, and back: kube-proxy is ended, and
+// its rules serve until the backend's own are in; it is begun again, and --cleanup takes the
+// backend's away. To and from those that translate no new connection fails and no open one
+// breaks.
+func TestTakeOver(t *testing.T) {
+	if *kubeProxyModes == "" {
+		t.Skip("needs upstream's kube-proxy: -kube-proxy=nftables,iptables (make peer)")
+	}
+	need.Root(t)
+	program, err := stage.KubernetesBinary(t.Context(), "kube-proxy", slog.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mode := range strings.SplitSeq(*kubeProxyModes, ",") {
+		for _, to := range backendNames() {
+			t.Run(mode+" and "+to, func(t *testing.T) {
+				s := newSwitched(t)
+				for i := range 99 {
+					name := fmt.Sprintf("more-%d", i)
+					more := service(name, fmt.Sprintf("10.96.1.%d", i+1), nil)
+					pods := slice(name, "10.244.1.2!", "10.244.2.2")
+					pods.Ports[0].Name = ptr("")
+					s.w.apply(t, more, pods)
+				}
+				gapless := backend.All(0)[to].Flows
+				kube := s.w.kubeProxy(t, program, mode)
+				for range *switches {
+					var own *process
+					failed, broken := s.load(t, func() {
+						if err := kube.Stop(context.Background()); err != nil {
+							t.Error(err)
+						}
+						own = s.w.start(t, "--backend="+to, "--take-over=kube-proxy")
+					})
+					report(t, "to "+to, gapless, failed, broken)
+					if left, err := kubeproxy.Left(s.w.ns.FD()); err != nil || len(left) > 0 {
+						t.Errorf("left of kube-proxy: %v, %v", left, err)
+					}
+					failed, broken = s.load(t, func() {
+						own.end(t, syscall.SIGTERM)
+						kube = s.w.kubeProxy(t, program, mode)
+						s.w.output(t, "--cleanup")
+					})
+					report(t, "back from "+to, gapless, failed, broken)
+					if left, err := backend.All(s.w.ns.FD())[to].Left(); err != nil || len(left) > 0 {
+						t.Errorf("left of %s: %v, %v", to, left, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func report(t *testing.T, what string, gapless bool, failed []failure, broken []string) {
+	t.Helper()
+	say := t.Errorf
+	if !gapless {
+		say = t.Logf
+	}
+	for _, f := range failed {
+		say("%s: failed: %s", what, f.text)
+	}
+	if len(broken) > 0 {
+		say("%s: of those that were open did not go on:\n%s", what, strings.Join(broken, "\n"))
+	}
+}
+
+// What a kube-proxy left is named in an Event and stays, unless it is asked for; while one
+// runs, nothing is taken over.
+func TestKubeProxysRules(t *testing.T) {
+	const rules = `table ip kube-proxy { chain services { type nat hook prerouting priority -100; }; }
+table ip6 kube-proxy { }
+table ip nat { chain KUBE-SERVICES { }; chain KUBE-SVC-X { }; chain KUBE-KUBELET-CANARY { }; }`
+	w := newWorld(t, theNode(), service("web", "10.96.0.1", nil))
+	nft := func(args ...string) string {
+		t.Helper()
+		var out []byte
+		err := w.ns.Do(func() (err error) {
+			out, err = exec.CommandContext(t.Context(), "nft", args...).CombinedOutput()
+			return err
+		})
+		if err != nil {
+			t.Fatalf("nft %s: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	nft(rules)
+	p := w.start(t, "--backend=nftables")
+	var told string
+	w.await(t, "an Event about kube-proxy", func() bool {
+		return slices.ContainsFunc(w.events(), func(e *corev1.Event) bool {
+			told = e.Message
+			return e.Reason == "LeftByAnotherProxy" && e.InvolvedObject.Name == "here"
+		})
+	})
+	if want := "kube-proxy is on this node too, with table ip kube-proxy, chains KUBE-* of table ip nat, table ip6 kube-proxy, and is not"; !strings.HasPrefix(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+	p.end(t, syscall.SIGTERM)
+	w.output(t, "--cleanup")
+	if text := nft("list", "ruleset"); !strings.Contains(text, "table ip kube-proxy") || !strings.Contains(text, "KUBE-SVC-X") {
+		t.Errorf("taken away though nobody asked for it:\n%s", text)
+	}
+
+	refused := func(why string, args ...string) {
+		t.Helper()
+		_, stderr, code := w.call(t, append([]string{"--node-name=here", "--kubeconfig=" + w.kubeconfig, "--take-over=kube-proxy"}, args...)...)
+		if code != call.Failed || !strings.Contains(stderr, why) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%q: exit %d, said %q, want %q", args, code, stderr, why)
+		}
+	}
+	sleep, err := os.ReadFile("/bin/sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fake := exec.Command(filepath.Join(t.TempDir(), "kube-proxy"), "600")
+	if err := os.WriteFile(fake.Path, sleep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.ns.Do(fake.Start); err != nil {
+		t.Fatal(err)
+	}
+	refused("it runs on this node (process kube-proxy)")
+	refused("it runs on this node (process kube-proxy)", "--cleanup")
+	if err := fake.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = fake.Wait()
+	stop := w.answerAt(t, "127.0.0.1:10249", "iptables")
+	refused(`it runs on this node (who answers 127.0.0.1:10249/proxyMode with "iptables")`)
+	stop()
+
+	w.start(t, "--backend=nftables", "--take-over=kube-proxy").end(t, syscall.SIGTERM)
+	text := nft("list", "ruleset")
+	for part, want := range map[string]bool{"table ip kube-proxy": false, "table ip6 kube-proxy": false, "KUBE-S": false, "KUBE-KUBELET-CANARY": true, "10.96.0.1": true} {
+		if strings.Contains(text, part) != want {
+			t.Errorf("%q is there: %t, want %t", part, !want, want)
+		}
+	}
+	nft(rules)
+	w.output(t, "--cleanup", "--take-over=kube-proxy")
+	if text := nft("list", "ruleset"); strings.Contains(text, "kube-proxy") || strings.Contains(text, "KUBE-S") || strings.Contains(text, "10.96.0.1") {
+		t.Errorf("left after --cleanup:\n%s", text)
+	}
+}
+
+// answerAt serves a text at every path, until the function that it returns is called.
+func (w *world) answerAt(t *testing.T, at, text string) (stop func()) {
+	t.Helper()
+	var l net.Listener
+	if err := w.ns.Do(func() (err error) { l, err = net.Listen("tcp", at); return err }); err != nil {
+		t.Fatal(err)
+	}
+	s := http.Server{Handler: http.HandlerFunc(func(r http.ResponseWriter, _ *http.Request) { fmt.Fprintln(r, text) })}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	return func() {
+		_ = s.Close()
+		<-done
+	}
+}
+
+// events are all there are.
+func (w *world) events() (out []*corev1.Event) {
+	for _, o := range w.api.List(api.CoreEvents) {
+		out = append(out, o.(*corev1.Event))
+	}
+	return out
+}
