@@ -12,10 +12,18 @@ func Settle(old, f Frontend) Frontend {
 	return make(settled).frontend(old, f)
 }
 
-// settled are lists of endpoints that have been settled, by where their first elements
-// are: the frontends of one port share theirs, and go on sharing them. The first is nil for
-// a list that has been settled, against whatever: a frontend that is new shares it.
-type settled map[[2]*Endpoint][]Endpoint
+// settled are lists of endpoints that have been settled, by what they were settled against:
+// the frontends of one port share theirs, and go on sharing them. The first is zero for a list
+// that has been settled, against whatever: a frontend that is new shares it.
+type settled map[[2]list][]Endpoint
+
+// list is which list of endpoints one is.
+type list struct {
+	first *Endpoint
+	n     int
+}
+
+func listOf(eps []Endpoint) list { return list{&eps[0], len(eps)} }
 
 // service settles all frontends of a Service. Both have them in order of their keys.
 func (s settled) service(old, now Service) Service {
@@ -53,14 +61,14 @@ func (s settled) endpoints(old, want []Endpoint) []Endpoint {
 	if len(want) == 0 {
 		return want
 	}
-	shared := [2]*Endpoint{nil, &want[0]}
+	shared := [2]list{{}, listOf(want)}
 	if len(old) == 0 {
 		if out := s[shared]; out != nil {
 			return out
 		}
 		return want
 	}
-	at := [2]*Endpoint{&old[0], &want[0]}
+	at := [2]list{listOf(old), listOf(want)}
 	out, done := s[at]
 	if !done {
 		out = settle(old, want)

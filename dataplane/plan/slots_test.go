@@ -22,6 +22,20 @@ func letters(eps []Endpoint) string {
 	return b.String()
 }
 
+// A list that is the beginning of another is not that one.
+func TestSettleParts(t *testing.T) {
+	f := Frontend{Outside: Route{Endpoints: eps("abcd")}}
+	f.Inside = &Route{Endpoints: f.Outside.Endpoints[:2]}
+	was := Frontend{Outside: Route{Endpoints: eps("dcba")}}
+	was.Inside = &Route{Endpoints: was.Outside.Endpoints[:2]}
+	for _, old := range []Frontend{{Outside: was.Outside}, was} {
+		got := Settle(old, f)
+		if len(got.Inside.Endpoints) != 2 || len(got.Outside.Endpoints) != 4 {
+			t.Errorf("outside %s, inside %s", letters(got.Outside.Endpoints), letters(got.Inside.Endpoints))
+		}
+	}
+}
+
 func TestSettle(t *testing.T) {
 	for _, c := range []struct{ old, want, settled string }{
 		{"", "abc", "abc"},
