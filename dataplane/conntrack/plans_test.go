@@ -54,7 +54,7 @@ func onlyFromElsewhere(f *plan.Frontend) {
 
 // planOf is a plan of one Service at a node with both families.
 func planOf(fs ...plan.Frontend) *plan.Plan {
-	node := plan.Node{Addrs: []netip.Addr{byFamily[false].node, byFamily[true].node}, PodCIDRs: prefixes("10.244.1.0/24", "fd00:10:244:1::/64")}
+	node := plan.Node{Addrs: []netip.Addr{byFamily[false].node, byFamily[true].node}, LocalPods: prefixes("10.244.1.0/24", "fd00:10:244:1::/64")}
 	return &plan.Plan{Node: node, Services: map[objects.Name]plan.Service{{Namespace: "ns", Name: "dns"}: {Frontends: fs}}}
 }
 

@@ -156,6 +156,9 @@ func (c *Case) option(line string) error {
 		err = oneOf(value, string(plan.Drop), string(plan.Reject))
 	case "cluster-cidr":
 		c.Options.ClusterCIDRs, err = parsePrefixes(value)
+	case "detect-local":
+		c.Options.Local = plan.DetectLocal(value)
+		err = oneOf(value, string(plan.ByClusterCIDR), string(plan.ByNodeCIDR))
 	case "nodeport-addresses":
 		if value != "primary" {
 			c.Options.NodePorts.Within, err = parsePrefixes(value)

@@ -303,8 +303,7 @@ func (d *dice) plan() *plan.Plan {
 	p := &plan.Plan{Services: map[objects.Name]plan.Service{}}
 	for _, v6 := range []bool{false, true} {
 		p.Node.Addrs = append(p.Node.Addrs, d.addr(v6))
-		p.Node.PodCIDRs = append(p.Node.PodCIDRs, d.prefixes(v6)...)
-		p.Node.ClusterCIDRs = append(p.Node.ClusterCIDRs, d.prefixes(v6)...)
+		p.Node.LocalPods = append(p.Node.LocalPods, d.prefixes(v6)...)
 		p.Node.ServiceCIDRs = append(p.Node.ServiceCIDRs, d.prefixes(v6)...)
 	}
 	for i := 0; len(d.data) > 0 && i < 20; i++ {

@@ -112,7 +112,7 @@ func baseModel(v6 bool, node plan.Node, mark uint32) model {
 func (m model) addNode(v6 bool, node plan.Node) {
 	var none plan.Key
 	off := m.chain(natTable, masqOff)
-	for _, p := range ofFamily(node.ClusterCIDRs, v6) {
+	for _, p := range ofFamily(node.LocalPods, v6) {
 		off.add(none, in("-s", p), "-j RETURN")
 	}
 	off.add(none, "-j ", masq)
@@ -218,7 +218,7 @@ func (g *renderer) routes(f plan.Frontend) string {
 // fork sends what comes from the node itself and its pods one way, and the rest
 // another.
 func (g *renderer) fork(c *chain, of plan.Key, inside, outside string) {
-	for _, p := range ofFamily(g.node.PodCIDRs, g.v6) {
+	for _, p := range ofFamily(g.node.LocalPods, g.v6) {
 		c.add(of, in("-s", p), inside)
 	}
 	c.add(of, "-m addrtype --src-type LOCAL ", inside)

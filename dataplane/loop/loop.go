@@ -119,7 +119,8 @@ func New(cfg Config) *Loop {
 }
 
 // Handle takes changes in. The first call must bring the complete state; until
-// then nothing is applied, nor before the own Node is there and has an address: what
+// then nothing is applied, nor before the own Node is there and has an address (and a podCIDR,
+// where that tells which pods are local): what
 // serves in the kernel since before would lose its node ports, and its short circuit of
 // policy Local, for an object that is late (kube-proxy waits for it too). It waits for no
 // kernel, but for a plan that is being made: milliseconds, or a second or so where all
@@ -146,6 +147,8 @@ func (l *Loop) nodeKnown() bool {
 		text = "there is no such Node in the API"
 	case len(n.InternalIPs) == 0:
 		text = "the Node has no address of type InternalIP"
+	case l.cfg.Options.Local == plan.ByNodeCIDR && len(n.PodCIDRs) == 0:
+		text = "the Node has no podCIDR (--detect-local=NodeCIDR)"
 	}
 	if text != "" && text != l.absent {
 		l.absent = text

@@ -293,6 +293,19 @@ func TestNodeMissing(t *testing.T) {
 	})
 }
 
+// Where the Node's podCIDRs tell which pods are local, they are waited for too.
+func TestNodeWithoutPodCIDR(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		l.cfg.Options.Local = plan.ByNodeCIDR
+		bare, whole := node(), node()
+		bare.Node.PodCIDRs, whole.Node.PodCIDRs = nil, []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}
+		l.Handle([]objects.Change{svc(1), bare})
+		want(t, w, "0s warn node NodeNotKnown: the Node has no podCIDR (--detect-local=NodeCIDR): nothing is changed on this node before that is there")
+		l.Handle([]objects.Change{whole})
+		want(t, w, "0s complete set=2 gone=0 of 1", "0s checks 0 at 1")
+	})
+}
+
 // A change that changes nothing, or that an earlier round took along, does not
 // wait for anything.
 func TestNothingWaits(t *testing.T) {

@@ -156,7 +156,7 @@ func (f family) postrouting() []rule {
 	return []rule{
 		cat(notTaken(), verdict(expr.VerdictReturn)),
 		f.learn(),
-		cat(f.keyIn(false, original, setMasqOffCluster), rule{f.addr(f.saddr, reg0), f.notIn(setClusterPods)}, masq),
+		cat(f.keyIn(false, original, setMasqOffCluster), rule{f.addr(f.saddr, reg0), f.notIn(setLocalPods)}, masq),
 		cat(f.keyIn(false, original, setMasqAlways), masq),
 		cat(f.keyIn(false, original, setMasqNode), fromSelf(), masq),
 		cat(f.meantNode(), jumpTo(chainMeantNode)),

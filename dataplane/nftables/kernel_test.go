@@ -109,8 +109,7 @@ func part(p *plan.Plan, i int, s plan.Service) *plan.Plan {
 func everyKind() *plan.Plan {
 	out := &plan.Plan{Node: plan.Node{
 		Addrs:        []netip.Addr{addr("192.0.2.1"), addr("2001:db8:2::1")},
-		PodCIDRs:     prefixes("10.244.1.0/24", "fd00:10:244:1::/64"),
-		ClusterCIDRs: prefixes("10.244.0.0/16", "fd00:10:244::/56"),
+		LocalPods:    prefixes("10.244.0.0/16", "fd00:10:244::/56"),
 		ServiceCIDRs: prefixes("10.96.0.0/16", "fd00:10:96::/112"),
 	}, Services: map[objects.Name]plan.Service{}}
 	v4 := kinds("10.96.0.10", "198.51.100.10", prefixes("192.0.2.0/28", "203.0.113.7/32"), "10.244.1.2", "10.244.2.2")

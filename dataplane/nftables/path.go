@@ -167,7 +167,7 @@ func (t *tracer) after() {
 		t.lookup(3, groupSet(port), t.key)
 	}
 	when := map[setID]string{
-		setMasqOffCluster: "masquerade sources outside of set " + t.f.sets[setClusterPods].name,
+		setMasqOffCluster: "masquerade sources outside of set " + t.f.sets[setLocalPods].name,
 		setMasqNode:       "masquerade the node's own", setMasqNodePorts: "masquerade the node's own",
 		setMasqAlways: "masquerade", setMasqAlwaysPorts: "masquerade",
 	}

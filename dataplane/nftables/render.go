@@ -31,9 +31,8 @@ func nodeElements(n plan.Node) []Element {
 	for _, a := range n.Addrs {
 		out = append(out, Element{id: elementID{v6: a.Is6(), set: setNodeAddrs, key: string(a.AsSlice())}})
 	}
-	out = append(out, intervals(setLocalPods, n.PodCIDRs)...)
-	out = append(out, intervals(setServiceCIDRs, n.ServiceCIDRs)...)
-	return append(out, intervals(setClusterPods, n.ClusterCIDRs)...)
+	out = append(out, intervals(setLocalPods, n.LocalPods)...)
+	return append(out, intervals(setServiceCIDRs, n.ServiceCIDRs)...)
 }
 
 // intervals renders prefixes as the kernel keeps them, a start and an element

@@ -32,7 +32,6 @@ const (
 	setServiceCIDRs
 	setNodeAddrs
 	setLocalPods
-	setClusterPods
 	setGroups
 	setGroupPorts
 	setTimeouts
@@ -61,7 +60,7 @@ const slotParts = 8
 func (s setID) isRules() bool { return s >= setClasses }
 
 func (s setID) isInterval() bool {
-	return s == setServiceCIDRs || s == setLocalPods || s == setClusterPods
+	return s == setServiceCIDRs || s == setLocalPods
 }
 
 // number is a number as a key or as data; nft has no plain 4-byte integer type
@@ -106,7 +105,6 @@ func specsOf(addr lib.SetDatatype) *[setCount]setSpec {
 		setServiceCIDRs:    {name: "service-cidrs", key: types{addr}},
 		setNodeAddrs:       {name: "node-addresses", key: types{addr}},
 		setLocalPods:       {name: "local-pods", key: types{addr}},
-		setClusterPods:     {name: "cluster-pods", key: types{addr}},
 		setGroups:          {name: "affinity-groups", key: vip, data: types{number}},
 		setGroupPorts:      {name: "affinity-groups-nodeports", key: port, data: types{number}},
 		setTimeouts:        {name: "affinity-timeouts", key: vip, data: types{number}},

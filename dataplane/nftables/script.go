@@ -93,7 +93,7 @@ func (f family) scriptSets(b *strings.Builder, elems []Element, n plan.Node) {
 			bySet[e.id.set] = append(bySet[e.id.set], f.scriptElement(e))
 		}
 	}
-	for id, prefixes := range map[setID][]netip.Prefix{setLocalPods: n.PodCIDRs, setServiceCIDRs: n.ServiceCIDRs, setClusterPods: n.ClusterCIDRs} {
+	for id, prefixes := range map[setID][]netip.Prefix{setLocalPods: n.LocalPods, setServiceCIDRs: n.ServiceCIDRs} {
 		for _, p := range outermost(prefixes) {
 			if p.Addr().Is6() == f.v6 {
 				bySet[id] = append(bySet[id], p.Masked().String())

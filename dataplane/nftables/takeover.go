@@ -161,7 +161,7 @@ func (t *Target) setHead(n plan.Node, steps []step, replace map[bool]bool) {
 			}
 		}
 	}
-	was := t.present.take(setNodeAddrs, setLocalPods, setServiceCIDRs, setClusterPods, setHairpin,
+	was := t.present.take(setNodeAddrs, setLocalPods, setServiceCIDRs, setHairpin,
 		viewServices.parts(), viewServicesInside.parts(), viewNodePorts.parts(), viewNodePortsInside.parts())
 	known := *t.present // claims change what it holds, not which chains and sets there are
 	t.stands = map[bool]bool{}

@@ -107,7 +107,7 @@ func (s *Snapshot) setNode(n Node) Touched {
 		n.PodCIDRs = old.PodCIDRs
 	}
 	s.Node = &n
-	return Touched{Node: true, All: old == nil || old.Zone != n.Zone || !slices.Equal(old.InternalIPs, n.InternalIPs)}
+	return Touched{Node: true, All: old == nil || old.Zone != n.Zone || !slices.Equal(old.InternalIPs, n.InternalIPs) || !slices.Equal(old.PodCIDRs, n.PodCIDRs)}
 }
 
 // difference are the addresses in one of two lists.

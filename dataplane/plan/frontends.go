@@ -91,7 +91,7 @@ func ofFamily(in []netip.Addr, v6 bool) []netip.Addr {
 }
 
 func (b *builder) offCluster(v6 bool) Masquerade {
-	for _, p := range b.opt.ClusterCIDRs {
+	for _, p := range localPods(b.snap, b.opt) {
 		if p.Addr().Is6() == v6 {
 			return MasqOffCluster
 		}

@@ -9,29 +9,26 @@ import (
 
 // BuildNode makes the part that all Services share.
 func BuildNode(snap *objects.Snapshot, opt Options) Node {
-	out := Node{ClusterCIDRs: sortedPrefixes(opt.ClusterCIDRs)}
+	out := Node{LocalPods: sortedPrefixes(localPods(snap, opt))}
 	for _, c := range snap.ServiceCIDRs {
 		out.ServiceCIDRs = append(out.ServiceCIDRs, c.Prefixes...)
 	}
 	out.ServiceCIDRs = sortedPrefixes(out.ServiceCIDRs)
 	if n := snap.Node; n != nil {
 		out.Addrs = nodePortAddrs(n.InternalIPs, snap.Local, opt.NodePorts)
-		out.PodCIDRs = podCIDRs(n.PodCIDRs, opt.ClusterCIDRs)
 	}
 	return out
 }
 
-// podCIDRs are the networks of the node's own pods. Where the Node has none of a
-// family, its pods cannot be told from others', and all of the cluster count as
-// its own, as with kube-proxy's detectLocalMode ClusterCIDR.
-func podCIDRs(node, cluster []netip.Prefix) []netip.Prefix {
-	out := slices.Clone(node)
-	for _, c := range cluster {
-		if !slices.ContainsFunc(node, func(p netip.Prefix) bool { return p.Addr().Is6() == c.Addr().Is6() }) {
-			out = append(out, c)
-		}
+// localPods are the networks of pods that count as the node's own.
+func localPods(snap *objects.Snapshot, opt Options) []netip.Prefix {
+	if opt.Local != ByNodeCIDR {
+		return opt.ClusterCIDRs
 	}
-	return sortedPrefixes(out)
+	if snap.Node == nil {
+		return nil
+	}
+	return snap.Node.PodCIDRs
 }
 
 // nodePortAddrs are the addresses that node ports are served at: the Node's first

@@ -34,11 +34,13 @@ type Options struct {
 	// NoLocal is what external policy Local does when all endpoints are
 	// elsewhere: Drop or Reject. Internal policy Local always drops (KEP-2086).
 	NoLocal Action
-	// ClusterCIDRs are the pod networks of the whole cluster. A packet to a
-	// ClusterIP from elsewhere is masqueraded, so that its answer comes back
-	// through this node. Without a CIDR of a family, none of that family is.
+	// ClusterCIDRs are the pod networks of the whole cluster.
 	ClusterCIDRs []netip.Prefix
-	NodePorts    NodePortAddresses
+	// Local says which pods count as the node's own. A packet to a ClusterIP from elsewhere
+	// is masqueraded, so that its answer comes back through this node; without a network
+	// of a family, none of that family is.
+	Local     DetectLocal
+	NodePorts NodePortAddresses
 	// SCTP says that the backend on this kernel can serve SCTP ports. Without,
 	// they have no frontends.
 	SCTP bool
@@ -52,6 +54,19 @@ type NodePortAddresses struct {
 	// and ::/0 are all of them.
 	Within []netip.Prefix
 }
+
+// DetectLocal is how the node's own pods are told from others: the values are those of
+// kube-proxy's detectLocalMode.
+type DetectLocal string
+
+const (
+	// ByClusterCIDR, also the zero value: those of the whole cluster. A pod of another node
+	// comes to this one's Services by its own node only, if that has them.
+	ByClusterCIDR DetectLocal = "ClusterCIDR"
+	// ByNodeCIDR: those of the Node's podCIDRs, which not every CNI plugin takes addresses
+	// from.
+	ByNodeCIDR DetectLocal = "NodeCIDR"
+)
 
 // Terminating says what terminating endpoints are used for.
 type Terminating string
@@ -86,15 +101,13 @@ type Plan struct {
 // Node is what is the same for all Services.
 type Node struct {
 	Addrs        []netip.Addr   // where node ports are served, sorted
-	PodCIDRs     []netip.Prefix // of pods on this node, sorted
-	ClusterCIDRs []netip.Prefix // of all pods, sorted
+	LocalPods    []netip.Prefix // of pods that count as this node's own, sorted
 	ServiceCIDRs []netip.Prefix // ClusterIPs are allocated from these, sorted; an address no Service has is silent
 }
 
 // Equal tells whether two nodes are the same.
 func (n Node) Equal(o Node) bool {
-	return slices.Equal(n.Addrs, o.Addrs) && slices.Equal(n.PodCIDRs, o.PodCIDRs) &&
-		slices.Equal(n.ClusterCIDRs, o.ClusterCIDRs) && slices.Equal(n.ServiceCIDRs, o.ServiceCIDRs)
+	return slices.Equal(n.Addrs, o.Addrs) && slices.Equal(n.LocalPods, o.LocalPods) && slices.Equal(n.ServiceCIDRs, o.ServiceCIDRs)
 }
 
 // Service is what one Service asks of the node.

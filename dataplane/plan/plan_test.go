@@ -66,8 +66,7 @@ func TestDiffNode(t *testing.T) {
 	}
 	for what, next := range map[string]Node{
 		"addresses":      {Addrs: n.Addrs[:0]},
-		"pod networks":   {Addrs: n.Addrs, PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}},
-		"cluster's":      {Addrs: n.Addrs, ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}},
+		"pod networks":   {Addrs: n.Addrs, LocalPods: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}},
 		"Service ranges": {Addrs: n.Addrs, ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}},
 	} {
 		if got := Diff(&Plan{Node: n}, &Plan{Node: next}); got.Node == nil || !got.Node.Equal(next) {
@@ -169,16 +168,24 @@ func randomSnapshot(r *rand.Rand) *objects.Snapshot {
 	return snap
 }
 
-// A Node without pod networks of a family has all of the cluster's as its own.
-func TestPodCIDRs(t *testing.T) {
+// Which pods count as the node's own.
+func TestLocalPods(t *testing.T) {
 	p4, c4, c6 := netip.MustParsePrefix("10.244.1.0/24"), netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00::/48")
-	for _, c := range []struct{ node, want []netip.Prefix }{
-		{[]netip.Prefix{p4}, []netip.Prefix{p4, c6}},
-		{nil, []netip.Prefix{c4, c6}},
+	for _, c := range []struct {
+		by         DetectLocal
+		node, want []netip.Prefix
+	}{
+		{"", []netip.Prefix{p4}, []netip.Prefix{c4, c6}},
+		{ByClusterCIDR, []netip.Prefix{p4}, []netip.Prefix{c4, c6}},
+		{ByNodeCIDR, []netip.Prefix{p4}, []netip.Prefix{p4}},
+		{ByNodeCIDR, nil, nil},
 	} {
 		snap := &objects.Snapshot{Node: &objects.Node{PodCIDRs: c.node}}
-		if got := BuildNode(snap, Options{ClusterCIDRs: []netip.Prefix{c4, c6}}).PodCIDRs; !slices.Equal(got, c.want) {
-			t.Errorf("pod networks of a Node with %v: %v, want %v", c.node, got, c.want)
+		if got := BuildNode(snap, Options{Local: c.by, ClusterCIDRs: []netip.Prefix{c4, c6}}).LocalPods; !slices.Equal(got, c.want) {
+			t.Errorf("%s, a Node with %v: %v, want %v", c.by, c.node, got, c.want)
 		}
+	}
+	if got := BuildNode(&objects.Snapshot{}, Options{Local: ByNodeCIDR}).LocalPods; len(got) > 0 {
+		t.Errorf("without a Node: %v", got)
 	}
 }

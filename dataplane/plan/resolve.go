@@ -80,7 +80,7 @@ func (r *Resolver) Resolve(pkt Packet) Outcome {
 		return Outcome{Known: true, Action: Drop}
 	}
 	route := f.Outside
-	if f.Inside != nil && (pkt.FromNode || contains(r.node.PodCIDRs, pkt.Src)) {
+	if f.Inside != nil && (pkt.FromNode || contains(r.node.LocalPods, pkt.Src)) {
 		route = *f.Inside
 	}
 	out := Outcome{Known: true, Action: route.Action}
@@ -122,7 +122,7 @@ func (r *Resolver) Find(pkt Packet) (Frontend, bool) {
 func (r *Resolver) masquerades(m Masquerade, pkt Packet) bool {
 	switch m {
 	case MasqOffCluster:
-		return !contains(r.node.ClusterCIDRs, pkt.Src)
+		return !contains(r.node.LocalPods, pkt.Src)
 	case MasqAlways:
 		return true
 	case MasqNode:

@@ -13,7 +13,7 @@ import (
 // form golden files and dumps show.
 func (p *Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "node addrs=%v pods=%v cluster=%v services=%v\n", p.Node.Addrs, p.Node.PodCIDRs, p.Node.ClusterCIDRs, p.Node.ServiceCIDRs)
+	fmt.Fprintf(&b, "node addrs=%v pods=%v services=%v\n", p.Node.Addrs, p.Node.LocalPods, p.Node.ServiceCIDRs)
 	for _, name := range slices.SortedFunc(maps.Keys(p.Services), objects.Name.Compare) {
 		s := p.Services[name]
 		fmt.Fprintf(&b, "service %s\n", name)

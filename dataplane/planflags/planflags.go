@@ -19,13 +19,14 @@ import (
 
 // Flags are the values as they were given.
 type Flags struct {
-	clusterCIDR, terminating, noLocal, nodePorts string
+	clusterCIDR, detectLocal, terminating, noLocal, nodePorts string
 }
 
 // Register adds the flags to a set.
 func Register(fs *flag.FlagSet) *Flags {
 	f := &Flags{}
-	fs.StringVar(&f.clusterCIDR, "cluster-cidr", "", "pod networks of the whole cluster, `list` separated by commas; packets to a ClusterIP from elsewhere are masqueraded")
+	fs.StringVar(&f.clusterCIDR, "cluster-cidr", "", "pod networks of the whole cluster, `list` separated by commas")
+	fs.StringVar(&f.detectLocal, "detect-local", string(plan.ByClusterCIDR), "which pods count as the node's own (external traffic policy Local lets them reach all endpoints; what others send to a ClusterIP is masqueraded): ClusterCIDR (all of --cluster-cidr) or NodeCIDR (those in the Node's podCIDRs; not with a CNI plugin that has addresses of its own)")
 	fs.StringVar(&f.terminating, "terminating-endpoints", string(plan.Fallback), "without a ready endpoint: fallback (use serving, terminating ones, KEP-1669) or ignore (as before Kubernetes 1.26)")
 	fs.StringVar(&f.noLocal, "no-local-endpoints", string(plan.Drop), "under external traffic policy Local, when all endpoints are elsewhere: drop or reject")
 	fs.StringVar(&f.nodePorts, "nodeport-addresses", primary, "where node ports are served: primary (the Node's first address of each family), all, or a `list` of networks separated by commas (the node's addresses inside them)")
@@ -41,7 +42,10 @@ const (
 // Options are those that the flags ask for. An error is one line that names the
 // flag and says what would be right.
 func (f *Flags) Options() (plan.Options, error) {
-	out := plan.Options{Terminating: plan.Terminating(f.terminating), NoLocal: plan.Action(f.noLocal)}
+	out := plan.Options{Terminating: plan.Terminating(f.terminating), NoLocal: plan.Action(f.noLocal), Local: plan.DetectLocal(f.detectLocal)}
+	if out.Local != plan.ByClusterCIDR && out.Local != plan.ByNodeCIDR {
+		return plan.Options{}, fmt.Errorf("--detect-local %q: give ClusterCIDR or NodeCIDR", f.detectLocal)
+	}
 	if out.Terminating != plan.Fallback && out.Terminating != plan.Ignore {
 		return plan.Options{}, fmt.Errorf("--terminating-endpoints %q: give fallback or ignore", f.terminating)
 	}

@@ -31,7 +31,7 @@ func prefixes(texts ...string) []netip.Prefix {
 
 func TestOptions(t *testing.T) {
 	with := func(f func(*plan.Options)) plan.Options {
-		o := plan.Options{Terminating: plan.Fallback, NoLocal: plan.Drop}
+		o := plan.Options{Terminating: plan.Fallback, NoLocal: plan.Drop, Local: plan.ByClusterCIDR}
 		f(&o)
 		return o
 	}
@@ -42,6 +42,7 @@ func TestOptions(t *testing.T) {
 		"--cluster-cidr=10.244.7.0/16,fd00:10:244::/56": with(func(o *plan.Options) {
 			o.ClusterCIDRs = prefixes("10.244.0.0/16", "fd00:10:244::/56")
 		}),
+		"--detect-local=NodeCIDR":      with(func(o *plan.Options) { o.Local = plan.ByNodeCIDR }),
 		"--nodeport-addresses=primary": with(func(*plan.Options) {}),
 		"--nodeport-addresses=all":     with(func(o *plan.Options) { o.NodePorts.Within = prefixes("0.0.0.0/0", "::/0") }),
 		"--nodeport-addresses=192.0.2.9/24,2001:db8::/32": with(func(o *plan.Options) {

@@ -255,7 +255,7 @@ func TestLastOfPrefix(t *testing.T) {
 func TestLargeDelta(t *testing.T) {
 	var writes []*delta
 	d := newDelta()
-	d.replace(nil, nodeElements(plan.Node{PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/24")}}))
+	d.replace(nil, nodeElements(plan.Node{LocalPods: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/24")}}))
 	for i := range 5000 {
 		f := plan.Frontend{
 			Key:     plan.Key{Addr: netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)}), Protocol: objects.TCP, Port: 80},

@@ -79,7 +79,7 @@ func nodeElements(n plan.Node) []Element {
 	for _, a := range n.Addrs {
 		out = append(out, Element{v6: a.Is6(), set: setNodeAddrs, key: string(a.AsSlice())})
 	}
-	out = append(out, intervals(setLocalPods, n.PodCIDRs)...)
+	out = append(out, intervals(setLocalPods, n.LocalPods)...)
 	return append(out, intervals(setServiceCIDRs, n.ServiceCIDRs)...)
 }
 

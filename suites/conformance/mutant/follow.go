@@ -63,7 +63,7 @@ func trust(p *plan.Plan, f *plan.Frontend) {
 		addr, bad := netip.ParseAddr(m[1])
 		port, wrong := strconv.ParseUint(m[2], 10, 16)
 		if bad == nil && wrong == nil {
-			local := slices.ContainsFunc(p.Node.PodCIDRs, func(c netip.Prefix) bool { return c.Contains(addr) })
+			local := slices.ContainsFunc(f.Outside.Endpoints, func(e plan.Endpoint) bool { return e.Addr == addr && e.Local })
 			found = append(found, plan.Endpoint{Addr: addr, Port: uint16(port), Local: local})
 		}
 	}
@@ -139,7 +139,7 @@ func (f flowsThrough) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 func hostEndpointsLeftOut(c *changes) {
 	c.plan = func(p *plan.Plan) {
 		pod := func(e plan.Endpoint) bool {
-			return slices.ContainsFunc(p.Node.ClusterCIDRs, func(c netip.Prefix) bool { return c.Contains(e.Addr) })
+			return slices.ContainsFunc(p.Node.LocalPods, func(c netip.Prefix) bool { return c.Contains(e.Addr) })
 		}
 		leave := func(r *plan.Route) {
 			r.Endpoints = slices.DeleteFunc(r.Endpoints, func(e plan.Endpoint) bool { return !pod(e) })

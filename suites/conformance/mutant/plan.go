@@ -236,13 +236,22 @@ func oneForAll(c *changes) {
 	})(c)
 }
 
+// podAddrs are those that a lab's pods may have.
 func podAddrs(n plan.Node) []netip.Addr {
 	var out []netip.Addr
-	for _, p := range n.PodCIDRs {
-		a := p.Addr()
-		for range 253 { // those of a lab's pods
-			a = a.Next()
-			out = append(out, a)
+	for _, p := range n.LocalPods {
+		for node := range byte(16) { // of a lab
+			at := p.Addr().AsSlice()
+			if p.Addr().Is6() {
+				at[7] = node
+			} else {
+				at[2] = node
+			}
+			a, _ := netip.AddrFromSlice(at)
+			for range 253 {
+				a = a.Next()
+				out = append(out, a)
+			}
 		}
 	}
 	return out
