@@ -46,6 +46,7 @@ import (
 
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
+	"github.com/plumbline/plumbline/dataplane/planflags"
 )
 
 // Case is one file. Objects and Packets are those of its first step.
@@ -157,8 +158,7 @@ func (c *Case) option(line string) error {
 	case "cluster-cidr":
 		c.Options.ClusterCIDRs, err = parsePrefixes(value)
 	case "detect-local":
-		c.Options.Local = plan.DetectLocal(value)
-		err = oneOf(value, string(plan.ByClusterCIDR), string(plan.ByNodeCIDR))
+		c.Options.Local, c.Options.LocalLink, err = planflags.DetectLocal(value)
 	case "nodeport-addresses":
 		if value != "primary" {
 			c.Options.NodePorts.Within, err = parsePrefixes(value)

@@ -110,6 +110,19 @@ type link struct {
 	behind []string // networks that the node reaches through the place, IPv4 and IPv6 in turn
 }
 
+// link is the node's to a place.
+func (s Source) link() string {
+	if s == Foreign {
+		s = Outside
+	}
+	for _, l := range links() {
+		if l.place == s {
+			return l.name
+		}
+	}
+	return ""
+}
+
 func links() []link {
 	return []link{
 		{

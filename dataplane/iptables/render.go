@@ -112,8 +112,8 @@ func baseModel(v6 bool, node plan.Node, mark uint32) model {
 func (m model) addNode(v6 bool, node plan.Node) {
 	var none plan.Key
 	off := m.chain(natTable, masqOff)
-	for _, p := range ofFamily(node.LocalPods, v6) {
-		off.add(none, in("-s", p), "-j RETURN")
+	for _, from := range localPods(node, v6) {
+		off.add(none, from, "-j RETURN")
 	}
 	off.add(none, "-j ", masq)
 	front := m.chain(natTable, services)
@@ -215,11 +215,24 @@ func (g *renderer) routes(f plan.Frontend) string {
 	return name
 }
 
+// localPods match what is from a pod of this node.
+func localPods(node plan.Node, v6 bool) (out []string) {
+	for _, p := range ofFamily(node.LocalPods, v6) {
+		out = append(out, in("-s", p))
+	}
+	if name, prefix := node.LocalLink.Begins(); prefix {
+		out = append(out, "-i "+name+"+ ")
+	} else if name != "" {
+		out = append(out, "-i "+name+" ")
+	}
+	return out
+}
+
 // fork sends what comes from the node itself and its pods one way, and the rest
 // another.
 func (g *renderer) fork(c *chain, of plan.Key, inside, outside string) {
-	for _, p := range ofFamily(g.node.LocalPods, g.v6) {
-		c.add(of, in("-s", p), inside)
+	for _, from := range localPods(g.node, g.v6) {
+		c.add(of, from, inside)
 	}
 	c.add(of, "-m addrtype --src-type LOCAL ", inside)
 	c.add(of, outside)

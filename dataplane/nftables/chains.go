@@ -2,6 +2,7 @@ package nftables
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	lib "github.com/google/nftables"
@@ -118,11 +119,12 @@ func (f family) keyIn(port bool, from tuple, set setID) rule {
 func (f family) baseChains() []chain {
 	dst, src := int32(*lib.ChainPriorityNATDest), int32(*lib.ChainPriorityNATSource)-1
 	filter := int32(*lib.ChainPriorityFilter)
+	pre := []rule{f.dispatch(viewServices), cat(f.toNode(), goTo(chainNode))}
+	if f.link != "" {
+		pre = slices.Insert(pre, 0, f.markLocalPods())
+	}
 	return []chain{
-		{name: "prerouting", hook: &hook{lib.ChainTypeNAT, unix.NF_INET_PRE_ROUTING, dst}, rules: []rule{
-			f.dispatch(viewServices),
-			cat(f.toNode(), goTo(chainNode)),
-		}},
+		{name: "prerouting", hook: &hook{lib.ChainTypeNAT, unix.NF_INET_PRE_ROUTING, dst}, rules: pre},
 		{name: "output", hook: &hook{lib.ChainTypeNAT, unix.NF_INET_LOCAL_OUT, dst}, rules: []rule{
 			f.refuseSources(),
 			f.dispatch(viewServicesInside),
@@ -156,7 +158,7 @@ func (f family) postrouting() []rule {
 	return []rule{
 		cat(notTaken(), verdict(expr.VerdictReturn)),
 		f.learn(),
-		cat(f.keyIn(false, original, setMasqOffCluster), rule{f.addr(f.saddr, reg0), f.notIn(setLocalPods)}, masq),
+		cat(f.keyIn(false, original, setMasqOffCluster), f.notFromLocalPod(), masq),
 		cat(f.keyIn(false, original, setMasqAlways), masq),
 		cat(f.keyIn(false, original, setMasqNode), fromSelf(), masq),
 		cat(f.meantNode(), jumpTo(chainMeantNode)),

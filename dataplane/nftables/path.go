@@ -110,13 +110,21 @@ func (t *tracer) frontend(n plan.Node) {
 		t.line(3, "other sources: drop")
 	}
 	if t.at.Inside != nil {
-		t.line(depth, "from the node, or source in set %s", t.f.sets[setLocalPods].name)
+		t.line(depth, "from the node, or %s", t.local("source in"))
 		t.route(depth+1, t.at.view(true), t.at.Inside.Endpoints)
 		t.line(depth, "others")
 		depth++
 	}
 	t.route(depth, t.at.view(false), t.at.Outside.Endpoints)
 	t.after()
+}
+
+// local says who is of a local pod.
+func (t *tracer) local(source string) string {
+	if t.f.link != "" {
+		return fmt.Sprintf("come by %s", t.f.link)
+	}
+	return fmt.Sprintf("%s set %s", source, t.f.sets[setLocalPods].name)
 }
 
 // route follows one view to its slots. The endpoints are those of the plan, to
@@ -167,7 +175,7 @@ func (t *tracer) after() {
 		t.lookup(3, groupSet(port), t.key)
 	}
 	when := map[setID]string{
-		setMasqOffCluster: "masquerade sources outside of set " + t.f.sets[setLocalPods].name,
+		setMasqOffCluster: "masquerade sources not " + t.local("in"),
 		setMasqNode:       "masquerade the node's own", setMasqNodePorts: "masquerade the node's own",
 		setMasqAlways: "masquerade", setMasqAlwaysPorts: "masquerade",
 	}

@@ -131,7 +131,41 @@ func (f family) lookup(set setID, port bool, from tuple) rule {
 	return append(r, f.mapped(set), setPriority())
 }
 
-func (f family) fromLocalPod() rule { return rule{f.addr(f.saddr, reg0), f.in(setLocalPods)} }
+// fromLocalPod matches in prerouting; nothing comes in where the node itself sends.
+func (f family) fromLocalPod() rule {
+	if f.link == "" {
+		return rule{f.addr(f.saddr, reg0), f.in(setLocalPods)}
+	}
+	name, prefix := f.link.Begins()
+	data := []byte(name)
+	if !prefix {
+		data = make([]byte, unix.IFNAMSIZ)
+		copy(data, name)
+	}
+	return rule{load(expr.MetaKeyIIFNAME, reg0), wrapped{&expr.Cmp{Op: expr.CmpOpEq, Register: reg0, Data: data}}}
+}
+
+// notFromLocalPod matches in postrouting, where no link is known that a packet came by: its
+// mark says it.
+func (f family) notFromLocalPod() rule {
+	if f.link == "" {
+		return rule{f.addr(f.saddr, reg0), f.notIn(setLocalPods)}
+	}
+	return rule{load(expr.MetaKeyMARK, reg0),
+		wrapped{&expr.Bitwise{SourceRegister: reg0, DestRegister: reg0, Len: 4, Mask: native(markLocal), Xor: native(0)}},
+		wrapped{&expr.Cmp{Op: expr.CmpOpEq, Register: reg0, Data: native(0)}}}
+}
+
+// markLocal is the bit of the mark that a packet from a local pod has where links tell which
+// are local. Others' marks: see userspace/rules.go.
+const markLocal = 0x08
+
+// markLocalPods marks what will be masqueraded unless it is from a local pod.
+func (f family) markLocalPods() rule {
+	return cat(f.keyIn(false, current, setMasqOffCluster), f.fromLocalPod(), rule{load(expr.MetaKeyMARK, reg0),
+		wrapped{&expr.Bitwise{SourceRegister: reg0, DestRegister: reg0, Len: 4, Mask: native(^uint32(markLocal)), Xor: native(markLocal)}},
+		wrapped{&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: reg0}}})
+}
 
 func (f family) toNode() rule { return rule{f.addr(f.daddr, reg0), f.in(setNodeAddrs)} }
 

@@ -6,6 +6,8 @@ import (
 
 	lib "github.com/google/nftables"
 	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
 // TableName is the name of the tables, one of family ip and one of ip6.
@@ -142,6 +144,7 @@ type family struct {
 	unreach uint8  // ICMP code of port unreachable
 	text    string
 	sets    *[setCount]setSpec // indexed by setID
+	link    plan.Link          // by which the node's own pods come, if that tells
 }
 
 // both are the two families, made once for each Target: describing the sets
@@ -153,6 +156,12 @@ func newBoth() *both {
 		{proto: unix.NFPROTO_IPV4, addrLen: 4, saddr: 12, daddr: 16, ctDst: ctDstIP, unreach: 3, text: "ip", sets: specsOf(lib.TypeIPAddr)},
 		{v6: true, proto: unix.NFPROTO_IPV6, addrLen: 16, saddr: 8, daddr: 24, ctDst: ctDstIP6, unreach: 4, text: "ip6", sets: specsOf(lib.TypeIP6Addr)},
 	}
+}
+
+// by has the rules tell the node's own pods by a link.
+func (b *both) by(link plan.Link) *both {
+	b[0].link, b[1].link = link, link
+	return b
 }
 
 func (b *both) of(v6 bool) family {

@@ -35,7 +35,7 @@ func Script(p *plan.Plan) string {
 	}
 	var b strings.Builder
 	b.WriteString(scriptHead)
-	for _, f := range newBoth() {
+	for _, f := range newBoth().by(p.Node.LocalLink) {
 		chains, rules := f.scriptChains(fronts)
 		var own []Element
 		for _, e := range slices.Concat(elems, rules, f.partElements()) {

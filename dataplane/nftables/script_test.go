@@ -56,6 +56,24 @@ func TestScriptSaysWhatNftLists(t *testing.T) {
 	}
 }
 
+// So they are where links tell which pods are the node's own.
+func TestScriptSaysLinks(t *testing.T) {
+	for _, link := range []plan.Link{"cni0", "cali*"} {
+		p := everyKind()
+		p.Node.LocalPods, p.Node.LocalLink = nil, link
+		ns := netns.ForTest(t, "links")
+		apply(t, newTarget(t, ns), nil, p)
+		want, got := listing(mustNft(t, ns, "list", "ruleset")), listing(nftables.Script(p))
+		text := strings.Join(want["ip plumbline chain prerouting"], "\n")
+		if !strings.Contains(text, fmt.Sprintf("iifname %q", link)) {
+			t.Errorf("no rule asks for %s:\n%s", link, text)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-as nft lists them +in the script):\n%s", link, diff)
+		}
+	}
+}
+
 var (
 	blockHead = regexp.MustCompile(`^\t?(table|chain|map|set) (.*) \{$`)
 	leads     = regexp.MustCompile(`[^ {},]+ : (?:goto|jump) [^ {},]+`)

@@ -28,6 +28,7 @@ func (t *Target) takeOver(p *plan.Plan) error {
 // the next Apply dumps again.
 func (t *Target) takeOverFrom(p *plan.Plan, present *state) error {
 	defer t.endTakeOver()
+	t.fam.by(p.Node.LocalLink)
 	there := maps.Clone(present.tables)
 	err := t.probe(there)
 	if err == nil {

@@ -91,6 +91,9 @@ func ofFamily(in []netip.Addr, v6 bool) []netip.Addr {
 }
 
 func (b *builder) offCluster(v6 bool) Masquerade {
+	if b.opt.LocalLink != "" {
+		return MasqOffCluster
+	}
 	for _, p := range localPods(b.snap, b.opt) {
 		if p.Addr().Is6() == v6 {
 			return MasqOffCluster

@@ -9,7 +9,7 @@ import (
 
 // BuildNode makes the part that all Services share.
 func BuildNode(snap *objects.Snapshot, opt Options) Node {
-	out := Node{LocalPods: sortedPrefixes(localPods(snap, opt))}
+	out := Node{LocalPods: sortedPrefixes(localPods(snap, opt)), LocalLink: opt.LocalLink}
 	for _, c := range snap.ServiceCIDRs {
 		out.ServiceCIDRs = append(out.ServiceCIDRs, c.Prefixes...)
 	}
@@ -22,10 +22,12 @@ func BuildNode(snap *objects.Snapshot, opt Options) Node {
 
 // localPods are the networks of pods that count as the node's own.
 func localPods(snap *objects.Snapshot, opt Options) []netip.Prefix {
-	if opt.Local != ByNodeCIDR {
+	switch {
+	case opt.Local == ByBridge || opt.Local == ByLinkPrefix:
+		return nil
+	case opt.Local != ByNodeCIDR:
 		return opt.ClusterCIDRs
-	}
-	if snap.Node == nil {
+	case snap.Node == nil:
 		return nil
 	}
 	return snap.Node.PodCIDRs

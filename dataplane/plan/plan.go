@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
@@ -39,7 +40,9 @@ type Options struct {
 	// Local says which pods count as the node's own. A packet to a ClusterIP from elsewhere
 	// is masqueraded, so that its answer comes back through this node; without a network
 	// of a family, none of that family is.
-	Local     DetectLocal
+	Local DetectLocal
+	// LocalLink, for the two that tell by links: which.
+	LocalLink Link
 	NodePorts NodePortAddresses
 	// SCTP says that the backend on this kernel can serve SCTP ports. Without,
 	// they have no frontends.
@@ -66,7 +69,24 @@ const (
 	// ByNodeCIDR: those of the Node's podCIDRs, which not every CNI plugin takes addresses
 	// from.
 	ByNodeCIDR DetectLocal = "NodeCIDR"
+	// ByBridge: those whose packets come in by one link of the node.
+	ByBridge DetectLocal = "BridgeInterface"
+	// ByLinkPrefix: by links whose names begin alike, such as those of pods' veth pairs.
+	ByLinkPrefix DetectLocal = "InterfaceNamePrefix"
 )
+
+// Link is a link of the node's, or with an asterisk at the end all whose names begin so;
+// empty: none.
+type Link string
+
+// Begins is what its name is, or begins with.
+func (l Link) Begins() (name string, prefix bool) { return strings.CutSuffix(string(l), "*") }
+
+// Is tells whether a link of a name is the one, or one of them.
+func (l Link) Is(name string) bool {
+	begins, prefix := l.Begins()
+	return begins != "" && (name == begins || prefix && strings.HasPrefix(name, begins))
+}
 
 // Terminating says what terminating endpoints are used for.
 type Terminating string
@@ -102,12 +122,13 @@ type Plan struct {
 type Node struct {
 	Addrs        []netip.Addr   // where node ports are served, sorted
 	LocalPods    []netip.Prefix // of pods that count as this node's own, sorted
+	LocalLink    Link           // by which their packets come, where that tells
 	ServiceCIDRs []netip.Prefix // ClusterIPs are allocated from these, sorted; an address no Service has is silent
 }
 
 // Equal tells whether two nodes are the same.
 func (n Node) Equal(o Node) bool {
-	return slices.Equal(n.Addrs, o.Addrs) && slices.Equal(n.LocalPods, o.LocalPods) && slices.Equal(n.ServiceCIDRs, o.ServiceCIDRs)
+	return slices.Equal(n.Addrs, o.Addrs) && slices.Equal(n.LocalPods, o.LocalPods) && n.LocalLink == o.LocalLink && slices.Equal(n.ServiceCIDRs, o.ServiceCIDRs)
 }
 
 // Service is what one Service asks of the node.

@@ -66,6 +66,7 @@ func TestDiffNode(t *testing.T) {
 	}
 	for what, next := range map[string]Node{
 		"addresses":      {Addrs: n.Addrs[:0]},
+		"link":           {Addrs: n.Addrs, LocalLink: "cni0"},
 		"pod networks":   {Addrs: n.Addrs, LocalPods: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}},
 		"Service ranges": {Addrs: n.Addrs, ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}},
 	} {
@@ -168,6 +169,21 @@ func randomSnapshot(r *rand.Rand) *objects.Snapshot {
 	return snap
 }
 
+func TestLink(t *testing.T) {
+	for _, c := range []struct {
+		link Link
+		name string
+		want bool
+	}{
+		{"", "", false}, {"", "cni0", false}, {"cni0", "cni0", true}, {"cni0", "cni01", false}, {"cni0", "", false},
+		{"cali*", "cali12", true}, {"cali*", "cali", true}, {"cali*", "cal", false}, {"cali*", "", false},
+	} {
+		if got := c.link.Is(c.name); got != c.want {
+			t.Errorf("%q is %q: %t", c.link, c.name, got)
+		}
+	}
+}
+
 // Which pods count as the node's own.
 func TestLocalPods(t *testing.T) {
 	p4, c4, c6 := netip.MustParsePrefix("10.244.1.0/24"), netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00::/48")
@@ -179,6 +195,8 @@ func TestLocalPods(t *testing.T) {
 		{ByClusterCIDR, []netip.Prefix{p4}, []netip.Prefix{c4, c6}},
 		{ByNodeCIDR, []netip.Prefix{p4}, []netip.Prefix{p4}},
 		{ByNodeCIDR, nil, nil},
+		{ByBridge, []netip.Prefix{p4}, nil},
+		{ByLinkPrefix, []netip.Prefix{p4}, nil},
 	} {
 		snap := &objects.Snapshot{Node: &objects.Node{PodCIDRs: c.node}}
 		if got := BuildNode(snap, Options{Local: c.by, ClusterCIDRs: []netip.Prefix{c4, c6}}).LocalPods; !slices.Equal(got, c.want) {

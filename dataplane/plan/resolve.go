@@ -15,6 +15,7 @@ type Packet struct {
 	Port     uint16
 	// FromNode: sent by the node itself, not forwarded by it.
 	FromNode bool
+	In       string // name of the link that it came by
 }
 
 // Outcome is what may happen to a packet.
@@ -80,7 +81,7 @@ func (r *Resolver) Resolve(pkt Packet) Outcome {
 		return Outcome{Known: true, Action: Drop}
 	}
 	route := f.Outside
-	if f.Inside != nil && (pkt.FromNode || contains(r.node.LocalPods, pkt.Src)) {
+	if f.Inside != nil && (pkt.FromNode || r.node.ownPods(pkt)) {
 		route = *f.Inside
 	}
 	out := Outcome{Known: true, Action: route.Action}
@@ -119,10 +120,15 @@ func (r *Resolver) Find(pkt Packet) (Frontend, bool) {
 	return f, ok
 }
 
+// ownPods tells whether a packet is of a pod that counts as the node's own.
+func (n Node) ownPods(pkt Packet) bool {
+	return contains(n.LocalPods, pkt.Src) || n.LocalLink.Is(pkt.In)
+}
+
 func (r *Resolver) masquerades(m Masquerade, pkt Packet) bool {
 	switch m {
 	case MasqOffCluster:
-		return !contains(r.node.LocalPods, pkt.Src)
+		return !r.node.ownPods(pkt)
 	case MasqAlways:
 		return true
 	case MasqNode:

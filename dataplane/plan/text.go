@@ -13,7 +13,11 @@ import (
 // form golden files and dumps show.
 func (p *Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "node addrs=%v pods=%v services=%v\n", p.Node.Addrs, p.Node.LocalPods, p.Node.ServiceCIDRs)
+	pods := fmt.Sprint(p.Node.LocalPods)
+	if p.Node.LocalLink != "" {
+		pods = "by " + string(p.Node.LocalLink)
+	}
+	fmt.Fprintf(&b, "node addrs=%v pods=%s services=%v\n", p.Node.Addrs, pods, p.Node.ServiceCIDRs)
 	for _, name := range slices.SortedFunc(maps.Keys(p.Services), objects.Name.Compare) {
 		s := p.Services[name]
 		fmt.Fprintf(&b, "service %s\n", name)

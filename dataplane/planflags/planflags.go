@@ -26,7 +26,7 @@ type Flags struct {
 func Register(fs *flag.FlagSet) *Flags {
 	f := &Flags{}
 	fs.StringVar(&f.clusterCIDR, "cluster-cidr", "", "pod networks of the whole cluster, `list` separated by commas")
-	fs.StringVar(&f.detectLocal, "detect-local", string(plan.ByClusterCIDR), "which pods count as the node's own (external traffic policy Local lets them reach all endpoints; what others send to a ClusterIP is masqueraded): ClusterCIDR (all of --cluster-cidr) or NodeCIDR (those in the Node's podCIDRs; not with a CNI plugin that has addresses of its own)")
+	fs.StringVar(&f.detectLocal, "detect-local", string(plan.ByClusterCIDR), "which pods count as the node's own (external traffic policy Local lets them reach all endpoints; what others send to a ClusterIP is masqueraded): ClusterCIDR (all of --cluster-cidr), NodeCIDR (those in the Node's podCIDRs; not with a CNI plugin that has addresses of its own), BridgeInterface=`NAME` or InterfaceNamePrefix=PREFIX (those whose packets come by such a link)")
 	fs.StringVar(&f.terminating, "terminating-endpoints", string(plan.Fallback), "without a ready endpoint: fallback (use serving, terminating ones, KEP-1669) or ignore (as before Kubernetes 1.26)")
 	fs.StringVar(&f.noLocal, "no-local-endpoints", string(plan.Drop), "under external traffic policy Local, when all endpoints are elsewhere: drop or reject")
 	fs.StringVar(&f.nodePorts, "nodeport-addresses", primary, "where node ports are served: primary (the Node's first address of each family), all, or a `list` of networks separated by commas (the node's addresses inside them)")
@@ -42,9 +42,10 @@ const (
 // Options are those that the flags ask for. An error is one line that names the
 // flag and says what would be right.
 func (f *Flags) Options() (plan.Options, error) {
-	out := plan.Options{Terminating: plan.Terminating(f.terminating), NoLocal: plan.Action(f.noLocal), Local: plan.DetectLocal(f.detectLocal)}
-	if out.Local != plan.ByClusterCIDR && out.Local != plan.ByNodeCIDR {
-		return plan.Options{}, fmt.Errorf("--detect-local %q: give ClusterCIDR or NodeCIDR", f.detectLocal)
+	out := plan.Options{Terminating: plan.Terminating(f.terminating), NoLocal: plan.Action(f.noLocal)}
+	var err error
+	if out.Local, out.LocalLink, err = DetectLocal(f.detectLocal); err != nil {
+		return plan.Options{}, fmt.Errorf("--detect-local %w", err)
 	}
 	if out.Terminating != plan.Fallback && out.Terminating != plan.Ignore {
 		return plan.Options{}, fmt.Errorf("--terminating-endpoints %q: give fallback or ignore", f.terminating)
@@ -52,12 +53,33 @@ func (f *Flags) Options() (plan.Options, error) {
 	if out.NoLocal != plan.Drop && out.NoLocal != plan.Reject {
 		return plan.Options{}, fmt.Errorf("--no-local-endpoints %q: give drop or reject", f.noLocal)
 	}
-	var err error
 	if out.ClusterCIDRs, err = networks(f.clusterCIDR); err != nil {
 		return plan.Options{}, fmt.Errorf("--cluster-cidr %w", err)
 	}
 	out.NodePorts, err = nodePorts(f.nodePorts)
 	return out, err
+}
+
+// DetectLocal reads MODE or MODE=LINK. The error begins with the text.
+func DetectLocal(text string) (plan.DetectLocal, plan.Link, error) {
+	mode, name, named := strings.Cut(text, "=")
+	by, link := plan.DetectLocal(mode), plan.Link(name)
+	switch by {
+	case plan.ByClusterCIDR, plan.ByNodeCIDR:
+		if named {
+			return "", "", fmt.Errorf("%q: %s has no link", text, mode)
+		}
+	case plan.ByBridge, plan.ByLinkPrefix:
+		if most := 15; name == "" || len(name) > most || strings.ContainsAny(name, "*+/\" \t\n") { // IFNAMSIZ
+			return "", "", fmt.Errorf("%q: give the name of a link, of at most %d characters", text, most)
+		}
+		if by == plan.ByLinkPrefix {
+			link += "*"
+		}
+	default:
+		return "", "", fmt.Errorf("%q: give ClusterCIDR, NodeCIDR, BridgeInterface=NAME or InterfaceNamePrefix=PREFIX", text)
+	}
+	return by, link, nil
 }
 
 func nodePorts(text string) (plan.NodePortAddresses, error) {

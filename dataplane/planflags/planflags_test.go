@@ -42,9 +42,11 @@ func TestOptions(t *testing.T) {
 		"--cluster-cidr=10.244.7.0/16,fd00:10:244::/56": with(func(o *plan.Options) {
 			o.ClusterCIDRs = prefixes("10.244.0.0/16", "fd00:10:244::/56")
 		}),
-		"--detect-local=NodeCIDR":      with(func(o *plan.Options) { o.Local = plan.ByNodeCIDR }),
-		"--nodeport-addresses=primary": with(func(*plan.Options) {}),
-		"--nodeport-addresses=all":     with(func(o *plan.Options) { o.NodePorts.Within = prefixes("0.0.0.0/0", "::/0") }),
+		"--detect-local=NodeCIDR":                 with(func(o *plan.Options) { o.Local = plan.ByNodeCIDR }),
+		"--detect-local=BridgeInterface=cni0":     with(func(o *plan.Options) { o.Local, o.LocalLink = plan.ByBridge, "cni0" }),
+		"--detect-local=InterfaceNamePrefix=cali": with(func(o *plan.Options) { o.Local, o.LocalLink = plan.ByLinkPrefix, "cali*" }),
+		"--nodeport-addresses=primary":            with(func(*plan.Options) {}),
+		"--nodeport-addresses=all":                with(func(o *plan.Options) { o.NodePorts.Within = prefixes("0.0.0.0/0", "::/0") }),
 		"--nodeport-addresses=192.0.2.9/24,2001:db8::/32": with(func(o *plan.Options) {
 			o.NodePorts.Within = prefixes("192.0.2.0/24", "2001:db8::/32")
 		}),
@@ -65,6 +67,10 @@ func TestErrors(t *testing.T) {
 		"--no-local-endpoints=forward":                `--no-local-endpoints "forward": give drop or reject`,
 		"--cluster-cidr=10.244.0.0/16,10.0.0.0":       `--cluster-cidr "10.0.0.0": not a network such as 10.244.0.0/16`,
 		"--cluster-cidr=::ffff:10.0.0.0/112":          `--cluster-cidr "::ffff:10.0.0.0/112": write an IPv4 network as such`,
+		"--detect-local=nodecidr":                     `--detect-local "nodecidr": give ClusterCIDR, NodeCIDR, BridgeInterface=NAME or InterfaceNamePrefix=PREFIX`,
+		"--detect-local=NodeCIDR=x":                   `--detect-local "NodeCIDR=x": NodeCIDR has no link`,
+		"--detect-local=BridgeInterface":              `--detect-local "BridgeInterface": give the name of a link, of at most 15 characters`,
+		"--detect-local=InterfaceNamePrefix=cali+":    `--detect-local "InterfaceNamePrefix=cali+": give the name of a link, of at most 15 characters`,
 		"--nodeport-addresses=":                       `--nodeport-addresses "": give primary, all, or networks such as 192.0.2.0/24`,
 		"--nodeport-addresses=primary,192.0.2.0/24":   `--nodeport-addresses "primary,192.0.2.0/24": give primary, all, or networks such as 192.0.2.0/24`,
 		"--nodeport-addresses=192.0.2.0/24,192.0.2.1": `--nodeport-addresses "192.0.2.1": not a network such as 10.244.0.0/16`,

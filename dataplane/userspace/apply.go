@@ -246,6 +246,9 @@ func (t *Target) takeOver(p *plan.Plan) error {
 			c.Gone = append(c.Gone, k)
 		}
 	}
+	for i := range t.families {
+		t.families[i].link = p.Node.LocalLink
+	}
 	elems := nodeElements(p.Node)
 	for _, f := range want {
 		elems = append(elems, frontendElements(f)...)

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
 
@@ -199,11 +200,34 @@ func (p *proxy) Close() {
 
 // route says where a packet's connection goes; ok is false if nowhere.
 func (p *proxy) route(pkt plan.Packet) (to plan.Destination, ok bool) {
+	if p.index.getNode().LocalLink != "" && !pkt.FromNode {
+		pkt.In = p.cameBy(pkt.Src)
+	}
 	out := p.index.Resolve(pkt)
 	if out.Action != plan.Forward {
 		return plan.Destination{}, false
 	}
 	return p.affinity.choose(pkt.Src, out, time.Now()), true
+}
+
+// cameBy is the link by which a source is reached: a socket does not tell by which one came
+// what it takes in.
+func (p *proxy) cameBy(src netip.Addr) (name string) {
+	err := p.space.do(func() error {
+		routes, err := netlink.RouteGet(src.AsSlice())
+		if err != nil || len(routes) == 0 {
+			return err
+		}
+		link, err := netlink.LinkByIndex(routes[0].LinkIndex)
+		if err == nil {
+			name = link.Attrs().Name
+		}
+		return err
+	})
+	if err != nil {
+		p.log.Debug("no link to a client", "client", src, "err", err)
+	}
+	return name
 }
 
 func packet(proto objects.Protocol, client, at netip.AddrPort, fromNode bool) plan.Packet {

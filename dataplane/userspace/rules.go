@@ -69,7 +69,7 @@ func (f family) chains(at ports) []chain {
 		join(f.daddrIn(setServiceCIDRs), drop()),
 	}
 	return append(out,
-		chain{"classify", lib.ChainTypeFilter, lib.ChainHookPrerouting, classifyPriority, append(classify, f.common(f.saddrIn(setLocalPods))...)},
+		chain{"classify", lib.ChainTypeFilter, lib.ChainHookPrerouting, classifyPriority, append(classify, f.common(f.fromLocalPod())...)},
 		chain{"deliver", lib.ChainTypeFilter, lib.ChainHookPrerouting, mangle, f.deliver(at)},
 		chain{"output", lib.ChainTypeRoute, lib.ChainHookOutput, mangle, append([][]expr.Any{
 			join(markSet(markOurs), ctMarkSet(markToProxy), accept()),
@@ -212,6 +212,19 @@ func (f family) daddrIn(set setID) []expr.Any {
 
 func (f family) saddrIn(set setID) []expr.Any {
 	return join(is(f.payload(f.saddr, reg0)), f.in(set, false))
+}
+
+func (f family) fromLocalPod() []expr.Any {
+	if f.link == "" {
+		return f.saddrIn(setLocalPods)
+	}
+	name, prefix := f.link.Begins()
+	data := []byte(name)
+	if !prefix {
+		data = make([]byte, unix.IFNAMSIZ)
+		copy(data, name)
+	}
+	return is(&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: reg0}, &expr.Cmp{Op: expr.CmpOpEq, Register: reg0, Data: data})
 }
 
 func (f family) l4proto(p byte) []expr.Any {

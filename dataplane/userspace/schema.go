@@ -91,6 +91,7 @@ type family struct {
 	icmp     byte
 	unreach  uint8 // ICMP code of port unreachable
 	loopback netip.Addr
+	link     plan.Link // by which the node's own pods come, if that tells
 }
 
 func ipv4() family {

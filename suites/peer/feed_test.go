@@ -86,7 +86,7 @@ func newFeed(t *testing.T, program, mode string) *feed {
 // run starts kube-proxy with a case's options, unless it has just these; another
 // one is ended first, with its rules.
 func (f *feed) run(o plan.Options) error {
-	options := fmt.Sprint(o.ClusterCIDRs, o.Local, o.NodePorts)
+	options := fmt.Sprint(o.ClusterCIDRs, o.Local, o.LocalLink, o.NodePorts)
 	if f.agent != nil && f.options == options {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (f *feed) run(o plan.Options) error {
 		}
 	}
 	spec, err := proxyproc.KubeProxy(f.program, f.mode, true, proxyproc.Place{
-		Dir: f.dir, Kubeconfig: filepath.Join(f.dir, "kubeconfig"), Node: dptest.NodeName, ClusterCIDRs: o.ClusterCIDRs, DetectLocal: string(o.Local), NodePorts: o.NodePorts.Within,
+		Dir: f.dir, Kubeconfig: filepath.Join(f.dir, "kubeconfig"), Node: dptest.NodeName, ClusterCIDRs: o.ClusterCIDRs, DetectLocal: string(o.Local), LocalLink: string(o.LocalLink), NodePorts: o.NodePorts.Within,
 	})
 	if err != nil {
 		return err

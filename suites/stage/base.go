@@ -23,6 +23,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/host/clean"
 	"github.com/plumbline/plumbline/fixtures/kubewait"
+	"github.com/plumbline/plumbline/fixtures/podnet"
 	"github.com/plumbline/plumbline/fixtures/record"
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 	"github.com/plumbline/plumbline/lbprovider/instance"
@@ -35,11 +36,14 @@ import (
 
 // Options describe what is brought up.
 type Options struct {
-	Cluster   string // kind, lab or existing
-	Name      string // of the cluster
-	IPFamily  string
-	NodeImage string // of kind; empty: the pinned one
-	Subnet    string // of kind's Docker network, IPv4; empty: chosen
+	Cluster  string // kind, lab or existing
+	Name     string // of the cluster
+	IPFamily string
+	// PodAddresses says where pods of a cluster made for the run have theirs from: InPodCIDR
+	// or podnet.Elsewhere.
+	PodAddresses string
+	NodeImage    string // of kind; empty: the pinned one
+	Subnet       string // of kind's Docker network, IPv4; empty: chosen
 	// ControlPlane of a lab: Model or Real.
 	ControlPlane string
 	Workers      int           // nodes that take the workload
@@ -66,12 +70,16 @@ const (
 	Real  = "real"  // etcd and Kubernetes' own programs
 )
 
+// InPodCIDR is where pods have their addresses from with kind's own CNI plugin.
+const InPodCIDR = "podcidr"
+
 // Flags lets a command line say what is brought up.
 func (o *Options) Flags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Cluster, "cluster", "kind", "what it runs on: kind, lab (network namespaces, no Docker) or existing (--kubeconfig)")
 	fs.StringVar(&o.Name, "name", "", "name of the cluster, made for the run (default: plumbline-run; a lab's: lab)")
 	fs.IntVar(&o.Workers, "workers", cmp.Or(o.Workers, 2), "nodes that take the workload")
 	fs.StringVar(&o.IPFamily, "ip-family", "ipv4", "ipv4, ipv6 or dual")
+	fs.StringVar(&o.PodAddresses, "pod-addresses", InPodCIDR, "kind, lab: where pods have theirs from: podcidr (their Node's) or elsewhere (as with CNI plugins that manage them themselves)")
 	fs.StringVar(&o.NodeImage, "node-image", "", "kind: a node `image` instead of the pinned one, such as one of another Kubernetes")
 	fs.StringVar(&o.Subnet, "subnet", "", "kind: IPv4 `network` (/16) of its Docker network (default: the first of 172.28.0.0/16 and four more that nothing on this host uses)")
 	fs.StringVar(&o.ControlPlane, "control-plane", Model, "lab: model (in this process, starts at once) or real (etcd and Kubernetes' own programs; the first time they are built)")
@@ -97,7 +105,13 @@ func Enter(ctx context.Context, o *Options, log *slog.Logger) error {
 	if _, err := profile.Parse(o.Profile); err != nil {
 		return err
 	}
-	o.ControlPlane = cmp.Or(o.ControlPlane, Model)
+	o.ControlPlane, o.PodAddresses = cmp.Or(o.ControlPlane, Model), cmp.Or(o.PodAddresses, InPodCIDR)
+	if o.PodAddresses != InPodCIDR && o.PodAddresses != podnet.Elsewhere {
+		return fmt.Errorf("--pod-addresses %q: give %s or %s", o.PodAddresses, InPodCIDR, podnet.Elsewhere)
+	}
+	if o.PodAddresses == podnet.Elsewhere && o.Cluster == "existing" {
+		return errors.New("--pod-addresses: an existing cluster has its own")
+	}
 	if o.ControlPlane != Model && o.ControlPlane != Real {
 		return fmt.Errorf("unknown --control-plane %q; known: %s, %s", o.ControlPlane, Model, Real)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/image"
 	"github.com/plumbline/plumbline/fixtures/kind"
 	"github.com/plumbline/plumbline/fixtures/nodeimage"
+	"github.com/plumbline/plumbline/fixtures/podnet"
 	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/run"
 )
@@ -86,7 +87,7 @@ func (k *Kind) openCluster(ctx context.Context) error {
 	if k.fixture, err = kind.New(k.images.Engine(), k.log); err != nil {
 		return err
 	}
-	cfg := kind.Config{Name: k.opts.Name, Workers: k.opts.Workers, IPFamily: k.opts.IPFamily, NodeImage: node, Dir: StateDir, Subnet: k.opts.Subnet}
+	cfg := kind.Config{Name: k.opts.Name, Workers: k.opts.Workers, IPFamily: k.opts.IPFamily, NodeImage: node, Dir: StateDir, Subnet: k.opts.Subnet, PodsElsewhere: k.opts.PodAddresses == podnet.Elsewhere}
 	if err := k.removeLeftovers(ctx, cfg); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/lab"
 	"github.com/plumbline/plumbline/fixtures/lab/network"
+	"github.com/plumbline/plumbline/fixtures/podnet"
 	"github.com/plumbline/plumbline/fixtures/userns"
 	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/run"
@@ -123,7 +124,7 @@ func (l *Lab) openRun(context.Context) error {
 
 func (l *Lab) openLab(ctx context.Context) (err error) {
 	l.lab, err = lab.Open(ctx, lab.Config{
-		Network: labConfig(l.opts), Version: l.version, Real: l.programs.controlPlane, Echo: echo, Programs: map[string]string{echo: l.programs.own(echo), probe: l.programs.own(probe)},
+		Network: labConfig(l.opts), PodsElsewhere: l.opts.PodAddresses == podnet.Elsewhere, Version: l.version, Real: l.programs.controlPlane, Echo: echo, Programs: map[string]string{echo: l.programs.own(echo), probe: l.programs.own(probe)},
 		Dir: filepath.Join(l.opts.run.Dir, "lab"), Logs: filepath.Join(l.opts.Dir, "lab"),
 	}, l.log)
 	if err != nil {

@@ -1,7 +1,8 @@
 // Plumb-cni is the pod network of nodes built by Plumbline: it writes a ptp
 // configuration for its node's pod CIDRs, keeps a route to every other node's
 // pod CIDRs and masquerades pod traffic that leaves the cluster. It knows
-// nothing of Services.
+// nothing of Services. Of a Node with the label plumbline.io/pod-addresses=elsewhere
+// pods have addresses that are not of its podCIDRs.
 package main
 
 import (

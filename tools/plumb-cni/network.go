@@ -33,9 +33,9 @@ func (n *network) apply(self string, nodes []*corev1.Node) error {
 	internal := append([]netip.Prefix(nil), n.subnets...)
 	var own []netip.Prefix
 	for _, node := range nodes {
-		cidrs, err := parsePrefixes(node.Spec.PodCIDRs)
+		cidrs, err := podnet.CIDRs(node)
 		if err != nil {
-			return fmt.Errorf("read pod CIDRs of node %s: %w", node.Name, err)
+			return err
 		}
 		addrs := internalIPs(node)
 		for _, a := range addrs {

@@ -117,7 +117,7 @@ func parse(args []string) (options, error) {
 	plans := planflags.Register(fs)
 	sctp := fs.Bool("sctp", false, "as on a kernel that has SCTP")
 	fs.StringVar(&o.render, "render", "", "print the rules instead of the plan, in a `form`: "+rendererNames()+". nft -c -f -, iptables-restore --test --noflush and ip6tables-restore take theirs")
-	asked := fs.String("resolve", "", "print what becomes of a `packet` instead of the plan: FROM,PROTOCOL,ADDRESS:PORT, where FROM is an address or node")
+	asked := fs.String("resolve", "", "print what becomes of a `packet` instead of the plan: FROM,PROTOCOL,ADDRESS:PORT, where FROM is an address (and %LINK, by which it comes, if --detect-local is about links) or node")
 	if err := call.Parse(fs, "plumb-plan [flags] FILE|-", args); err != nil {
 		return o, err
 	}

@@ -44,10 +44,10 @@ func resolve(snap *objects.Snapshot, p *plan.Plan, pkt plan.Packet) (string, err
 	return b.String(), nil
 }
 
-// packet reads FROM,PROTOCOL,ADDRESS:PORT. It has no sender yet where that is the node.
+// packet reads FROM,PROTOCOL,ADDRESS:PORT, where %LINK may follow an address. It has no sender yet where that is the node.
 func packet(text string) (plan.Packet, error) {
 	bad := func(why string) (plan.Packet, error) {
-		return plan.Packet{}, fmt.Errorf("--resolve %q: %s; give FROM,PROTOCOL,ADDRESS:PORT such as 10.244.1.5,tcp,10.96.0.1:80, where FROM may be node", text, why)
+		return plan.Packet{}, fmt.Errorf("--resolve %q: %s; give FROM,PROTOCOL,ADDRESS:PORT such as 10.244.1.5,tcp,10.96.0.1:80, where FROM may be node, or 10.244.1.5%%LINK", text, why)
 	}
 	parts := strings.Split(text, ",")
 	if len(parts) != 3 {
@@ -65,7 +65,9 @@ func packet(text string) (plan.Packet, error) {
 	if out.FromNode = parts[0] == fromNode; out.FromNode {
 		return out, nil
 	}
-	src, err := netip.ParseAddr(parts[0])
+	addr, link, _ := strings.Cut(parts[0], "%")
+	out.In = link
+	src, err := netip.ParseAddr(addr)
 	if err != nil {
 		return bad("no sender")
 	}

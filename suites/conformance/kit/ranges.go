@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/plumbline/plumbline/fixtures/podnet"
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
@@ -55,8 +56,12 @@ func (e *Env) findRanges(ctx context.Context) (remote.Ranges, error) {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
 	for _, n := range nodes.Items {
-		for _, cidr := range n.Spec.PodCIDRs {
-			if err := add(cidr, "pods of node "+n.Name); err != nil {
+		cidrs, err := podnet.CIDRs(&n)
+		if err != nil {
+			return nil, err
+		}
+		for _, cidr := range cidrs {
+			if err := add(cidr.String(), "pods of node "+n.Name); err != nil {
 				return nil, err
 			}
 		}
