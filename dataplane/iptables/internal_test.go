@@ -200,7 +200,7 @@ func (m model) rules() []rule {
 var grammar = regexp.MustCompile(`^(` + strings.Join([]string{
 	`\*(nat|filter)`, `COMMIT`, `:PLUMB-[A-Z0-9-]{1,22} - \[0:0\]`, `-X PLUMB-[A-Z0-9-]{1,22}`,
 	`-[AID] (PLUMB-[A-Z0-9-]{1,22}|PREROUTING|POSTROUTING|INPUT|OUTPUT|FORWARD)` +
-		`( -[sd] [0-9a-f.:]+/[0-9]{1,3})?( -p (tcp|udp|sctp))?( -m (tcp|udp|sctp) --dport [0-9]{1,5})?` +
+		`( -[sd] [0-9a-f.:]+/[0-9]{1,3}| -i [A-Za-z0-9_.:-]{1,15}\+?)?( -p (tcp|udp|sctp))?( -m (tcp|udp|sctp) --dport [0-9]{1,5})?` +
 		`( -m statistic --mode random --probability 0\.[0-9]{11}| -m addrtype --src-type LOCAL|` +
 		` -m conntrack --ctstate (NEW|DNAT)|( -m mark !)? --mark 0x1000/0x1000|` +
 		` -m recent (--rcheck --seconds [0-9]+ --reap|--set|--remove) --name PLUMB-[A-Z2-7]{16} --mask [0-9a-f.:]+ --rsource)?` +

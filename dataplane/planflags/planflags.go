@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -60,6 +61,9 @@ func (f *Flags) Options() (plan.Options, error) {
 	return out, err
 }
 
+// linkName is what names of links are made of in practice; they have 15 bytes (IFNAMSIZ).
+var linkName = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,15}$`)
+
 // DetectLocal reads MODE or MODE=LINK. The error begins with the text.
 func DetectLocal(text string) (plan.DetectLocal, plan.Link, error) {
 	mode, name, named := strings.Cut(text, "=")
@@ -70,8 +74,8 @@ func DetectLocal(text string) (plan.DetectLocal, plan.Link, error) {
 			return "", "", fmt.Errorf("%q: %s has no link", text, mode)
 		}
 	case plan.ByBridge, plan.ByLinkPrefix:
-		if most := 15; name == "" || len(name) > most || strings.ContainsAny(name, "*+/\" \t\n") { // IFNAMSIZ
-			return "", "", fmt.Errorf("%q: give the name of a link, of at most %d characters", text, most)
+		if !linkName.MatchString(name) {
+			return "", "", fmt.Errorf("%q: give the name of a link: 1 to 15 letters, digits or _.:-", text)
 		}
 		if by == plan.ByLinkPrefix {
 			link += "*"
