@@ -31,6 +31,9 @@ func TestCommandLine(t *testing.T) {
 		{"--node-name n --healthz-bind-address 127.0.0.1:http", 2, `a port from 1 to 65535`},
 		{"--node-name n --healthz-bind-address localhost:10256", 2, `not an IP address`},
 		{"--init-only --cleanup", 2, "contradict each other"},
+		{"--node-name n --take-over cilium", 2, `--take-over "cilium": give kube-proxy`},
+		{"--init-only --take-over kube-proxy", 2, "--init-only takes nothing over"},
+		{"--node-name n --detect-local NodeCIDRs", 2, `--detect-local "NodeCIDRs": give ClusterCIDR, NodeCIDR,`},
 		{"--node-name n extra", 2, `unexpected argument "extra"`},
 		{"--nodename n", 2, "-nodename; see plumb-proxy --help"},
 		{"--node-name n --nodeport-addresses everywhere", 2, `--nodeport-addresses "everywhere": not a network`},
@@ -82,7 +85,7 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := plan.Options{
-		Node: "worker", Terminating: plan.Ignore, NoLocal: plan.Reject,
+		Node: "worker", Terminating: plan.Ignore, NoLocal: plan.Reject, Local: plan.ByClusterCIDR,
 		ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:10:244::/56")},
 	}
 	if diff := cmp.Diff(want, got.plan, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
