@@ -57,6 +57,27 @@ func TestPath(t *testing.T) {
 	}
 }
 
+// Where links tell which pods are the node's own, so does the path.
+func TestPathByLink(t *testing.T) {
+	ns := netns.ForTest(t, "path")
+	p := everyKind()
+	p.Node.LocalPods, p.Node.LocalLink = nil, "cali*"
+	apply(t, newTarget(t, ns), nil, p)
+	var all strings.Builder
+	for _, f := range p.Services[name(4)].Frontends {
+		text, err := nftables.Path(p, f.Key, ns.FD())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString(text)
+	}
+	for part, want := range map[string]bool{"from the node, or come by cali*\n": true, "masquerade sources not come by cali*\n": true, "local-pods": false} {
+		if strings.Contains(all.String(), part) != want {
+			t.Errorf("%q is shown: %t, want %t\n%s", part, !want, want, all.String())
+		}
+	}
+}
+
 func TestSCTP(t *testing.T) {
 	ns := netns.ForTest(t, "sctp")
 	if err := nftables.LoadConntrack(ns.FD()); err != nil {
