@@ -35,6 +35,7 @@ type Flows struct {
 	// Only Run touches the rest.
 	pending *work
 	kernel  tracker
+	kept    kept
 	plain   bool // the kernel has no CTA_FILTER
 
 	deleted, resets, silent, dumps, seen, failures atomic.Uint64
@@ -79,7 +80,7 @@ type Stats struct {
 // New makes Flows; nothing is opened before a change asks for it.
 func New(cfg Config) *Flows {
 	return &Flows{
-		log: cfg.Logger, resetTCP: cfg.ResetTCP, wake: make(chan struct{}, 1), pending: newWork(newTable(cfg.ResetTCP > 0)),
+		log: cfg.Logger, resetTCP: cfg.ResetTCP, wake: make(chan struct{}, 1), pending: newWork(newTable(cfg.ResetTCP > 0)), kept: kept{},
 		kernel: &kernel{netns: cfg.NetNS, within: answerWithin},
 	}
 }

@@ -12,7 +12,8 @@
 // No rule waits for a walk of the kernel's table, and neither does a count of a
 // healthCheckNodePort. Changes that come during a walk are one when it ends. What a walk
 // has found is judged again by all rules that may have been in the kernel by then
-// (Changing, Changed). A walk that fails is tried again, with what it was to find.
+// (Changing, Changed). A walk that fails is tried again, with what it was to find. A flow that
+// the kernel does not delete is tried again by itself.
 //
 // # The rule for UDP
 //

@@ -55,14 +55,18 @@ func forget(ctx context.Context, k tracker, q filter, other func(flow) bool) err
 	if err != nil {
 		return fmt.Errorf("forget flows: %w", err)
 	}
-	var kept keptError
+	var first error
+	failed := 0
 	for _, f := range found {
 		if _, err := k.remove(ctx, f); err != nil {
-			kept.flows, kept.first = append(kept.flows, f), cmp.Or(kept.first, err)
+			failed, first = failed+1, cmp.Or(first, err)
 		}
 	}
-	if len(kept.flows) > 0 {
-		return fmt.Errorf("forget flows: %w", &kept)
+	switch {
+	case failed > 1:
+		return fmt.Errorf("forget flows: %w (and %d more)", first, failed-1)
+	case failed == 1:
+		return fmt.Errorf("forget flows: %w", first)
 	}
 	return nil
 }

@@ -46,14 +46,18 @@ func (w *work) judge(f flow) verdict {
 	return keep
 }
 
-// judgeTCP: what closes by itself is left alone, and one that only knocks is free
-// to knock elsewhere.
 func (w *work) judgeTCP(p place, f flow) verdict {
 	_, gone := w.gone[f.from]
 	ours := w.table.find(p) != nil || w.claims[p].was != nil
 	if !gone || f.from == f.dst || !ours {
 		return keep
 	}
+	return endTCP(f)
+}
+
+// endTCP: what closes by itself is left alone, and one that only knocks is free to knock
+// elsewhere.
+func endTCP(f flow) verdict {
 	switch {
 	case f.state == tcpSynSent || f.state == tcpSynSent2:
 		return remove

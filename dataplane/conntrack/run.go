@@ -34,19 +34,14 @@ func (f *Flows) Run(ctx context.Context) error {
 		case <-again.C:
 		}
 		next, err := f.round(ctx)
-		var kept *keptError
-		broken = err != nil && !errors.As(err, &kept)
-		if err == nil {
-			delay = retryFirst
-		} else {
+		if broken = err != nil; broken {
 			if ctx.Err() == nil {
 				f.failures.Add(1)
 				f.log.Error("stale flows not ended, will retry", "err", err)
 			}
-			if next == 0 || delay < next {
-				next = delay
-			}
-			delay = min(2*delay, retryMost)
+			next, delay = delay, longer(delay)
+		} else {
+			delay = retryFirst
 		}
 		if next > 0 {
 			again.Reset(next)
@@ -54,40 +49,21 @@ func (f *Flows) Run(ctx context.Context) error {
 	}
 }
 
-// keptError are flows that the kernel does not delete, such as those that a device or a
-// flowtable forwards (Linux 4.16 to 6.3). They wait for the next round, and nothing waits
-// for them.
-type keptError struct {
-	flows []flow
-	first error
-}
-
-func (e *keptError) Error() string {
-	if n := len(e.flows) - 1; n > 0 {
-		return fmt.Sprintf("%v (and %d more)", e.first, n)
-	}
-	return e.first.Error()
-}
-
-func (e *keptError) Unwrap() error { return e.first }
+func longer(delay time.Duration) time.Duration { return min(2*delay, retryMost) }
 
 // round does what there is to do, and tells in what time there is more; 0: when
 // something changes.
 func (f *Flows) round(ctx context.Context) (next time.Duration, err error) {
 	f.takeIn()
 	w, next := f.pending.due(time.Now(), f.resetTCP)
-	var kept *keptError
-	if err = f.end(ctx, w); err != nil {
-		err = fmt.Errorf("end stale flows: %w", err)
-		if !errors.As(err, &kept) {
-			return 0, err
-		}
+	if err := f.end(ctx, w); err != nil {
+		return 0, fmt.Errorf("end stale flows: %w", err)
 	}
 	f.pending.done(w, f.resetTCP, time.Now())
-	if kept != nil {
-		f.pending.keep(w, kept.flows)
+	if again := f.kept.next(time.Now()); next == 0 || 0 < again && again < next {
+		next = again
 	}
-	return next, err
+	return next, nil
 }
 
 // takeIn brings the table up to date, and tells whether it was not.
@@ -102,49 +78,95 @@ func (f *Flows) takeIn() bool {
 	return len(queue) > 0
 }
 
-// end returns a *keptError if that is all that failed.
+// end deletes what is stale: of the flows that due work asks for, and of those that the kernel
+// has kept until now.
 func (f *Flows) end(ctx context.Context, w *work) error {
 	stale, err := f.find(ctx, w)
-	if err != nil || len(stale) == 0 {
+	again := f.kept.due(time.Now())
+	if err != nil || len(stale)+len(again) == 0 {
 		return err
 	}
 	if err := f.catchUp(ctx, w); err != nil {
 		return err
 	}
-	before := f.Stats()
-	var kept keptError
-	var mute error
+	var done ended
+	defer f.tell(&done)
 	for _, fl := range stale {
-		if err := ctx.Err(); err != nil {
+		if what := w.judge(fl); what != keep { // by rules that came meanwhile
+			err = f.delete(ctx, fl, what, &done)
+		}
+		if err != nil {
 			return err
 		}
-		what := w.judge(fl)
-		if what == keep {
-			continue // by rules that came meanwhile
+	}
+	for _, fl := range again {
+		if what := w.judgeKept(fl); what != keep {
+			err = f.delete(ctx, fl, what, &done)
+		} else {
+			f.kept.drop(fl)
 		}
-		there, err := f.kernel.remove(ctx, fl)
 		if err != nil {
-			kept.flows, kept.first = append(kept.flows, fl), cmp.Or(kept.first, err)
-			continue
+			return err
 		}
-		if !there {
-			continue
-		}
-		f.deleted.Add(1)
-		if what == reset {
-			mute = errors.Join(mute, f.reset(ctx, fl, mute == nil))
-		}
-	}
-	if mute != nil { // nothing to try again: the flow is not there any more
-		f.log.Warn("connections not reset; their sides learn of it when they send", "connections", f.Stats().Silent-before.Silent, "first", mute)
-	}
-	if n := f.Stats().Deleted - before.Deleted; n > 0 {
-		f.log.Info("stale flows deleted", "flows", n)
-	}
-	if len(kept.flows) > 0 {
-		return &kept
 	}
 	return nil
+}
+
+// ended is what came of a round.
+type ended struct {
+	deleted, silent int
+	busy, new       int   // that the kernel keeps, and those of them that it did not before
+	mute, kept      error // the first of each
+}
+
+func (f *Flows) delete(ctx context.Context, fl flow, what verdict, done *ended) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	there, err := f.kernel.remove(ctx, fl)
+	if errors.Is(err, unix.EBUSY) {
+		done.busy++
+		if f.kept.add(fl, time.Now()) {
+			done.new, done.kept = done.new+1, cmp.Or(done.kept, err)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	f.kept.drop(fl)
+	if !there {
+		return nil
+	}
+	f.deleted.Add(1)
+	done.deleted++
+	if what != reset {
+		return nil
+	}
+	if err := f.kernel.reset(ctx, fl); err != nil {
+		f.silent.Add(1)
+		done.silent, done.mute = done.silent+1, cmp.Or(done.mute, err)
+		return nil
+	}
+	f.resets.Add(1)
+	return nil
+}
+
+// tell logs a round. A flow that cannot be reset is not there any more: there is nothing to
+// try again.
+func (f *Flows) tell(done *ended) {
+	if done.mute != nil {
+		f.log.Warn("connections not reset; their sides learn of it when they send", "connections", done.silent, "first", done.mute)
+	}
+	if done.new > 0 {
+		f.log.Warn("the kernel keeps stale flows, will try again", "flows", done.new, "first", done.kept)
+	}
+	if done.busy > 0 {
+		f.failures.Add(1)
+	}
+	if done.deleted > 0 {
+		f.log.Info("stale flows deleted", "flows", done.deleted)
+	}
 }
 
 // catchUp waits until the table holds every change of the rules that has begun: what was
@@ -170,20 +192,6 @@ func (f *Flows) catchUp(ctx context.Context, w *work) error {
 		f.wakeUp() // it may ask for more
 	}
 	w.renew(f.pending)
-	return nil
-}
-
-// reset counts, and returns the error if it is the first.
-func (f *Flows) reset(ctx context.Context, fl flow, first bool) error {
-	err := f.kernel.reset(ctx, fl)
-	if err == nil {
-		f.resets.Add(1)
-		return nil
-	}
-	f.silent.Add(1)
-	if first {
-		return err
-	}
 	return nil
 }
 

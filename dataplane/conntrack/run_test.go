@@ -225,28 +225,40 @@ func TestMoreDuringWalk(t *testing.T) {
 	})
 }
 
-// A flow that the kernel does not delete keeps no other from being ended, waits longer from
-// round to round, and is asked for no more once it is gone.
+// A flow that the kernel does not delete keeps no other from being ended, is tried by itself
+// with longer and longer pauses whatever else changes, and no more once it is gone.
 func TestKeptByKernel(t *testing.T) {
 	for _, protocol := range []objects.Protocol{objects.UDP, objects.TCP} {
-		t.Run(string(protocol.String()), func(t *testing.T) {
+		t.Run(protocol.String(), func(t *testing.T) {
 			const a, b, c = "10.0.0.1:53", "10.0.0.2:53", "10.0.0.3:53"
 			front := func(to ...string) *plan.Plan { return planOf(text(plan.ClusterIP, protocol, "10.96.0.1:53", to...)) }
+			other := func(to ...string) *plan.Plan { return planOf(text(plan.ClusterIP, protocol, "10.96.0.2:53", to...)) }
 			k := &fake{offloaded: map[uint16]bool{1: true, 4: true}}
 			for i, to := range []string{a, a, b, c} {
 				k.flows = append(k.flows, fakeFlow(uint16(1+i), protocol, "10.96.0.1:53", to))
 			}
 			running(t, k, time.Millisecond, func(f *Flows) {
-				f.Changed(nil, front(a, b, c), nil)
+				f.Changed(nil, planOf(text(plan.ClusterIP, protocol, "10.96.0.1:53", a, b, c), text(plan.ClusterIP, protocol, "10.96.0.2:53", a, c, "10.0.0.4:53")), nil)
 				k.said()
+				f.Changed(other(a, c, "10.0.0.4:53"), other(c), nil)
 				f.Changed(front(a, b, c), front(b, c), nil)
-				time.Sleep(time.Minute)
-				synctest.Wait()
-				if !slices.Equal(k.removed, []uint16{2}) {
+				time.Sleep(2 * time.Millisecond)
+				if synctest.Wait(); !slices.Equal(k.removed, []uint16{2}) {
 					t.Errorf("removed %d, want 2", k.removed)
 				}
-				if n := len(k.asked); n < 5 || n > 15 {
-					t.Errorf("%d walks in a minute", n)
+				k.said()
+				for range 30 { // each takes an endpoint away that no flow has
+					time.Sleep(time.Second)
+					f.Changed(other(c), other(c, "10.0.0.5:53"), nil)
+					time.Sleep(time.Second)
+					f.Changed(other(c, "10.0.0.5:53"), other(c), nil)
+				}
+				time.Sleep(2 * time.Millisecond)
+				if said, want := k.said(), strings.TrimSuffix(strings.Repeat(protocol.String()+" by 10.0.0.5:53, ", 30), ", "); said != want {
+					t.Errorf("asked %s, want %s", said, want)
+				}
+				if k.tried < 8 || k.tried > 14 { // at 0, 0.1, 0.3, 0.7, ... 12.7 s, and then each 10 s
+					t.Errorf("%d attempts in a minute", k.tried)
 				}
 				f.Changed(front(b, c), front(c), nil)
 				time.Sleep(2 * time.Millisecond)
@@ -254,6 +266,7 @@ func TestKeptByKernel(t *testing.T) {
 					t.Errorf("removed %d, want the third as well, at once", k.removed)
 				}
 				f.Changed(front(c), planOf(), nil)
+				f.Changed(other(c), planOf(), nil)
 				time.Sleep(time.Minute)
 				k.offloaded = nil
 				time.Sleep(retryMost)
@@ -262,8 +275,33 @@ func TestKeptByKernel(t *testing.T) {
 				}
 				k.said()
 				time.Sleep(time.Minute)
-				if got := k.said(); got != "" {
-					t.Errorf("asked %s when nothing is left", got)
+				if got := k.said(); got != "" || len(f.kept) > 0 {
+					t.Errorf("asked %s, %d kept when nothing is left", got, len(f.kept))
+				}
+			})
+		})
+	}
+}
+
+// What the kernel keeps is stale by the rules of the attempt, or left alone.
+func TestKeptNoMore(t *testing.T) {
+	for _, protocol := range []objects.Protocol{objects.UDP, objects.TCP} {
+		t.Run(protocol.String(), func(t *testing.T) {
+			const a, b = "10.0.0.1:53", "10.0.0.2:53"
+			front := func(to ...string) *plan.Plan { return planOf(text(plan.ClusterIP, protocol, "10.96.0.1:53", to...)) }
+			k := &fake{offloaded: map[uint16]bool{1: true}, flows: []flow{fakeFlow(1, protocol, "10.96.0.1:53", a)}}
+			running(t, k, time.Millisecond, func(f *Flows) {
+				f.Changed(nil, front(a, b), nil)
+				f.Changed(front(a, b), front(b), nil)
+				time.Sleep(time.Second)
+				if synctest.Wait(); k.tried == 0 {
+					t.Error("nobody tried to delete it")
+				}
+				f.Changed(front(b), front(a, b), nil) // it is good again
+				k.offloaded = nil
+				time.Sleep(time.Minute)
+				if synctest.Wait(); len(k.removed) > 0 {
+					t.Errorf("removed %d that has an endpoint again", k.removed)
 				}
 			})
 		})
@@ -336,6 +374,31 @@ func TestRefused(t *testing.T) {
 			})
 		})
 	}
+	// While it was refused, its rules had an endpoint that neither plan has.
+	t.Run("taken at last", func(t *testing.T) {
+		for _, then := range []string{"changed", "as it was"} {
+			k := &fake{flows: []flow{fakeFlow(5, objects.UDP, "10.96.0.1:53", c)}}
+			running(t, k, 0, func(f *Flows) {
+				f.Changed(nil, both(a), nil)
+				k.said()
+				k.flows = []flow{fakeFlow(5, objects.UDP, "10.96.0.1:53", c)}
+				f.Changed(both(a), both(b), refused)
+				f.Changed(planOf(tcp("10.96.0.2:53", b)), planOf(tcp("10.96.0.2:53", b, c)), refused)
+				if got := k.said(); got != "" || len(k.removed) > 1 {
+					t.Errorf("%s: asked %s, removed %d while it is refused", then, got, k.removed)
+				}
+				k.removed = nil
+				if then == "changed" {
+					f.Changed(both(b), both(a, b), nil)
+				} else {
+					f.Changed(planOf(tcp("10.96.0.2:53", b, c)), planOf(tcp("10.96.0.2:53", a, b, c)), nil)
+				}
+				if got := k.said(); got != "udp to 10.96.0.1:53" || !slices.Equal(k.removed, []uint16{5}) {
+					t.Errorf("%s: asked %s, removed %d", then, got, k.removed)
+				}
+			})
+		}
+	})
 	t.Run("from the start", func(t *testing.T) {
 		k := &fake{flows: slices.Clone(all)}
 		running(t, k, Grace, func(f *Flows) {

@@ -45,13 +45,15 @@ func (t *table) find(p place) *plan.Frontend {
 }
 
 // isAside tells whether the owner of a destination is one that the kernel refused.
-func (t *table) isAside(p place) bool {
-	if len(t.aside) == 0 {
+func (t *table) isAside(p place) bool { return t.isAmong(t.aside, p) }
+
+func (t *table) isAmong(refused map[plan.Key]error, p place) bool {
+	if len(refused) == 0 {
 		return false
 	}
 	for _, k := range t.keys(p) {
-		if refused := t.aside[k] != nil; refused || t.fronts[k] != nil {
-			return refused
+		if aside := refused[k] != nil; aside || t.fronts[k] != nil {
+			return aside
 		}
 	}
 	return false
@@ -243,6 +245,16 @@ func (t *table) differences(old, new *plan.Plan) map[plan.Key]*plan.Frontend {
 	return out
 }
 
+// taken are the frontends that the kernel refused until now.
+func (t *table) taken(refused map[plan.Key]error) (out []plan.Key) {
+	for k := range t.aside {
+		if refused[k] == nil && t.watches(k) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
 // setAside takes note of what the kernel refused, and adds to fronts what that leaves of TCP:
 // the frontends as they were, which name the endpoints that they would have.
 func (t *table) setAside(fronts map[plan.Key]*plan.Frontend, new *plan.Plan, refused map[plan.Key]error) {
@@ -268,8 +280,8 @@ func (t *table) setAside(fronts map[plan.Key]*plan.Frontend, new *plan.Plan, ref
 
 // touched are the destinations that a change may give to somebody else. A node
 // address that comes or goes is one for every node port there is, whether or not
-// its Service is part of the change.
-func (t *table) touched(fronts map[plan.Key]*plan.Frontend, old, new []netip.Addr) map[place]bool {
+// its Service is part of the change; so is a frontend that the kernel has taken at last.
+func (t *table) touched(fronts map[plan.Key]*plan.Frontend, taken []plan.Key, old, new []netip.Addr) map[place]bool {
 	out := map[place]bool{}
 	add := func(k plan.Key, addrs ...netip.Addr) {
 		for _, a := range addrs {
@@ -278,7 +290,7 @@ func (t *table) touched(fronts map[plan.Key]*plan.Frontend, old, new []netip.Add
 			}
 		}
 	}
-	for k := range fronts {
+	for _, k := range slices.AppendSeq(taken, maps.Keys(fronts)) {
 		if k.IsNodePort() {
 			add(k, old...)
 			add(k, new...)

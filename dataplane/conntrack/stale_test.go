@@ -197,6 +197,7 @@ type fake struct {
 	errs      []error         // of the next dumps
 	fail      error           // of remove
 	offloaded map[uint16]bool // by client port; cannot be removed
+	tried     int             // to remove these
 	mute      error           // of reset
 	resets    int
 	walk      func() // called in a dump, if not nil
@@ -225,6 +226,7 @@ func (k *fake) remove(_ context.Context, f flow) (bool, error) {
 		return false, k.fail
 	}
 	if k.offloaded[f.src.Port()] {
+		k.tried++
 		return false, unix.EBUSY
 	}
 	before := len(k.flows)
@@ -264,7 +266,8 @@ func TestFaults(t *testing.T) {
 		{"a dump is interrupted", fake{errs: interrupted[:2]}, []string{"tcp by 10.0.0.1:53", "tcp by 10.0.0.1:53", "tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, all, "", ""},
 		{"every dump is", fake{errs: interrupted}, slices.Repeat([]string{"tcp by 10.0.0.1:53"}, dumpTries), nil, "interrupted, 5 times", ""},
 		{"no permission", fake{errs: []error{unix.EPERM}}, []string{"tcp by 10.0.0.1:53"}, nil, "end stale flows: operation not permitted", ""},
-		{"a flow cannot be deleted", fake{fail: unix.EBUSY}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, nil, "device or resource busy (and 2 more)", ""},
+		{"a flow cannot be deleted", fake{fail: unix.EPERM}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, nil, "end stale flows: operation not permitted", ""},
+		{"the kernel keeps flows", fake{offloaded: map[uint16]bool{2: true, 3: true}}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, []uint16{1}, "", "level=WARN msg=\"the kernel keeps stale flows, will try again\" flows=2 first=\"device or resource busy\""},
 		{"a connection cannot be reset", fake{mute: unix.EPERM}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, all, "", "connections=1 first=\"operation not permitted\""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -39,15 +39,17 @@ func (w *work) take(c change, now time.Time) {
 		old = t.plan()
 	}
 	fronts := t.differences(old.Without(c.refused), new.Without(c.refused))
+	aside, taken := t.aside, t.taken(c.refused)
 	t.setAside(fronts, new, c.refused)
-	touched := t.touched(fronts, t.node.Addrs, new.Node.Addrs)
-	was := make(map[place]*plan.Frontend, len(touched))
+	touched := t.touched(fronts, taken, t.node.Addrs, new.Node.Addrs)
+	was, wasAside := make(map[place]*plan.Frontend, len(touched)), map[place]bool{}
 	for p := range touched {
-		was[p] = t.find(p)
+		was[p], wasAside[p] = t.find(p), t.isAmong(aside, p)
 	}
 	before := t.replace(new.Node, fronts)
 	for p := range touched {
 		c := newClaim(was[p], t.find(p))
+		c.all = c.all || wasAside[p] // nobody knows by which rules its flows came
 		c.at, c.number = now, w.taken
 		w.note(p, c)
 	}
@@ -157,26 +159,5 @@ func (w *work) done(due *work, grace time.Duration, now time.Time) {
 	}
 	if w.fullOf <= due.taken {
 		w.full, w.closed = false, nil
-	}
-}
-
-// keep takes back what was due of flows that are still there.
-func (w *work) keep(due *work, flows []flow) {
-	for _, f := range flows {
-		p := place{f.protocol, f.dst}
-		switch f.protocol {
-		case objects.TCP:
-			w.gone[f.from] = due.gone[f.from]
-			if c, claimed := due.claims[p]; claimed {
-				w.claims[p] = c
-			}
-		case objects.UDP:
-			c := newClaim(w.table.find(p), w.table.find(p))
-			c.all, c.between, c.at, c.number = true, places{f.from: true}, time.Now(), w.taken
-			if more, claimed := w.claims[p]; claimed {
-				c = more.after(c)
-			}
-			w.claims[p] = c
-		}
 	}
 }

@@ -243,12 +243,12 @@ func (w *world) newFlows(tcp bool) *Flows {
 	return f
 }
 
-// apply is what Run does with a change, until there is no more to do.
+// apply is what Run does with a change, until there is no more to do but what the kernel keeps.
 func (f *Flows) apply(ctx context.Context, old, new *plan.Plan) error {
 	f.Changed(old, new, nil)
 	for {
 		next, err := f.round(ctx)
-		if err != nil || next == 0 {
+		if err != nil || next == 0 || len(f.kept) > 0 {
 			return err
 		}
 		time.Sleep(next)
