@@ -2,7 +2,6 @@ package nftables
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	lib "github.com/google/nftables"
@@ -119,12 +118,11 @@ func (f family) keyIn(port bool, from tuple, set setID) rule {
 func (f family) baseChains() []chain {
 	dst, src := int32(*lib.ChainPriorityNATDest), int32(*lib.ChainPriorityNATSource)-1
 	filter := int32(*lib.ChainPriorityFilter)
-	pre := []rule{f.dispatch(viewServices), cat(f.toNode(), goTo(chainNode))}
-	if f.link != "" {
-		pre = slices.Insert(pre, 0, f.markLocalPods())
-	}
 	return []chain{
-		{name: "prerouting", hook: &hook{lib.ChainTypeNAT, unix.NF_INET_PRE_ROUTING, dst}, rules: pre},
+		{name: "prerouting", hook: &hook{lib.ChainTypeNAT, unix.NF_INET_PRE_ROUTING, dst}, rules: []rule{
+			f.dispatch(viewServices),
+			cat(f.toNode(), goTo(chainNode)),
+		}},
 		{name: "output", hook: &hook{lib.ChainTypeNAT, unix.NF_INET_LOCAL_OUT, dst}, rules: []rule{
 			f.refuseSources(),
 			f.dispatch(viewServicesInside),

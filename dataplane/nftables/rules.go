@@ -136,35 +136,20 @@ func (f family) fromLocalPod() rule {
 	if f.link == "" {
 		return rule{f.addr(f.saddr, reg0), f.in(setLocalPods)}
 	}
-	name, prefix := f.link.Begins()
-	data := []byte(name)
-	if !prefix {
-		data = make([]byte, unix.IFNAMSIZ)
-		copy(data, name)
-	}
-	return rule{load(expr.MetaKeyIIFNAME, reg0), wrapped{&expr.Cmp{Op: expr.CmpOpEq, Register: reg0, Data: data}}}
+	return f.cameByLink(expr.CmpOpEq)
 }
 
-// notFromLocalPod matches in postrouting, where no link is known that a packet came by: its
-// mark says it.
+// notFromLocalPod matches in postrouting, which knows since Linux 5.5 by which link a packet
+// came; one of the node itself came by none.
 func (f family) notFromLocalPod() rule {
 	if f.link == "" {
 		return rule{f.addr(f.saddr, reg0), f.notIn(setLocalPods)}
 	}
-	return rule{load(expr.MetaKeyMARK, reg0),
-		wrapped{&expr.Bitwise{SourceRegister: reg0, DestRegister: reg0, Len: 4, Mask: native(markLocal), Xor: native(0)}},
-		wrapped{&expr.Cmp{Op: expr.CmpOpEq, Register: reg0, Data: native(0)}}}
+	return f.cameByLink(expr.CmpOpNeq)
 }
 
-// markLocal is the bit of the mark that a packet from a local pod has where links tell which
-// are local. Others' marks: see userspace/rules.go.
-const markLocal = 0x08
-
-// markLocalPods marks what will be masqueraded unless it is from a local pod.
-func (f family) markLocalPods() rule {
-	return cat(f.keyIn(false, current, setMasqOffCluster), f.fromLocalPod(), rule{load(expr.MetaKeyMARK, reg0),
-		wrapped{&expr.Bitwise{SourceRegister: reg0, DestRegister: reg0, Len: 4, Mask: native(^uint32(markLocal)), Xor: native(markLocal)}},
-		wrapped{&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: reg0}}})
+func (f family) cameByLink(op expr.CmpOp) rule {
+	return rule{load(expr.MetaKeyIIFNAME, reg0), wrapped{&expr.Cmp{Op: op, Register: reg0, Data: f.link.Pattern()}}}
 }
 
 func (f family) toNode() rule { return rule{f.addr(f.daddr, reg0), f.in(setNodeAddrs)} }

@@ -88,10 +88,6 @@ func (s *sayer) expression(e expr.Any) {
 	case *expr.Ct:
 		s.hold(e.Register, map[expr.CtKey]string{expr.CtKeySTATE: "ct state", expr.CtKeySTATUS: "ct status"}[e.Key], 1)
 	case *expr.Bitwise:
-		if s.regs[e.SourceRegister].text == "meta mark" {
-			s.mark(e)
-			return
-		}
 		s.hold(e.DestRegister, s.regs[e.SourceRegister].text+" "+ctBitNames[binary.NativeEndian.Uint32(e.Mask)], 1)
 	case *expr.Fib:
 		s.hold(e.Register, "fib saddr type", 1)
@@ -124,15 +120,6 @@ func (s *sayer) expression(e expr.Any) {
 	}
 }
 
-// mark is a bit that is looked at, or set.
-func (s *sayer) mark(e *expr.Bitwise) {
-	if set := binary.NativeEndian.Uint32(e.Xor); set != 0 {
-		s.hold(e.DestRegister, fmt.Sprintf("meta mark | 0x%08x", set), 1)
-		return
-	}
-	s.hold(e.DestRegister, fmt.Sprintf("meta mark & 0x%08x", binary.NativeEndian.Uint32(e.Mask)), 1)
-}
-
 // ctBitNames are those of bits of those that rules look at.
 var ctBitNames = map[uint32]string{ctStatusDNAT: "dnat", ctStateNew: "new"} // const
 
@@ -148,7 +135,7 @@ func (s *sayer) payload(e *expr.Payload) {
 }
 
 func (s *sayer) meta(e *expr.Meta) {
-	name := map[expr.MetaKey]string{expr.MetaKeyL4PROTO: "meta l4proto", expr.MetaKeyPRIORITY: "meta priority", expr.MetaKeyOIF: "oif", expr.MetaKeyMARK: "meta mark", expr.MetaKeyIIFNAME: "iifname"}[e.Key]
+	name := map[expr.MetaKey]string{expr.MetaKeyL4PROTO: "meta l4proto", expr.MetaKeyPRIORITY: "meta priority", expr.MetaKeyOIF: "oif", expr.MetaKeyIIFNAME: "iifname"}[e.Key]
 	if !e.SourceRegister {
 		s.hold(e.Register, name, 1)
 		return
@@ -175,8 +162,6 @@ func (s *sayer) cmp(e *expr.Cmp) {
 			name += "*"
 		}
 		s.tell("iifname %s%q", not, name)
-	case strings.HasPrefix(text, "meta mark & "):
-		s.tell("%s == 0x%08x", text, value)
 	case text == "meta l4proto":
 		s.tell("meta l4proto %s%s", not, map[uint32]string{unix.IPPROTO_TCP: "tcp"}[value])
 	case text == "fib saddr type":

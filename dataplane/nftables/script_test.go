@@ -64,9 +64,10 @@ func TestScriptSaysLinks(t *testing.T) {
 		ns := netns.ForTest(t, "links")
 		apply(t, newTarget(t, ns), nil, p)
 		want, got := listing(mustNft(t, ns, "list", "ruleset")), listing(nftables.Script(p))
-		text := strings.Join(want["ip plumbline chain prerouting"], "\n")
-		if !strings.Contains(text, fmt.Sprintf("iifname %q", link)) {
-			t.Errorf("no rule asks for %s:\n%s", link, text)
+		for chain, asks := range map[string]string{"to-node": "iifname %q", "postrouting": "iifname != %q"} {
+			if text := strings.Join(want["ip plumbline chain "+chain], "\n"); !strings.Contains(text, fmt.Sprintf(asks, link)) {
+				t.Errorf("no rule of %s asks for %s:\n%s", chain, link, text)
+			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-as nft lists them +in the script):\n%s", link, diff)

@@ -162,8 +162,12 @@ func (t *Target) setHead(n plan.Node, steps []step, replace map[bool]bool) {
 			}
 		}
 	}
-	was := t.present.take(setNodeAddrs, setLocalPods, setServiceCIDRs, setHairpin,
-		viewServices.parts(), viewServicesInside.parts(), viewNodePorts.parts(), viewNodePortsInside.parts())
+	shares := []setID{setNodeAddrs, setLocalPods, setServiceCIDRs, setHairpin,
+		viewServices.parts(), viewServicesInside.parts(), viewNodePorts.parts(), viewNodePortsInside.parts()}
+	if n.LocalLink != "" { // the rules there may ask for them until they are brought up to date: finish
+		shares = slices.DeleteFunc(shares, func(id setID) bool { return id == setLocalPods })
+	}
+	was := t.present.take(shares...)
 	known := *t.present // claims change what it holds, not which chains and sets there are
 	t.stands = map[bool]bool{}
 	for _, f := range t.fam {
@@ -297,9 +301,11 @@ func sourceOwner(id elementID) string {
 	return id.key[:max(0, len(id.key)/2-addr)]
 }
 
-// finish removes what nobody claimed and brings the hooks up to date.
+// finish removes what nobody claimed and brings the hooks up to date. Local pods that rules
+// have asked for until now go with those.
 func (t *Target) finish(steps []step) error {
 	var rest []Element
+	pods := t.present.take(setLocalPods)
 	for id, val := range t.present.elements {
 		if !id.set.isRules() {
 			rest = append(rest, Element{id, val})
@@ -320,6 +326,9 @@ func (t *Target) finish(steps []step) error {
 		if t.refused[s.key] != nil {
 			t.countHairpins(p.o, hairpins(*s.want), nil)
 		}
+	}
+	for _, e := range pods {
+		p.o.del(e)
 	}
 	t.hooks(p.b, t.present)
 	return t.flush(p)

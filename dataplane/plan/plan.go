@@ -88,6 +88,16 @@ func (l Link) Is(name string) bool {
 	return begins != "" && (name == begins || prefix && strings.HasPrefix(name, begins))
 }
 
+// Pattern is the name as nf_tables compares it: filled up to the kernel's 16 bytes (IFNAMSIZ), or
+// as long as what names begin with.
+func (l Link) Pattern() []byte {
+	name, prefix := l.Begins()
+	if prefix {
+		return []byte(name)
+	}
+	return append([]byte(name), make([]byte, max(0, 16-len(name)))...)
+}
+
 // Terminating says what terminating endpoints are used for.
 type Terminating string
 

@@ -218,13 +218,7 @@ func (f family) fromLocalPod() []expr.Any {
 	if f.link == "" {
 		return f.saddrIn(setLocalPods)
 	}
-	name, prefix := f.link.Begins()
-	data := []byte(name)
-	if !prefix {
-		data = make([]byte, unix.IFNAMSIZ)
-		copy(data, name)
-	}
-	return is(&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: reg0}, &expr.Cmp{Op: expr.CmpOpEq, Register: reg0, Data: data})
+	return is(&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: reg0}, &expr.Cmp{Op: expr.CmpOpEq, Register: reg0, Data: f.link.Pattern()})
 }
 
 func (f family) l4proto(p byte) []expr.Any {
