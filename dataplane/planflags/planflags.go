@@ -61,8 +61,12 @@ func (f *Flags) Options() (plan.Options, error) {
 	return out, err
 }
 
-// linkName is what names of links are made of in practice; they have 15 bytes (IFNAMSIZ).
-var linkName = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,15}$`)
+// What names of links are made of in practice: they have 15 bytes (IFNAMSIZ), and what they begin
+// with has 14, for iptables takes that with a plus sign.
+var (
+	linkName   = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,15}$`)
+	linkPrefix = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,14}$`)
+)
 
 // DetectLocal reads MODE or MODE=LINK. The error begins with the text.
 func DetectLocal(text string) (plan.DetectLocal, plan.Link, error) {
@@ -73,13 +77,15 @@ func DetectLocal(text string) (plan.DetectLocal, plan.Link, error) {
 		if named {
 			return "", "", fmt.Errorf("%q: %s has no link", text, mode)
 		}
-	case plan.ByBridge, plan.ByLinkPrefix:
+	case plan.ByBridge:
 		if !linkName.MatchString(name) {
 			return "", "", fmt.Errorf("%q: give the name of a link: 1 to 15 letters, digits or _.:-", text)
 		}
-		if by == plan.ByLinkPrefix {
-			link += "*"
+	case plan.ByLinkPrefix:
+		if !linkPrefix.MatchString(name) {
+			return "", "", fmt.Errorf("%q: give what names of links begin with: 1 to 14 letters, digits or _.:-", text)
 		}
+		link += "*"
 	default:
 		return "", "", fmt.Errorf("%q: give ClusterCIDR, NodeCIDR, BridgeInterface=NAME or InterfaceNamePrefix=PREFIX", text)
 	}

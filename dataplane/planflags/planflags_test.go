@@ -63,17 +63,19 @@ func TestOptions(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for args, want := range map[string]string{
-		"--terminating-endpoints=maybe":               `--terminating-endpoints "maybe": give fallback or ignore`,
-		"--no-local-endpoints=forward":                `--no-local-endpoints "forward": give drop or reject`,
-		"--cluster-cidr=10.244.0.0/16,10.0.0.0":       `--cluster-cidr "10.0.0.0": not a network such as 10.244.0.0/16`,
-		"--cluster-cidr=::ffff:10.0.0.0/112":          `--cluster-cidr "::ffff:10.0.0.0/112": write an IPv4 network as such`,
-		"--detect-local=nodecidr":                     `--detect-local "nodecidr": give ClusterCIDR, NodeCIDR, BridgeInterface=NAME or InterfaceNamePrefix=PREFIX`,
-		"--detect-local=NodeCIDR=x":                   `--detect-local "NodeCIDR=x": NodeCIDR has no link`,
-		"--detect-local=BridgeInterface":              `--detect-local "BridgeInterface": give the name of a link: 1 to 15 letters, digits or _.:-`,
-		"--detect-local=InterfaceNamePrefix=cali+":    `--detect-local "InterfaceNamePrefix=cali+": give the name of a link: 1 to 15 letters, digits or _.:-`,
-		"--nodeport-addresses=":                       `--nodeport-addresses "": give primary, all, or networks such as 192.0.2.0/24`,
-		"--nodeport-addresses=primary,192.0.2.0/24":   `--nodeport-addresses "primary,192.0.2.0/24": give primary, all, or networks such as 192.0.2.0/24`,
-		"--nodeport-addresses=192.0.2.0/24,192.0.2.1": `--nodeport-addresses "192.0.2.1": not a network such as 10.244.0.0/16`,
+		"--terminating-endpoints=maybe":                      `--terminating-endpoints "maybe": give fallback or ignore`,
+		"--no-local-endpoints=forward":                       `--no-local-endpoints "forward": give drop or reject`,
+		"--cluster-cidr=10.244.0.0/16,10.0.0.0":              `--cluster-cidr "10.0.0.0": not a network such as 10.244.0.0/16`,
+		"--cluster-cidr=::ffff:10.0.0.0/112":                 `--cluster-cidr "::ffff:10.0.0.0/112": write an IPv4 network as such`,
+		"--detect-local=nodecidr":                            `--detect-local "nodecidr": give ClusterCIDR, NodeCIDR, BridgeInterface=NAME or InterfaceNamePrefix=PREFIX`,
+		"--detect-local=NodeCIDR=x":                          `--detect-local "NodeCIDR=x": NodeCIDR has no link`,
+		"--detect-local=BridgeInterface":                     `--detect-local "BridgeInterface": give the name of a link: 1 to 15 letters, digits or _.:-`,
+		"--detect-local=InterfaceNamePrefix=cali+":           `--detect-local "InterfaceNamePrefix=cali+": give what names of links begin with: 1 to 14 letters, digits or _.:-`,
+		"--detect-local=InterfaceNamePrefix=cali56789012345": `--detect-local "InterfaceNamePrefix=cali56789012345": give what names of links begin with: 1 to 14 letters, digits or _.:-`,
+		"--detect-local=BridgeInterface=br34567890123456":    `--detect-local "BridgeInterface=br34567890123456": give the name of a link: 1 to 15 letters, digits or _.:-`,
+		"--nodeport-addresses=":                              `--nodeport-addresses "": give primary, all, or networks such as 192.0.2.0/24`,
+		"--nodeport-addresses=primary,192.0.2.0/24":          `--nodeport-addresses "primary,192.0.2.0/24": give primary, all, or networks such as 192.0.2.0/24`,
+		"--nodeport-addresses=192.0.2.0/24,192.0.2.1":        `--nodeport-addresses "192.0.2.1": not a network such as 10.244.0.0/16`,
 	} {
 		if _, err := options(args); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", args, err, want)

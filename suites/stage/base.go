@@ -115,6 +115,9 @@ func Enter(ctx context.Context, o *Options, log *slog.Logger) error {
 	if o.ControlPlane != Model && o.ControlPlane != Real {
 		return fmt.Errorf("unknown --control-plane %q; known: %s, %s", o.ControlPlane, Model, Real)
 	}
+	if o.PodAddresses == podnet.Elsewhere && o.NodeImage != "" {
+		return errors.New("--pod-addresses=elsewhere is for node images of this project, whose CNI plugin heeds it; leave --node-image out")
+	}
 	if o.Cluster != "kind" && (o.Subnet != "" || o.NodeImage != "") {
 		return fmt.Errorf("--subnet and --node-image are of kind; a cluster of the kind %s has neither", o.Cluster)
 	}

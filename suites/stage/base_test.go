@@ -17,6 +17,7 @@ func TestEnterRefusesWhatIsOfAnother(t *testing.T) {
 		"of kind":     {Options{Cluster: "kind", ControlPlane: Real}, "--control-plane=real is of a lab; "},
 		"subnet":      {Options{Cluster: "lab", Subnet: "10.9.0.0/16"}, "--subnet and --node-image are of kind; "},
 		"node image":  {Options{Cluster: "existing", NodeImage: "i"}, "--subnet and --node-image are of kind; "},
+		"stock image": {Options{Cluster: "kind", NodeImage: "kindest/node:v1.36.3", PodAddresses: "elsewhere"}, "--pod-addresses=elsewhere is for node images of this project"},
 		"of somebody": {Options{Cluster: "existing", ControlPlane: Real}, "--control-plane=real is of a lab; "},
 	} {
 		t.Run(name, func(t *testing.T) {
