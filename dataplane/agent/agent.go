@@ -100,7 +100,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	next.again = l.Lost
 	defer next.stop()
 	a.cfg.Logger.Info("starting", "version", a.cfg.Version, "node", a.cfg.Node, "backend", a.cfg.Mode, "sctp", a.cfg.Plan.SCTP,
-		"terminating", a.cfg.Plan.Terminating, "no-local", a.cfg.Plan.NoLocal, "cluster-cidrs", a.cfg.Plan.ClusterCIDRs, "detect-local", a.cfg.Plan.Local)
+		"terminating", a.cfg.Plan.Terminating, "no-local", a.cfg.Plan.NoLocal, "cluster-cidrs", a.cfg.Plan.ClusterCIDRs, "detect-local", a.cfg.Plan.Local, "link", a.cfg.Plan.LocalLink)
 	run.Go(func() error { return l.Run(ctx) })
 	run.Go(func() error { return checks.Run(ctx) })
 	a.feed(ctx, run, recorder, l)

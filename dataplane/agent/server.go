@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/plumbline/plumbline/dataplane/kubeproxy"
 	"github.com/plumbline/plumbline/dataplane/listing"
 	"github.com/plumbline/plumbline/dataplane/loop"
 	"github.com/plumbline/plumbline/dataplane/plan"
@@ -59,7 +60,10 @@ func (i *Inspector) plan(ctx context.Context) (*plan.Plan, map[plan.Key]error, e
 func (i *Inspector) Handler(metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
-	mux.HandleFunc("GET /proxyMode", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, i.Mode) })
+	mux.HandleFunc("GET /proxyMode", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Server", kubeproxy.Ours)
+		fmt.Fprint(w, i.Mode)
+	})
 	mux.HandleFunc("GET "+ServicesPath, i.services)
 	mux.HandleFunc("GET "+PathPath, i.way)
 	return mux

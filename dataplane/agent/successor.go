@@ -26,7 +26,8 @@ import (
 // it lets new ones wait until the others' rules are gone (backend.Options.Others).
 //
 // What cannot be told or taken away is tried again, at first after a second, then whenever it
-// has failed for twice as long. Services are served by the own rules all the same.
+// has failed for twice as long. What is to stay, or stays whoever tries (backend.Stays), is told
+// once. Services are served by the own rules all the same.
 type successor struct {
 	own    backend.Backend
 	others map[string]backend.Backend
@@ -41,7 +42,7 @@ type successor struct {
 	failed  error           // of this change
 	failing time.Time       // since when; zero: it is not
 	told    string          // what could not be taken away
-	named   map[string]bool // whose rules stay, and that was told
+	named   map[string]bool // whose rules stay: that was told
 	retry   *time.Timer
 }
 
@@ -65,15 +66,15 @@ func (s *successor) find() (take func()) {
 	left := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.others)) {
 		what, err := s.others[name].Left()
-		if s.others[name].Clean == nil {
-			s.name(name, what, err)
-			continue
-		}
 		if err != nil { // such as a table of iptables-legacy without the right to read it
 			s.fail(fmt.Errorf("look for what %s left: %w", name, err))
 		}
-		if len(what) > 0 {
+		switch {
+		case len(what) == 0:
+		case s.others[name].Clean != nil:
 			left[name] = what
+		default:
+			s.name(name, fmt.Sprintf("%s is on this node too, with %s, and is not to be taken away; give the node to one of the two (--take-over)", name, strings.Join(what, ", ")))
 		}
 	}
 	if s.alone = len(left) == 0 && s.failed == nil; len(left) == 0 {
@@ -82,7 +83,10 @@ func (s *successor) find() (take func()) {
 	return func() {
 		for _, name := range slices.Sorted(maps.Keys(left)) {
 			s.log.Info("taking away what another proxy left on this node", "proxy", name, "left", strings.Join(left[name], ", "))
-			if err := s.others[name].Clean(); err != nil {
+			err := s.others[name].Clean()
+			if stays := new(backend.Stays); errors.As(err, &stays) {
+				s.name(name, fmt.Sprintf("of what %s left on this node is not taken away: %s", name, stays))
+			} else if err != nil {
 				s.fail(fmt.Errorf("take away what %s left: %w", name, err))
 			}
 			s.due = s.due || s.others[name].Flows != s.own.Flows
@@ -92,18 +96,13 @@ func (s *successor) find() (take func()) {
 }
 
 // name tells once of what stays.
-func (s *successor) name(name string, what []string, err error) {
+func (s *successor) name(name, text string) {
 	if s.named[name] {
 		return
 	}
-	if err != nil {
-		s.log.Warn("it cannot be told whether another proxy's rules are on this node", "proxy", name, "err", err)
-	}
-	if len(what) > 0 {
-		s.log.Warn("another proxy's rules are on this node", "proxy", name, "left", strings.Join(what, ", "))
-		s.tell(reasonAnother, fmt.Sprintf("%s is on this node too, with %s, and is not to be taken away; give the node to one of the two (--take-over)", name, strings.Join(what, ", ")))
-	}
-	s.named[name] = err != nil || len(what) > 0
+	s.named[name] = true
+	s.log.Warn("another proxy's rules stay on this node", "proxy", name, "what", text)
+	s.tell(reasonAnother, text)
 }
 
 // reasonAnother is that of Events about what another proxy left.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +20,8 @@ import (
 type node struct {
 	left                bool
 	look, clean, forget int // so many fail
+	stays               bool
+	only                bool // to be named, not to be taken away
 	begin               time.Time
 	did                 []string
 }
@@ -77,6 +79,19 @@ func TestSuccessor(t *testing.T) {
 		{"nor in the middle", node{left: true, clean: 1}, false, true, true, []string{
 			"0s look", "0s clean", "0s forget", "0s tell take away what other left: fault", "1s look", "1s clean", "1s forget",
 		}},
+		{"it stays whoever tries", node{left: true, stays: true}, true, true, false, []string{
+			"0s look", "0s clean", "0s tell of what other left on this node is not taken away: a chain stays",
+		}},
+		{"nor in the middle is it tried again", node{left: true, stays: true}, false, true, true, []string{
+			"0s look", "0s clean", "0s tell of what other left on this node is not taken away: a chain stays", "0s forget",
+		}},
+		{"it is to stay", node{left: true, only: true}, true, true, false, []string{
+			"0s look", "0s tell other is on this node too, with a table, and is not to be taken away; give the node to one of the two (--take-over)",
+		}},
+		{"it is to stay, and cannot be told", node{left: true, only: true, look: 2}, true, true, false, []string{
+			"0s look", "0s tell look for what other left: fault", "1s look", "2s look",
+			"2s tell other is on this node too, with a table, and is not to be taken away; give the node to one of the two (--take-over)",
+		}},
 		{"it cannot be forgotten", node{left: true, forget: 4}, true, false, false, []string{
 			"0s look", "0s clean", "0s forget", "0s tell take the place of another proxy: fault", "1s forget", "2s forget", "4s forget", "8s forget",
 		}},
@@ -86,24 +101,31 @@ func TestSuccessor(t *testing.T) {
 				n := c.node
 				n.begin = time.Now()
 				var told []string
+				other := backend.Backend{
+					Flows: c.other,
+					Left: func() ([]string, error) {
+						n.note("look")
+						if err := fault(&n.look); err != nil || !n.left {
+							return nil, err
+						}
+						return []string{"a table"}, nil
+					},
+					Clean: func() error {
+						n.note("clean")
+						if n.stays {
+							return &backend.Stays{What: []string{"a chain stays"}}
+						}
+						err := fault(&n.clean)
+						n.left = err != nil
+						return err
+					},
+				}
+				if n.only {
+					other.Clean = nil
+				}
 				s := newSuccessor(&Config{
 					Backend: backend.Backend{Flows: c.own}, Logger: slog.New(slog.DiscardHandler),
-					Others: map[string]backend.Backend{"other": {
-						Flows: c.other,
-						Left: func() ([]string, error) {
-							n.note("look")
-							if err := fault(&n.look); err != nil || !n.left {
-								return nil, err
-							}
-							return []string{"a table"}, nil
-						},
-						Clean: func() error {
-							n.note("clean")
-							err := fault(&n.clean)
-							n.left = err != nil
-							return err
-						},
-					}},
+					Others: map[string]backend.Backend{"other": other},
 				}, func(reason, text string) { n.note("tell " + text); told = append(told, reason) })
 				s.forget = func(context.Context, *plan.Plan) error {
 					n.note("forget")
@@ -137,7 +159,7 @@ func TestSuccessor(t *testing.T) {
 				if diff := cmp.Diff(c.want, n.did); diff != "" {
 					t.Errorf("did (-want +got):\n%s", diff)
 				}
-				if strings.Join(told, "") != "" && strings.Join(told, "") != "LeftByAnotherProxy" {
+				if slices.ContainsFunc(told, func(reason string) bool { return reason != "LeftByAnotherProxy" }) {
 					t.Errorf("told %q", told)
 				}
 			})

@@ -6,6 +6,7 @@ package backend
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/dataplane/iptables"
@@ -39,6 +40,12 @@ type Backend struct {
 	// Flows: conntrack remembers where this backend sent a connection.
 	Flows bool
 }
+
+// Stays is the error of a Clean that has done all it can: what else there is stays until somebody
+// else does something about it.
+type Stays struct{ What []string }
+
+func (s *Stays) Error() string { return strings.Join(s.What, "; ") }
 
 // Running is a dataplane at work.
 type Running struct {

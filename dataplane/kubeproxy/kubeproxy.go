@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ import (
 	lib "github.com/google/nftables"
 	"golang.org/x/sys/unix"
 
+	"github.com/plumbline/plumbline/dataplane/backend"
 	"github.com/plumbline/plumbline/dataplane/iptables"
 	"github.com/plumbline/plumbline/dataplane/others"
 	"github.com/plumbline/plumbline/dataplane/spaces"
@@ -48,18 +48,32 @@ func find(netns int, look func(others.Config) ([]others.Trace, error)) (out []st
 	return out, err
 }
 
-// Clean takes away what is left of the modes nftables and iptables. It does not ask whether a
-// kube-proxy runs, which would put it back (Running).
+// Clean takes away what is left of the modes nftables and iptables, unless a kube-proxy is seen
+// to run, which would put it back. What there is in the way of it for good, such as mode ipvs
+// or a rule of somebody's that leads to a chain, is a *backend.Stays.
 func Clean(netns int) error {
+	switch running, err := find(netns, others.KubeProxyRunning); {
+	case err != nil:
+		return err
+	case len(running) > 0:
+		return fmt.Errorf("%s runs on this node (%s) and would put back what is taken away", Name, running[0])
+	}
 	left, err := Left(netns)
 	for _, what := range left {
 		if strings.HasPrefix(what, "link ") {
-			return fmt.Errorf("%s is of mode ipvs, whose virtual services cannot be told from others': run kube-proxy --cleanup on this node", what)
+			return &backend.Stays{What: []string{what + " is of mode ipvs, whose virtual services cannot be told from others': run kube-proxy --cleanup on this node"}}
 		}
 	}
 	// CNI plugins may have theirs masqueraded by that chain (portmap's externalSetMarkChain).
 	asks := map[string]string{"KUBE-MARK-MASQ": "KUBE-POSTROUTING"}
-	return errors.Join(err, cleanTables(netns), iptables.Remove(netns, others.IsKubeProxys, asks))
+	stays, failed := iptables.Remove(netns, others.IsKubeProxys, asks)
+	if err := errors.Join(err, cleanTables(netns), failed); err != nil {
+		return err // what stays is told when that is cured
+	}
+	if len(stays) > 0 {
+		return &backend.Stays{What: stays}
+	}
+	return nil
 }
 
 func cleanTables(netns int) error {
@@ -83,38 +97,43 @@ const mode = "127.0.0.1:10249"
 // answerWithin bounds the wait for somebody on the same node.
 const answerWithin = time.Second
 
-// Running names a kube-proxy that runs in a namespace; empty: there is none. A process is seen
+// Ours is the Server that an agent of this project says it is there.
+const Ours = "plumb-proxy"
+
+// Running names a kube-proxy that runs on this node; empty: there is none. A process is seen
 // only by who sees the node's processes; who does not asks where kube-proxy says its mode,
-// unless that has been changed. So do not ask while an agent of ours serves at that address.
-func Running(ctx context.Context, netns int) (string, error) {
-	running, err := find(netns, others.KubeProxyRunning)
+// unless that has been changed.
+func Running(ctx context.Context) (string, error) {
+	running, err := find(0, others.KubeProxyRunning)
 	if len(running) > 0 {
 		return running[0], nil
 	}
 	if err != nil {
 		return "", err
 	}
-	client := http.Client{Timeout: answerWithin, Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, network, addr string) (c net.Conn, err error) {
-			err = spaces.Do(netns, func() error {
-				c, err = (&net.Dialer{}).DialContext(ctx, network, addr)
-				return err
-			})
-			return c, err
-		},
-	}}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+mode+"/proxyMode", nil)
 	if err != nil {
 		return "", err
 	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(req)
+	if errors.Is(err, unix.ECONNREFUSED) {
+		return "", nil
+	}
 	if err != nil {
-		return "", ctx.Err() // nobody answers
+		return "", fmt.Errorf("ask who serves there: %w", err)
 	}
 	defer resp.Body.Close()
+	if resp.Header.Get("Server") == Ours {
+		return "", nil
+	}
 	said, err := io.ReadAll(io.LimitReader(resp.Body, 64))
-	if err != nil || resp.StatusCode != http.StatusOK {
+	if err != nil {
+		return "", fmt.Errorf("ask who serves there: read the answer of %s/proxyMode: %w", mode, err)
+	}
+	if resp.StatusCode != http.StatusOK {
 		return "", nil // somebody else's
 	}
 	return fmt.Sprintf("who answers %s/proxyMode with %q", mode, strings.TrimSpace(string(said))), nil

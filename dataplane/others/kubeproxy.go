@@ -5,12 +5,8 @@ package others
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-
-	lib "github.com/google/nftables"
-	"golang.org/x/sys/unix"
 )
 
 // KubeProxyTable is the table, of families ip and ip6, of kube-proxy in mode nftables.
@@ -48,20 +44,28 @@ func KubeProxy(cfg Config) (left []Trace, err error) {
 // KubeProxyRunning are the processes of a kube-proxy that runs in a namespace.
 func KubeProxyRunning(cfg Config) ([]Trace, error) {
 	cfg.Proc = cmp.Or(cfg.Proc, "/proc")
-	running, err := steady(func() ([]Trace, error) { return processes(cfg) })
-	return slices.DeleteFunc(running, notKubeProxys), err
+	return steady(func() ([]Trace, error) { return processesOf(cfg, "kube-proxy") })
 }
 
 func notKubeProxys(t Trace) bool { return t.Who != "kube-proxy" }
 
 func kubeProxyLegacy(cfg Config) ([]Trace, error) {
-	found, err := legacyChains(cfg, func(table, chain string) string {
-		if IsKubeProxys(table, chain) {
-			return "kube-proxy"
-		}
-		return ""
-	})
+	found, err := legacyChains(cfg, ofKubeProxy)
 	return inTables(found), err
+}
+
+func kubeProxyRules(Config) ([]Trace, error) {
+	found, err := rules(func(table string) string { return kubeProxyIf(table == KubeProxyTable) }, ofKubeProxy, true)
+	return inTables(found), err
+}
+
+func ofKubeProxy(table, chain string) string { return kubeProxyIf(IsKubeProxys(table, chain)) }
+
+func kubeProxyIf(is bool) string {
+	if is {
+		return "kube-proxy"
+	}
+	return ""
 }
 
 // inTables makes one of the many chains of a table.
@@ -75,34 +79,4 @@ func inTables(chains []Trace) (out []Trace) {
 		}
 	}
 	return out
-}
-
-func kubeProxyRules(Config) ([]Trace, error) {
-	conn, err := lib.New(lib.AsLasting())
-	if err != nil {
-		return nil, fmt.Errorf("look at nftables: %w", err)
-	}
-	defer conn.CloseLasting()
-	var out []Trace
-	for _, family := range []struct {
-		lib.TableFamily
-		text string
-	}{{lib.TableFamilyIPv4, "ip"}, {lib.TableFamilyIPv6, "ip6"}} {
-		switch _, err := conn.ListTableOfFamily(KubeProxyTable, family.TableFamily); {
-		case err == nil:
-			out = append(out, Trace{Who: "kube-proxy", What: "table " + family.text + " " + KubeProxyTable})
-		case !errors.Is(err, unix.ENOENT):
-			return out, fmt.Errorf("look at nftables: look for table %s %s: %w", family.text, KubeProxyTable, err)
-		}
-		chains, err := conn.ListChainsOfTableFamily(family.TableFamily)
-		if err != nil {
-			return out, fmt.Errorf("look at nftables: list chains of family %s: %w", family.text, err)
-		}
-		for _, c := range chains {
-			if IsKubeProxys(c.Table.Name, c.Name) {
-				out = append(out, Trace{Who: "kube-proxy", What: fmt.Sprintf("chain %s of table %s %s", c.Name, family.text, c.Table.Name)})
-			}
-		}
-	}
-	return inTables(out), nil
 }

@@ -26,7 +26,10 @@ var agents = map[string]string{
 var networks = map[string]bool{"Cilium": true, "kube-router": true, "Antrea": true, "OVN-Kubernetes": true}
 
 // processes looks at those that run in this namespace.
-func processes(cfg Config) ([]Trace, error) {
+func processes(cfg Config) ([]Trace, error) { return processesOf(cfg, "") }
+
+// processesOf looks at those of one agent alone; empty: of any.
+func processesOf(cfg Config, who string) ([]Trace, error) {
 	own, err := os.Readlink(cfg.Proc + "/thread-self/ns/net")
 	if err != nil {
 		return nil, fmt.Errorf("look at processes: %w", err)
@@ -39,7 +42,7 @@ func processes(cfg Config) ([]Trace, error) {
 	for _, dir := range dirs {
 		comm, err := os.ReadFile(dir + "/comm")
 		name := strings.TrimSpace(string(comm))
-		if err != nil || agents[name] == "" { // ended meanwhile, or none of them
+		if err != nil || agents[name] == "" || who != "" && agents[name] != who { // ended meanwhile, or none of them
 			continue
 		}
 		ns, err := os.Readlink(dir + "/ns/net")

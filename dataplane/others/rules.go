@@ -47,6 +47,12 @@ func ours(leaves func(backend.Backend) bool) string {
 // nftables looks at the tables of nftables and the chains of iptables-nft, which are some
 // of them. A chain without rules does nothing.
 func nftables(Config) ([]Trace, error) {
+	return rules(ofTable, func(_, chain string) string { return ofChain(chain) }, false)
+}
+
+// rules are the tables and chains that somebody's names tell of; of the chains those alone that
+// have rules, unless empty ones count.
+func rules(ofTable func(name string) string, ofChain func(table, name string) string, empty bool) ([]Trace, error) {
 	conn, err := lib.New(lib.AsLasting())
 	if err != nil {
 		return nil, fmt.Errorf("look at nftables: %w", err)
@@ -71,17 +77,20 @@ func nftables(Config) ([]Trace, error) {
 			return out, fmt.Errorf("look at nftables: list chains of family %s: %w", family.text, err)
 		}
 		for _, c := range chains {
-			who := ofChain(c.Name)
+			who := ofChain(c.Table.Name, c.Name)
 			if who == "" {
 				continue
 			}
-			rules, err := conn.GetRules(c.Table, c)
-			if err != nil {
-				return out, fmt.Errorf("look at nftables: list the rules of chain %s %s %s: %w", family.text, c.Table.Name, c.Name, err)
+			if !empty {
+				rules, err := conn.GetRules(c.Table, c)
+				if err != nil {
+					return out, fmt.Errorf("look at nftables: list the rules of chain %s %s %s: %w", family.text, c.Table.Name, c.Name, err)
+				}
+				if len(rules) == 0 {
+					continue
+				}
 			}
-			if len(rules) > 0 {
-				out = append(out, Trace{Who: who, What: fmt.Sprintf("chain %s of table %s %s", c.Name, family.text, c.Table.Name)})
-			}
+			out = append(out, Trace{Who: who, What: fmt.Sprintf("chain %s of table %s %s", c.Name, family.text, c.Table.Name)})
 		}
 	}
 	return out, nil

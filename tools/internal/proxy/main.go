@@ -81,7 +81,7 @@ func act(ctx context.Context, opt options, log *slog.Logger, alter Alter) error 
 		return err
 	}
 	if opt.takeOver != "" {
-		if who, err := kubeproxy.Running(ctx, 0); err != nil || who != "" {
+		if who, err := kubeproxy.Running(ctx); err != nil || who != "" {
 			return mayNotTakeOver(who, err)
 		}
 	}
@@ -106,8 +106,8 @@ func cleanAll(own backend.Backend, others map[string]backend.Backend) error {
 			continue
 		}
 		left, err := others[name].Left()
-		if err == nil && len(left) > 0 {
-			err = others[name].Clean()
+		if len(left) > 0 {
+			err = errors.Join(err, others[name].Clean())
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("clean up after %s: %w", name, err))

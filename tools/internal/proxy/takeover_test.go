@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/dataplane/backend"
@@ -186,12 +188,18 @@ table ip nat { chain KUBE-SERVICES { }; chain KUBE-SVC-X { }; chain KUBE-KUBELET
 	}
 	refused("it runs on this node (process kube-proxy)")
 	refused("it runs on this node (process kube-proxy)", "--cleanup")
+	if err := kubeproxy.Clean(w.ns.FD()); err == nil || !strings.Contains(err.Error(), "kube-proxy runs on this node (process kube-proxy)") {
+		t.Errorf("taken away while one runs: %v", err)
+	}
 	if err := fake.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = fake.Wait()
 	stop := w.answerAt(t, "127.0.0.1:10249", "iptables")
 	refused(`it runs on this node (who answers 127.0.0.1:10249/proxyMode with "iptables")`)
+	stop()
+	stop = w.silentAt(t, "127.0.0.1:10249")
+	refused("whether one runs cannot be found out: ask who serves there: ")
 	stop()
 
 	w.start(t, "--backend=nftables", "--take-over=kube-proxy").end(t, syscall.SIGTERM)
@@ -202,9 +210,31 @@ table ip nat { chain KUBE-SERVICES { }; chain KUBE-SVC-X { }; chain KUBE-KUBELET
 		}
 	}
 	nft(rules)
+	p = w.start(t, "--backend=nftables") // who serves where kube-proxy would say its mode
 	w.output(t, "--cleanup", "--take-over=kube-proxy")
+	p.end(t, syscall.SIGTERM)
+	w.output(t, "--cleanup")
 	if text := nft("list", "ruleset"); strings.Contains(text, "kube-proxy") || strings.Contains(text, "KUBE-S") || strings.Contains(text, "10.96.0.1") {
 		t.Errorf("left after --cleanup:\n%s", text)
+	}
+}
+
+// What can be found of another is taken away, also where something else of it cannot be read.
+func TestCleanAll(t *testing.T) {
+	var cleaned []string
+	other := func(name string, left []string, err error) backend.Backend {
+		return backend.Backend{
+			Left:  func() ([]string, error) { return left, err },
+			Clean: func() error { cleaned = append(cleaned, name); return nil },
+		}
+	}
+	unread := errors.New("not to be read")
+	err := cleanAll(other("own", nil, nil), map[string]backend.Backend{
+		"part": other("part", []string{"a table"}, unread), "whole": other("whole", []string{"a table"}, nil), "nothing": other("nothing", nil, nil),
+		"named": {Left: func() ([]string, error) { return []string{"a table"}, nil }},
+	})
+	if diff := cmp.Diff([]string{"own", "part", "whole"}, cleaned); diff != "" || !errors.Is(err, unread) {
+		t.Errorf("%v; cleaned (-want +got):\n%s", err, diff)
 	}
 }
 
@@ -222,6 +252,16 @@ func (w *world) answerAt(t *testing.T, at, text string) (stop func()) {
 		_ = s.Close()
 		<-done
 	}
+}
+
+// silentAt takes connections, and answers nothing, until the function that it returns is called.
+func (w *world) silentAt(t *testing.T, at string) (stop func()) {
+	t.Helper()
+	var l net.Listener
+	if err := w.ns.Do(func() (err error) { l, err = net.Listen("tcp", at); return err }); err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = l.Close() }
 }
 
 // events are all there are.
