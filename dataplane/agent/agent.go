@@ -95,6 +95,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	if a.cfg.Backend.Flows {
 		cfg.Flows = flows
 		run.Go(func() error { return flows.Run(ctx) })
+		run.Go(func() error { return newSysctls(&a.cfg, told.WarnNode).run(ctx) }) // who takes connections in needs no forwarding
 	}
 	l = loop.New(cfg)
 	next.again = l.Lost

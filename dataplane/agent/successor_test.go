@@ -16,8 +16,8 @@ import (
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
-// node has what backends left on it, and faults.
-type node struct {
+// leftovers are what backends left on a node, and faults.
+type leftovers struct {
 	left                bool
 	look, clean, forget int // so many fail
 	stays               bool
@@ -28,7 +28,7 @@ type node struct {
 
 var errFault = errors.New("fault")
 
-func (n *node) note(what string) {
+func (n *leftovers) note(what string) {
 	at := time.Since(n.begin)
 	n.did = append(n.did, fmt.Sprintf("%s %s", at, what))
 }
@@ -60,39 +60,39 @@ func (t *target) Apply(_ context.Context, old, _ *plan.Plan) error {
 func TestSuccessor(t *testing.T) {
 	for _, c := range []struct {
 		name       string
-		node       node
+		node       leftovers
 		own, other bool // they translate
 		asks       bool
 		want       []string
 	}{
-		{"nothing left", node{}, true, true, false, []string{"0s look"}},
-		{"nothing left, for who does not translate", node{}, false, true, true, []string{"0s look", "0s forget"}},
-		{"left by one of the same way", node{left: true}, true, true, false, []string{"0s look", "0s clean"}},
-		{"left by one of the other way", node{left: true}, true, false, false, []string{"0s look", "0s clean", "0s forget"}},
-		{"left, asked for in the middle", node{left: true}, false, true, true, []string{"0s look", "0s clean", "0s forget"}},
-		{"it cannot be told", node{look: 3}, true, true, false, []string{
+		{"nothing left", leftovers{}, true, true, false, []string{"0s look"}},
+		{"nothing left, for who does not translate", leftovers{}, false, true, true, []string{"0s look", "0s forget"}},
+		{"left by one of the same way", leftovers{left: true}, true, true, false, []string{"0s look", "0s clean"}},
+		{"left by one of the other way", leftovers{left: true}, true, false, false, []string{"0s look", "0s clean", "0s forget"}},
+		{"left, asked for in the middle", leftovers{left: true}, false, true, true, []string{"0s look", "0s clean", "0s forget"}},
+		{"it cannot be told", leftovers{look: 3}, true, true, false, []string{
 			"0s look", "0s tell look for what other left: fault", "1s look", "2s look", "4s look",
 		}},
-		{"it cannot be taken away", node{left: true, clean: 2}, true, true, false, []string{
+		{"it cannot be taken away", leftovers{left: true, clean: 2}, true, true, false, []string{
 			"0s look", "0s clean", "0s tell take away what other left: fault", "1s look", "1s clean", "2s look", "2s clean",
 		}},
-		{"nor in the middle", node{left: true, clean: 1}, false, true, true, []string{
+		{"nor in the middle", leftovers{left: true, clean: 1}, false, true, true, []string{
 			"0s look", "0s clean", "0s forget", "0s tell take away what other left: fault", "1s look", "1s clean", "1s forget",
 		}},
-		{"it stays whoever tries", node{left: true, stays: true}, true, true, false, []string{
+		{"it stays whoever tries", leftovers{left: true, stays: true}, true, true, false, []string{
 			"0s look", "0s clean", "0s tell of what other left on this node is not taken away: a chain stays",
 		}},
-		{"nor in the middle is it tried again", node{left: true, stays: true}, false, true, true, []string{
+		{"nor in the middle is it tried again", leftovers{left: true, stays: true}, false, true, true, []string{
 			"0s look", "0s clean", "0s tell of what other left on this node is not taken away: a chain stays", "0s forget",
 		}},
-		{"it is to stay", node{left: true, only: true}, true, true, false, []string{
+		{"it is to stay", leftovers{left: true, only: true}, true, true, false, []string{
 			"0s look", "0s tell other is on this node too, with a table, and is not to be taken away; give the node to one of the two (--take-over)",
 		}},
-		{"it is to stay, and cannot be told", node{left: true, only: true, look: 2}, true, true, false, []string{
+		{"it is to stay, and cannot be told", leftovers{left: true, only: true, look: 2}, true, true, false, []string{
 			"0s look", "0s tell look for what other left: fault", "1s look", "2s look",
 			"2s tell other is on this node too, with a table, and is not to be taken away; give the node to one of the two (--take-over)",
 		}},
-		{"it cannot be forgotten", node{left: true, forget: 4}, true, false, false, []string{
+		{"it cannot be forgotten", leftovers{left: true, forget: 4}, true, false, false, []string{
 			"0s look", "0s clean", "0s forget", "0s tell take the place of another proxy: fault", "1s forget", "2s forget", "4s forget", "8s forget",
 		}},
 	} {

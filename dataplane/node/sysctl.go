@@ -15,9 +15,10 @@ import (
 type Sysctl struct {
 	path      string
 	value     string
-	atLeast   bool // a higher value that is there may stay
-	optional  bool // a host without it (no IPv6) is fine
-	conntrack bool // is not there before the kernel has loaded conntrack
+	otherwise string // what goes wrong with another value, where that is known
+	atLeast   bool   // a higher value that is there may stay
+	optional  bool   // a host without it (no IPv6) is fine
+	conntrack bool   // is not there before the kernel has loaded conntrack
 	// global: one value for the whole host, which can be written only in its
 	// initial network namespace. Then wanted decides: an error if somebody asked
 	// for the value, a warning if it is a default.
@@ -32,12 +33,13 @@ func Sysctls(v6 bool) []Sysctl {
 		// A packet that conntrack calls invalid (out of window) is not
 		// translated back and reaches the client from an address it never
 		// spoke to, which answers with a reset (kubernetes issue 74839).
-		{path: "net/netfilter/nf_conntrack_tcp_be_liberal", value: "1", conntrack: true},
-		{path: "net/ipv4/ip_forward", value: "1"},
+		{path: "net/netfilter/nf_conntrack_tcp_be_liberal", value: "1", conntrack: true,
+			otherwise: "open connections may be reset by packets that come late or out of order (kubernetes issue 74839)"},
+		{path: "net/ipv4/ip_forward", value: "1", otherwise: "nothing is forwarded over IPv4"},
 	}
 	if v6 {
 		// Forwarding makes a host ignore router advertisements: not for nothing.
-		out = append(out, Sysctl{path: "net/ipv6/conf/all/forwarding", value: "1", optional: true})
+		out = append(out, Sysctl{path: "net/ipv6/conf/all/forwarding", value: "1", optional: true, otherwise: "nothing is forwarded over IPv6"})
 	}
 	return out
 }
@@ -97,6 +99,26 @@ func (w Writer) read(s Sysctl) (string, error) {
 		return "", fmt.Errorf("read sysctl %s: %w", s.path, err)
 	}
 	return strings.TrimSpace(string(old)), nil
+}
+
+// Amiss are those that are not as they are to be and do harm, a line each; what is not there does
+// none (yet: conntrack is loaded with the first rule that needs it).
+func Amiss(root string, all []Sysctl) ([]string, error) {
+	var out []string
+	var errs []error
+	for _, s := range all {
+		is, err := os.ReadFile(filepath.Join(root, s.path))
+		if err != nil {
+			if !errors.Is(err, os.ErrNotExist) {
+				errs = append(errs, fmt.Errorf("read sysctl %s: %w", s.path, err))
+			}
+			continue
+		}
+		if is := strings.TrimSpace(string(is)); s.otherwise != "" && is != s.value {
+			out = append(out, fmt.Sprintf("sysctl %s is %s and not %s: %s", strings.ReplaceAll(s.path, "/", "."), is, s.value, s.otherwise))
+		}
+	}
+	return out, errors.Join(errs...)
 }
 
 func enough(is, want string) bool {

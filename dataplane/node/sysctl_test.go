@@ -62,6 +62,26 @@ func TestSysctls(t *testing.T) {
 	is(forwarding, "1")
 }
 
+// What is not as it is to be is told, with what that does; what is not there, is not.
+func TestAmiss(t *testing.T) {
+	root := t.TempDir()
+	for path, value := range map[string]string{"net/ipv4/ip_forward": "0", "net/netfilter/nf_conntrack_tcp_be_liberal": "1"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o755), os.WriteFile(filepath.Join(root, path), []byte(value+"\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := Amiss(root, Sysctls(true))
+	if diff := cmp.Diff([]string{"sysctl net.ipv4.ip_forward is 0 and not 1: nothing is forwarded over IPv4"}, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(root, "net/ipv4/ip_forward")), os.Mkdir(filepath.Join(root, "net/ipv4/ip_forward"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Amiss(root, Sysctls(true)); err == nil || !strings.Contains(err.Error(), "read sysctl net/ipv4/ip_forward: ") || len(got) > 0 {
+		t.Errorf("what cannot be read: %v, %v", got, err)
+	}
+}
+
 // The values that the flags ask for: kube-proxy's defaults, and what is lower.
 func TestConntrackLimits(t *testing.T) {
 	const dir = "net/netfilter/nf_conntrack_"

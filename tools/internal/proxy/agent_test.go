@@ -307,6 +307,7 @@ func TestNodePortAddresses(t *testing.T) {
 func TestEvents(t *testing.T) {
 	w := newWorld(t, theNode(), service("web", "10.96.0.1", nil), slice("web", "10.244.1.2", "10.96.0.2"),
 		service("other", "10.96.0.2", nil), slice("other", "10.244.1.3", "224.0.0.1"))
+	w.output(t, "--init-only") // of a node that is prepared nothing is told
 	w.start(t)
 	reasons := func() map[string]bool {
 		out := map[string]bool{}
@@ -400,9 +401,16 @@ func TestRefused(t *testing.T) {
 
 // The privileged set-up of a namespace that is not the host's own: timeouts are
 // written, also lower ones; nf_conntrack_max is not ours to write, which is told,
-// and an error only for who asked for it.
+// and an error only for who asked for it. An agent without it says what is amiss.
 func TestInitOnly(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, theNode())
+	p := w.start(t)
+	w.await(t, "an Event about conntrack", func() bool {
+		return slices.ContainsFunc(w.events(), func(e *corev1.Event) bool {
+			return e.Reason == "SysctlAmiss" && e.InvolvedObject.Name == "here" && strings.Contains(e.Message, "sysctl net.netfilter.nf_conntrack_tcp_be_liberal is 0 and not 1: ")
+		})
+	})
+	p.end(t, syscall.SIGTERM)
 	_, log, code := w.call(t, "--init-only", "--conntrack-udp-timeout=7s")
 	if code != 0 || !strings.Contains(log, "written only in the host's own network namespace") {
 		t.Errorf("exit %d, said:\n%s", code, log)

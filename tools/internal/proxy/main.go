@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"net/netip"
 	"os"
 	"runtime"
 	"slices"
@@ -63,9 +62,8 @@ func exit(err error, stderr io.Writer) int {
 
 func act(ctx context.Context, opt options, log *slog.Logger, alter Alter) error {
 	if opt.initOnly {
-		v6 := slices.ContainsFunc(opt.plan.ClusterCIDRs, func(p netip.Prefix) bool { return p.Addr().Is6() })
 		w := node.Writer{Root: "/proc/sys", Load: func() error { return nftables.LoadConntrack(0) }, Log: log}
-		return w.Write(append(node.Sysctls(v6), opt.limits.Sysctls(runtime.NumCPU())...))
+		return w.Write(append(node.Sysctls(agent.IPv6(opt.plan)), opt.limits.Sysctls(runtime.NumCPU())...))
 	}
 	cfg := opt.config(log)
 	if !opt.cleanup {
