@@ -40,6 +40,7 @@ type Target struct {
 	node   plan.Node
 	groups [2]map[plan.Key][]plan.Frontend // by family, as groupOf has them
 	member map[plan.Key]plan.Key           // frontend -> group
+	health map[uint16]int                  // Services by the port of their health check
 
 	toldAffinity bool
 
@@ -130,13 +131,18 @@ func (t *Target) takeOver(ctx context.Context, p *plan.Plan, refused map[plan.Ke
 	for k := range index {
 		t.refuseIPv6(k, refused)
 	}
+	t.health = map[uint16]int{}
+	for _, port := range plan.HealthPorts(p) {
+		t.health[port]++
+	}
+	ports := slices.Sorted(maps.Keys(t.health))
 	var sums [2]uint64
 	for _, v6 := range t.tool.families {
 		have, err := t.tool.read(within(ctx), v6)
 		if err != nil {
 			return fmt.Errorf("read back iptables: %w", err)
 		}
-		c := &change{Target: t, v6: v6, have: have, node: p.Node, groups: groups(index, v6), refused: refused}
+		c := &change{Target: t, v6: v6, have: have, node: p.Node, groups: groups(index, v6), health: ports, refused: refused}
 		if err := c.run(ctx); err != nil {
 			return fmt.Errorf("set up iptables: %w", err)
 		}
@@ -145,7 +151,7 @@ func (t *Target) takeOver(ctx context.Context, p *plan.Plan, refused map[plan.Ke
 		for group, fs := range c.groups {
 			t.note(group, fs)
 		}
-		sums[number(v6)] = render(v6, p.Node, t.cfg.Mark, c.groups).sum()
+		sums[number(v6)] = render(v6, p.Node, t.cfg.Mark, c.groups, ports).sum()
 	}
 	t.expect(&sums)
 	return nil
@@ -173,11 +179,12 @@ func (t *Target) change(ctx context.Context, d plan.Changes, refused map[plan.Ke
 	for _, f := range d.Set {
 		t.refuseIPv6(f.Key, refused)
 	}
+	closed, opened := t.ports(d)
 	var sums [2]uint64
 	for _, v6 := range t.tool.families {
 		old, new := t.regroup(d, v6)
-		was, had := render(v6, t.node, t.cfg.Mark, old), render(v6, t.node, t.cfg.Mark, old)
-		c := &change{Target: t, v6: v6, have: had, node: node, groups: new, refused: refused}
+		was, had := render(v6, t.node, t.cfg.Mark, old, closed), render(v6, t.node, t.cfg.Mark, old, closed)
+		c := &change{Target: t, v6: v6, have: had, node: node, groups: new, health: opened, refused: refused}
 		if err := c.run(ctx); err != nil {
 			return fmt.Errorf("change iptables: %w", err)
 		}
@@ -192,11 +199,33 @@ func (t *Target) change(ctx context.Context, d plan.Changes, refused map[plan.Ke
 			t.groups[number(v6)][group] = fs
 			t.note(group, fs)
 		}
-		sums[number(v6)] = render(v6, node, t.cfg.Mark, c.groups).sum() - was.sum()
+		sums[number(v6)] = render(v6, node, t.cfg.Mark, c.groups, opened).sum() - was.sum()
 	}
 	t.node = node
 	t.expectMore(sums)
 	return nil
+}
+
+// ports counts the health checks, and returns the ports that no Service has any more and those
+// that none had.
+func (t *Target) ports(d plan.Changes) (closed, opened []uint16) {
+	before := maps.Clone(t.health)
+	for _, p := range d.Opened {
+		t.health[p]++
+	}
+	for _, p := range d.Closed {
+		t.health[p]--
+	}
+	for _, p := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(d.Opened, d.Closed)))) {
+		switch {
+		case before[p] > 0 && t.health[p] <= 0:
+			closed = append(closed, p)
+			delete(t.health, p)
+		case before[p] <= 0 && t.health[p] > 0:
+			opened = append(opened, p)
+		}
+	}
+	return closed, opened
 }
 
 // regroup are the groups that a change touches, before and after. The node is in

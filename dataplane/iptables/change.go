@@ -15,6 +15,7 @@ type change struct {
 	have   model // what is there, as far as it is the change's business
 	node   plan.Node
 	groups map[plan.Key][]plan.Frontend // what is asked for
+	health []uint16                     // also
 	// refused collects what the kernel did not take; it leaves groups.
 	refused map[plan.Key]error
 }
@@ -36,7 +37,7 @@ func (t *tool) large(s *script) bool { return t.flavour == NFT && len(s.lines())
 func (c *change) run(ctx context.Context) error {
 	for {
 		before := len(c.refused)
-		s := diff(c.have, render(c.v6, c.node, c.cfg.Mark, c.groups))
+		s := diff(c.have, render(c.v6, c.node, c.cfg.Mark, c.groups, c.health))
 		var err error
 		if c.tool.large(s) {
 			err = c.inTurn(ctx, s, c.apportion(s, batchFrontends))

@@ -28,6 +28,9 @@
 //	  PLUMB-REFUSE-PORTS  node ports without endpoints
 //	  PLUMB-UNCLAIMED     any other port of a ClusterIP
 //	  in a ServiceCIDR: drop
+//	filter FORWARD, what some dnat took -> PLUMB-FORWARD: accept what is to be
+//	  masqueraded, and what belongs to an open connection
+//	filter INPUT, TCP -> PLUMB-HEALTH: accept the ports of health checks
 //
 // A Service of ten endpoints on other nodes is 21 rules in 11 chains; TestRulesPerService
 // holds us to the numbers. The nat table can neither drop nor reject, and must not:
@@ -109,7 +112,8 @@
 //
 // Connections that conntrack remembers keep their endpoint; ending them is not part
 // of this package. Refusals by ICMP are rate limited by the kernel (icmp_ratelimit).
-// The FORWARD policy of the host is not overridden.
+// Where the host's FORWARD chain lets nothing through, new packets that are not masqueraded
+// are the CNI plugin's to let through, as with kube-proxy.
 //
 // Needs the packages' programs, NET_ADMIN in the network namespace, and for legacy
 // NET_RAW too; the matches conntrack, statistic, addrtype, mark, and recent for

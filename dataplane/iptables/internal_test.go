@@ -40,7 +40,7 @@ func plans(t testing.TB) []*plan.Plan {
 }
 
 func whole(p *plan.Plan, v6 bool) model {
-	return render(v6, p.Node, DefaultMark, groups(plan.Index(p), v6))
+	return complete(v6, p, DefaultMark)
 }
 
 // What a difference writes turns any case's chains into those of the next, and
@@ -200,11 +200,11 @@ func (m model) rules() []rule {
 var grammar = regexp.MustCompile(`^(` + strings.Join([]string{
 	`\*(nat|filter)`, `COMMIT`, `:PLUMB-[A-Z0-9-]{1,22} - \[0:0\]`, `-X PLUMB-[A-Z0-9-]{1,22}`,
 	`-[AID] (PLUMB-[A-Z0-9-]{1,22}|PREROUTING|POSTROUTING|INPUT|OUTPUT|FORWARD)` +
-		`( -[sd] [0-9a-f.:]+/[0-9]{1,3}| -i [A-Za-z0-9_.:-]{1,15}\+?)?( -p (tcp|udp|sctp))?( -m (tcp|udp|sctp) --dport [0-9]{1,5})?` +
+		`( -[sd] [0-9a-f.:]+/[0-9]{1,3}| -i ([A-Za-z0-9_.:-]{1,15}|[A-Za-z0-9_.:-]{1,14}\+))?( -p (tcp|udp|sctp))?( -m (tcp|udp|sctp) --dport [0-9]{1,5})?` +
 		`( -m statistic --mode random --probability 0\.[0-9]{11}| -m addrtype --src-type LOCAL|` +
-		` -m conntrack --ctstate (NEW|DNAT)|( -m mark !)? --mark 0x1000/0x1000|` +
+		` -m conntrack --ctstate (NEW|DNAT|RELATED,ESTABLISHED)| -m mark( !)? --mark 0x1000/0x1000|` +
 		` -m recent (--rcheck --seconds [0-9]+ --reap|--set|--remove) --name PLUMB-[A-Z2-7]{16} --mask [0-9a-f.:]+ --rsource)?` +
-		`( -[jg] (PLUMB-[A-Z0-9-]{1,22}|RETURN|DROP|REJECT --reject-with [a-z0-9-]+|MARK --set-xmark 0x1000/0x(1000|0)|` +
+		`( -[jg] (PLUMB-[A-Z0-9-]{1,22}|RETURN|ACCEPT|DROP|REJECT --reject-with [a-z0-9-]+|MARK --set-xmark 0x1000/0x(1000|0)|` +
 		`MASQUERADE --random-fully|DNAT --to-destination [0-9a-f.:\[\]]+:[0-9]{1,5}))?`,
 }, "|") + `)$`)
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -17,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/plumbline/plumbline/dataplane/dptest"
 	"github.com/plumbline/plumbline/dataplane/iptables"
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
@@ -564,4 +567,100 @@ func TestCapabilities(t *testing.T) {
 			t.Errorf("without capabilities: %v", err)
 		}
 	})
+}
+
+// On a node whose own chains let nothing through, what is masqueraded reaches its endpoint and
+// the answers come back, and whoever asks for health gets an answer, as with kube-proxy; all else
+// is the host's or the CNI plugin's to let through.
+func TestWhereNothingIsLetThrough(t *testing.T) {
+	each(t, func(t *testing.T, f iptables.Flavour) {
+		n := dptest.NewNet(t)
+		for _, v6 := range []bool{false, true} {
+			program := map[bool]string{false: "iptables-", true: "ip6tables-"}[v6] + string(f)
+			run(t, n.Node, program, "-P", "FORWARD", "DROP")
+			run(t, n.Node, program, "-P", "INPUT", "DROP")
+			run(t, n.Node, program, "-A", "INPUT", "-i", "lo", "-j", "ACCEPT")
+		}
+		run(t, n.Node, "ip6tables-"+string(f), "-A", "INPUT", "-p", "icmpv6", "-j", "ACCEPT") // who has which address
+		nodePort := func(v6 bool, protocol objects.Protocol, to string) plan.Frontend {
+			at := netip.MustParseAddrPort(to)
+			return plan.Frontend{Kind: plan.NodePort, Key: plan.Key{IPv6: v6, Protocol: protocol, Port: 30080},
+				Outside: plan.Route{Action: plan.Forward, Masquerade: plan.MasqAlways, Endpoints: []plan.Endpoint{{Addr: at.Addr(), Port: at.Port()}}}}
+		}
+		self := dptest.Self.Addrs()
+		p := &plan.Plan{Node: plan.Node{Addrs: self[:]}, Services: map[objects.Name]plan.Service{name(0): {
+			Frontends:   []plan.Frontend{nodePort(false, objects.TCP, "10.244.2.2:8080"), nodePort(false, objects.UDP, "10.244.2.2:8080"), nodePort(true, objects.TCP, "[fd00:10:244:2::2]:8080")},
+			HealthCheck: &plan.HealthCheck{Port: 31999},
+		}}}
+		var rows []dptest.Row
+		for _, k := range slices.SortedFunc(maps.Keys(plan.Index(p)), plan.Key.Compare) {
+			at := self[map[bool]int{true: 1}[k.IPv6]]
+			rows = append(rows, dptest.Row{Line: k.String(), From: dptest.Outside, Proto: k.Protocol, To: netip.AddrPortFrom(at, k.Port)}.Resolve(p))
+		}
+		servers, err := n.Serve(t.Context(), rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer servers.Close()
+		target := newTarget(t, n.Node, f)
+		apply(t, target, nil, p)
+		for _, r := range rows {
+			if got, err := n.Observe(t.Context(), r); err != nil || !r.Agrees(got) {
+				t.Errorf("%s: %s, %v", r.Line, got.Outcome(), err)
+			}
+		}
+		for _, l := range listenAt(t, n.Node, "0.0.0.0:31999", "0.0.0.0:31998", "[::]:31999") {
+			defer l.Close()
+		}
+		lets := func(at string, want bool) {
+			t.Helper()
+			if got := reaches(t, n.Place(dptest.Outside), at); got != want {
+				t.Errorf("%s is let through: %t, want %t", at, got, want)
+			}
+		}
+		lets("192.0.2.1:31999", true)
+		lets("[2001:db8:2::1]:31999", true)
+		lets("192.0.2.1:31998", false)
+		without := &plan.Plan{Node: p.Node, Services: map[objects.Name]plan.Service{name(0): {Frontends: p.Services[name(0)].Frontends}}}
+		apply(t, target, p, without)
+		lets("192.0.2.1:31999", false)
+		apply(t, target, without, p)
+		lets("192.0.2.1:31999", true)
+		// Another Service takes the port over in the same change; it was never anybody else's.
+		apply(t, target, p, &plan.Plan{Node: p.Node, Services: map[objects.Name]plan.Service{name(0): without.Services[name(0)], name(1): {HealthCheck: &plan.HealthCheck{Port: 31999}}}})
+		lets("192.0.2.1:31999", true)
+	})
+}
+
+// listenAt listens at addresses of a namespace.
+func listenAt(t *testing.T, ns *netns.NS, addrs ...string) (out []net.Listener) {
+	t.Helper()
+	for _, a := range addrs {
+		network := map[bool]string{true: "tcp6", false: "tcp4"}[strings.HasPrefix(a, "[")]
+		err := ns.Do(func() error {
+			l, err := net.Listen(network, a)
+			out = append(out, l)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// reaches tells whether a connection comes about before its SYN is sent again.
+func reaches(t *testing.T, from *netns.NS, at string) bool {
+	t.Helper()
+	err := from.Do(func() error {
+		c, err := net.DialTimeout("tcp", at, 800*time.Millisecond)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err
+	})
+	if timeout := net.Error(nil); err != nil && !(errors.As(err, &timeout) && timeout.Timeout()) {
+		t.Errorf("connect to %s: %v", at, err)
+	}
+	return err == nil
 }

@@ -30,7 +30,7 @@ func (id chainID) builtin() bool { return !strings.HasPrefix(id.name, Prefix) }
 // bulk chains have one rule for each frontend, in any order. They are never
 // rewritten: single rules come and go. All others are rewritten as a whole.
 func (id chainID) bulk() bool {
-	return id.builtin() || slices.Contains([]string{services, nodePorts, refuse, refusePorts, unclaimed}, id.name)
+	return id.builtin() || slices.Contains([]string{services, nodePorts, refuse, refusePorts, unclaimed, health}, id.name)
 }
 
 // chain is a chain's rules in order. Of a bulk chain, last are the ones that

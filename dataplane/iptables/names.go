@@ -28,6 +28,8 @@ const (
 	refusePorts = Prefix + "REFUSE-PORTS"
 	unclaimed   = Prefix + "UNCLAIMED"
 	reject      = Prefix + "REJECT"
+	forward     = Prefix + "FORWARD"
+	health      = Prefix + "HEALTH"
 )
 
 // The kinds of chains that belong to a frontend; a hash follows.

@@ -21,7 +21,7 @@ const DefaultMark = 0x1000
 func Render(p *plan.Plan) string {
 	var out []string
 	for _, v6 := range []bool{false, true} {
-		out = append(out, render(v6, p.Node, DefaultMark, groups(plan.Index(p), v6)).lines(v6)...)
+		out = append(out, complete(v6, p, DefaultMark).lines(v6)...)
 	}
 	return strings.Join(out, "")
 }
@@ -29,7 +29,11 @@ func Render(p *plan.Plan) string {
 // Script is a plan's rules of one family as iptables-restore --noflush takes them, from
 // nothing.
 func Script(p *plan.Plan, v6 bool) string {
-	return text(diff(model{}, render(v6, p.Node, DefaultMark, groups(plan.Index(p), v6))).lines())
+	return text(diff(model{}, complete(v6, p, DefaultMark)).lines())
+}
+
+func complete(v6 bool, p *plan.Plan, mark uint32) model {
+	return render(v6, p.Node, mark, groups(plan.Index(p), v6), slices.Compact(plan.HealthPorts(p)))
 }
 
 // groups gathers one family's frontends that share endpoint chains, in order of
@@ -60,9 +64,13 @@ func groupOf(f plan.Frontend) plan.Key {
 	return f.Group
 }
 
-// render is the model of some groups of one family, with the constant part.
-func render(v6 bool, node plan.Node, mark uint32, groups map[plan.Key][]plan.Frontend) model {
+// render is the model of some groups of one family and of some ports of health checks, with the
+// constant part.
+func render(v6 bool, node plan.Node, mark uint32, groups map[plan.Key][]plan.Frontend, healthPorts []uint16) model {
 	m := baseModel(v6, node, mark)
+	for _, port := range healthPorts {
+		m.chain(filterTable, health).add(plan.Key{}, fmt.Sprintf("-p tcp -m tcp --dport %d -j ACCEPT", port))
+	}
 	for group, fs := range groups {
 		g := renderer{model: m, node: node, v6: v6, group: group, remembered: remembered(fs)}
 		for _, f := range fs {
@@ -85,10 +93,15 @@ func baseModel(v6 bool, node plan.Node, mark uint32) model {
 		m.chain(filterTable, name).add(none, "-m conntrack --ctstate NEW -j ", filter)
 	}
 	m.chain(natTable, nodePorts)
-	for _, name := range []string{refuse, refusePorts, unclaimed} {
+	for _, name := range []string{refuse, refusePorts, unclaimed, health} {
 		m.chain(filterTable, name)
 	}
 	bit := fmt.Sprintf("0x%x", mark)
+	m.chain(filterTable, "INPUT").add(none, "-p tcp -j ", health)
+	m.chain(filterTable, "FORWARD").add(none, "-m conntrack --ctstate DNAT -j ", forward)
+	fwd := m.chain(filterTable, forward)
+	fwd.add(none, "-m mark --mark ", bit, "/", bit, " -j ACCEPT")
+	fwd.add(none, "-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT")
 	m.chain(natTable, masq).add(none, "-j MARK --set-xmark ", bit, "/", bit)
 	post := m.chain(natTable, postrouting)
 	post.add(none, "-m mark ! --mark ", bit, "/", bit, " -j RETURN")

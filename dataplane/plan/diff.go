@@ -14,6 +14,8 @@ type Changes struct {
 	Node *Node      // the new node, nil if it is the same
 	Set  []Frontend // new or changed, sorted by key
 	Gone []Key      // sorted
+	// The ports of health checks, sorted; one that several Services have may be there again.
+	Opened, Closed []uint16
 }
 
 // Diff compares two plans; a nil plan is empty. Its cost is that of the plans
@@ -41,9 +43,37 @@ func Diff(old, new *Plan) Changes {
 			c.Gone = append(c.Gone, k)
 		}
 	}
+	c.Opened, c.Closed = HealthPorts(new), HealthPorts(old)
+	c.Opened, c.Closed = less(c.Opened, c.Closed), less(c.Closed, c.Opened)
 	slices.SortFunc(c.Set, func(a, b Frontend) int { return a.Key.Compare(b.Key) })
 	slices.SortFunc(c.Gone, Key.Compare)
 	return c
+}
+
+// HealthPorts are the healthCheckNodePorts of a plan, sorted, one for each Service that has one.
+func HealthPorts(p *Plan) (out []uint16) {
+	for _, s := range p.Services {
+		if s.HealthCheck != nil {
+			out = append(out, s.HealthCheck.Port)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// less is what a sorted list has more often than another.
+func less(list, other []uint16) (out []uint16) {
+	for _, v := range list {
+		for len(other) > 0 && other[0] < v {
+			other = other[1:]
+		}
+		if len(other) > 0 && other[0] == v {
+			other = other[1:]
+			continue
+		}
+		out = append(out, v)
+	}
+	return out
 }
 
 // Owner is a frontend and the Service it belongs to.
