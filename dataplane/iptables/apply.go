@@ -35,6 +35,7 @@ type Target struct {
 	log *slog.Logger // const after New
 
 	tool *tool // nil until needed
+	lack error // why the kernel has no nat tables for IPv6, nil if it has
 	// The rest is what the kernel holds while synced is true.
 	synced bool
 	node   plan.Node
@@ -128,6 +129,8 @@ func (t *Target) takeOver(ctx context.Context, p *plan.Plan, refused map[plan.Ke
 	index := plan.Index(p)
 	t.member = map[plan.Key]plan.Key{}
 	t.node = p.Node
+	lacked := t.lack != nil
+	t.lack = nil // it may be there by now
 	for k := range index {
 		t.refuseIPv6(k, refused)
 	}
@@ -138,28 +141,68 @@ func (t *Target) takeOver(ctx context.Context, p *plan.Plan, refused map[plan.Ke
 	ports := slices.Sorted(maps.Keys(t.health))
 	var sums [2]uint64
 	for _, v6 := range t.tool.families {
-		have, err := t.tool.read(within(ctx), v6)
+		groups, err := t.takeOverFamily(ctx, p.Node, v6, groups(index, v6), ports, refused)
+		if v6 && lacksTables(err) {
+			t.setLack(err, lacked)
+			for k := range index {
+				t.refuseIPv6(k, refused)
+			}
+			continue
+		}
 		if err != nil {
-			return fmt.Errorf("read back iptables: %w", err)
+			return err
 		}
-		c := &change{Target: t, v6: v6, have: have, node: p.Node, groups: groups(index, v6), health: ports, refused: refused}
-		if err := c.run(ctx); err != nil {
-			return fmt.Errorf("set up iptables: %w", err)
-		}
-		t.groups[number(v6)] = c.groups
-		t.tellAffinity(c.groups)
-		for group, fs := range c.groups {
-			t.note(group, fs)
-		}
-		sums[number(v6)] = render(v6, p.Node, t.cfg.Mark, c.groups, ports).sum()
+		sums[number(v6)] = render(v6, p.Node, t.cfg.Mark, groups, ports).sum()
 	}
 	t.expect(&sums)
 	return nil
 }
 
+func (t *Target) takeOverFamily(ctx context.Context, node plan.Node, v6 bool, groups map[plan.Key][]plan.Frontend, ports []uint16, refused map[plan.Key]error) (map[plan.Key][]plan.Frontend, error) {
+	t.groups[number(v6)] = map[plan.Key][]plan.Frontend{}
+	have, err := t.tool.read(within(ctx), v6)
+	if err != nil {
+		return nil, fmt.Errorf("read back iptables: %w", err)
+	}
+	c := &change{Target: t, v6: v6, have: have, node: node, groups: groups, health: ports, refused: refused}
+	if err := c.run(ctx); err != nil {
+		return nil, fmt.Errorf("set up iptables: %w", err)
+	}
+	t.groups[number(v6)] = c.groups
+	t.tellAffinity(c.groups)
+	for group, fs := range c.groups {
+		t.note(group, fs)
+	}
+	return c.groups, nil
+}
+
+// setLack does without IPv6 until the next complete Apply: IPv4 is served all the same. What came
+// in of the family before its nat tables were missed goes, or it would only refuse.
+func (t *Target) setLack(err error, told bool) {
+	if !told {
+		t.log.Warn("this kernel has no iptables for IPv6: only IPv4 Services are served", "err", err)
+	}
+	t.lack = err
+	if err := t.tool.clean(true); err != nil && !lacksTables(err) {
+		t.log.Warn("chains for IPv6 are left that nothing leads to", "err", err)
+	}
+}
+
+// families are those that are served.
+func (t *Target) families() []bool {
+	if t.lack != nil {
+		return []bool{false}
+	}
+	return t.tool.families
+}
+
 // refuseIPv6 refuses a frontend of IPv6 where there is none.
 func (t *Target) refuseIPv6(k plan.Key, refused map[plan.Key]error) {
-	if k.IPv6 && !slices.Contains(t.tool.families, true) {
+	switch {
+	case !k.IPv6:
+	case t.lack != nil:
+		refused[k] = fmt.Errorf("no iptables for IPv6: %w", t.lack)
+	case !slices.Contains(t.tool.families, true):
 		refused[k] = fmt.Errorf("the network namespace has no IPv6: %w", errors.ErrUnsupported)
 	}
 }
@@ -181,7 +224,7 @@ func (t *Target) change(ctx context.Context, d plan.Changes, refused map[plan.Ke
 	}
 	closed, opened := t.ports(d)
 	var sums [2]uint64
-	for _, v6 := range t.tool.families {
+	for _, v6 := range t.families() {
 		old, new := t.regroup(d, v6)
 		was, had := render(v6, t.node, t.cfg.Mark, old, closed), render(v6, t.node, t.cfg.Mark, old, closed)
 		c := &change{Target: t, v6: v6, have: had, node: node, groups: new, health: opened, refused: refused}

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
@@ -203,14 +205,28 @@ func TestTooLarge(t *testing.T) {
 	wantKernel(t, ns, p)
 }
 
-// On a kernel without nftables for IPv6, IPv4 is served, IPv6 is refused, and one
-// warning says so.
+// On a kernel without nftables for IPv6, or without nat in it, IPv4 is served, IPv6 is refused,
+// and one warning says so.
 func TestWithoutIPv6(t *testing.T) {
+	for name, lack := range map[string]func(*batch) error{
+		"family": func(*batch) error { return unix.EAFNOSUPPORT },
+		"nat": func(b *batch) error {
+			if slices.ContainsFunc(b.msgs, func(m netlink.Message) bool { return bytes.Contains(m.Data, []byte("nat\x00")) }) {
+				return unix.ENOENT
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) { withoutIPv6(t, lack) })
+	}
+}
+
+func withoutIPv6(t *testing.T, lack func(*batch) error) {
 	ns := netns.ForTest(t, "four")
 	var said bytes.Buffer
 	target := New(Config{Logger: slog.New(slog.NewTextHandler(&said, nil)), NetNS: ns.FD()})
 	t.Cleanup(func() { _ = target.Close() })
-	target.kernel = func(*batch) error { return unix.EAFNOSUPPORT }
+	target.kernel = lack
 	p := some(3, 2, 1)
 	p.Node.Addrs = []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
 	if err := target.Apply(t.Context(), nil, p); err != nil {

@@ -48,21 +48,24 @@ func (t *Target) takeOverFrom(p *plan.Plan, present *state) error {
 	return nil
 }
 
-// probe finds out whether the kernel has the family ip6, which may be left out
-// of it. Where a table stands it has.
+// probe finds out whether the kernel has the family ip6 and its nat, which may be left out
+// of it: it makes such a chain, and takes it away in the same transaction. Where a table stands it
+// has.
 func (t *Target) probe(there map[bool]bool) error {
 	was := t.lack
 	t.lack = nil
 	if _, known := there[true]; known {
 		return nil
 	}
-	b := &batch{}
-	b.table(t.fam.of(true), unix.NFT_MSG_NEWTABLE)
+	b, f := &batch{}, t.fam.of(true)
+	b.table(f, unix.NFT_MSG_NEWTABLE)
+	b.chain(f, chain{name: "prerouting", hook: f.baseChains()[0].hook})
+	b.table(f, unix.NFT_MSG_DELTABLE)
 	err := t.try(b)
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, unix.EAFNOSUPPORT), errors.Is(err, unix.EOPNOTSUPP):
+	case errors.Is(err, unix.EAFNOSUPPORT), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOENT): // the last: no such type of chain
 		_ = t.Close()
 		t.lack = err
 		if was == nil {
