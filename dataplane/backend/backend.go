@@ -105,7 +105,7 @@ func All(netns int) map[string]Backend {
 			},
 			Needs: func(ctx context.Context, o Options) []node.Capability {
 				// Where the program cannot be asked, Apply says why it cannot be used.
-				if f, err := o.Flavour.Resolve(ctx); err == nil && f == iptables.Legacy {
+				if f, err := o.Flavour.Resolve(ctx, netns); err == nil && f == iptables.Legacy {
 					return []node.Capability{node.NetAdmin, node.NetRaw} // its programs open a raw socket
 				}
 				return []node.Capability{node.NetAdmin}

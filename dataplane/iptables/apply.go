@@ -110,6 +110,9 @@ func (t *Target) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if tool.why != "" {
+		t.log.Info("flavour of iptables found", "flavour", tool.flavour, "that", tool.why)
+	}
 	if len(tool.families) == 1 {
 		t.log.Warn("the network namespace has no IPv6: its frontends are refused")
 	}

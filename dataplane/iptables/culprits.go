@@ -91,7 +91,7 @@ func refusalIn(err error) *ExecError {
 
 // noTables is what the programs say where the kernel has no nat table of a family: legacy, and nft
 // of a chain of the kernel's own.
-var noTables = regexp.MustCompile("(?m)unable to initialize table|Table does not exist|CHAIN_ADD failed \\((No such file or directory|Operation not supported)\\): chain (PREROUTING|INPUT|OUTPUT|POSTROUTING)")
+var noTables = regexp.MustCompile(`unable to initialize table|Table does not exist|CHAIN_ADD failed \((No such file or directory|Operation not supported)\): chain (PREROUTING|INPUT|OUTPUT|POSTROUTING)`)
 
 // lacksTables tells whether an error says so.
 func lacksTables(err error) bool {

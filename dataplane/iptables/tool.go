@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +20,9 @@ import (
 // Flavour is which of the kernel's two interfaces the iptables programs use.
 type Flavour string
 
-// The flavours. Auto is what the program "iptables" of this host is.
+// The flavours. Auto is that of the chains that kubelet keeps on this node, or else what the
+// program "iptables" is: rules of both would judge a packet one after the other, and what one
+// accepts the other may drop.
 const (
 	Auto   Flavour = "auto"
 	NFT    Flavour = "nft"
@@ -67,6 +70,7 @@ func within(ctx context.Context) command {
 // tool runs the programs of one flavour in one network namespace.
 type tool struct {
 	flavour  Flavour // not Auto
+	why      string  // it is that, where it was Auto
 	netns    int
 	families []bool // false for IPv4, true for IPv6
 }
@@ -78,27 +82,72 @@ func newTool(do command, flavour Flavour, ns int) (*tool, error) {
 	}
 	if flavour != NFT && flavour != Legacy {
 		var err error
-		if t.flavour, err = t.ask(do); err != nil {
+		if t.flavour, t.why, err = t.findFlavour(do); err != nil {
 			return nil, err
 		}
 	}
 	return t, nil
 }
 
-// Resolve is the flavour that a Target with this one has: Auto asks the program.
-func (f Flavour) Resolve(ctx context.Context) (Flavour, error) {
+// Resolve is the flavour that a Target with this one has in a namespace.
+func (f Flavour) Resolve(ctx context.Context, netns int) (Flavour, error) {
 	if f == NFT || f == Legacy {
 		return f, nil
 	}
-	return (&tool{}).ask(within(ctx))
+	t, err := newTool(within(ctx), f, netns)
+	if err != nil {
+		return "", err
+	}
+	return t.flavour, nil
 }
 
-func (t *tool) ask(do command) (Flavour, error) {
+// findFlavour is what Auto stands for, and why.
+func (t *tool) findFlavour(do command) (f Flavour, why string, err error) {
+	hinted, failed := t.hinted(do)
+	if hinted != "" {
+		return hinted, "kubelet's chains are", nil
+	}
 	out, err := t.run(do, "", "iptables", "--version")
 	if err != nil {
-		return "", fmt.Errorf("ask iptables for its flavour: %w", err)
+		return "", "", fmt.Errorf("ask iptables for its flavour: %w", err)
 	}
-	return flavourOf(out), nil
+	why = "the program iptables is"
+	if failed != nil {
+		why += fmt.Sprintf(", and kubelet's chains cannot be looked for: %v", failed)
+	}
+	return flavourOf(out), why, nil
+}
+
+// hints are chains of table mangle that kubelet makes for who is to find out which flavour it
+// uses (KEP-3178), and the one that it had before.
+var hints = []string{"KUBE-IPTABLES-HINT", "KUBE-KUBELET-CANARY"}
+
+// hinted is the flavour of kubelet's chains; empty: there are none, or they cannot be read.
+func (t *tool) hinted(do command) (Flavour, error) {
+	var errs []error
+	for _, v6 := range t.families {
+		all, err := chainsOfNFT(t.netns, v6)
+		errs = append(errs, err)
+		if slices.ContainsFunc(all, func(id chainID) bool { return id.table == "mangle" && slices.Contains(hints, id.name) }) {
+			return NFT, nil
+		}
+	}
+	legacy := &tool{flavour: Legacy, netns: t.netns}
+	for _, v6 := range t.families {
+		has, err := legacy.hasLegacyTables(v6)
+		errs = append(errs, err)
+		if _, missing := exec.LookPath(legacy.program(v6, "save")); !has || missing != nil {
+			continue
+		}
+		saved, err := legacy.save(do, v6)
+		errs = append(errs, err)
+		for _, s := range parseSaved(saved) {
+			if s.table == "mangle" && slices.ContainsFunc(hints, func(h string) bool { _, is := s.builtin[h]; return is }) {
+				return Legacy, nil
+			}
+		}
+	}
+	return "", errors.Join(errs...)
 }
 
 // flavourOf reads "iptables v1.8.9 (nf_tables)". Versions before 1.8 say nothing

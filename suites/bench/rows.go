@@ -96,7 +96,7 @@ func flavoured(ctx context.Context, rows []Row) ([]Row, error) {
 	if !slices.ContainsFunc(out, uses) {
 		return out, nil
 	}
-	flavour, err := iptables.Auto.Resolve(ctx)
+	flavour, err := iptables.Auto.Resolve(ctx, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -202,8 +202,8 @@ func TestShowPath(t *testing.T) {
 	}
 }
 
-// Which flavour is meant by auto, and so whether NET_RAW is needed, is for the
-// program iptables to say.
+// Which flavour is meant by auto, and so whether NET_RAW is needed, is for kubelet's chains to
+// say, and where there are none for the program iptables.
 func TestCapabilitiesOfAuto(t *testing.T) {
 	need.Program(t, "iptables-legacy")
 	program, err := exec.LookPath("iptables-legacy")
@@ -220,6 +220,13 @@ func TestCapabilitiesOfAuto(t *testing.T) {
 	_, stderr, code := w.call(t, "--backend=iptables", "--node-name=here", "--kubeconfig="+w.kubeconfig)
 	if want := "plumb-proxy: backend iptables needs the capability NET_RAW\n"; code != call.Failed || stderr != want {
 		t.Errorf("exit %d: %s, want %s", code, stderr, want)
+	}
+	if err := w.ns.Do(exec.Command("iptables-nft", "-t", "mangle", "-N", "KUBE-IPTABLES-HINT").Run); err != nil {
+		t.Fatal(err)
+	}
+	p := w.start(t, "--backend=iptables")
+	if want := "flavour=nft that=\"kubelet's chains are\""; !strings.Contains(p.log.String(), want) {
+		t.Errorf("it does not say %s", want)
 	}
 }
 

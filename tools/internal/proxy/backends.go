@@ -25,7 +25,7 @@ type backendFlags struct {
 }
 
 func (b *backendFlags) register(fs *flag.FlagSet) {
-	fs.StringVar(&b.flavour, "iptables-flavour", string(iptables.Auto), "auto (what the program iptables is), nft or legacy; legacy needs NET_RAW as well")
+	fs.StringVar(&b.flavour, "iptables-flavour", string(iptables.Auto), "auto (that of kubelet's chains on this node, or else what the program iptables is), nft or legacy; legacy needs NET_RAW as well")
 	fs.DurationVar(&b.poll, "iptables-poll", 10*time.Second, "`time` between two looks at the own chains: nothing else tells that somebody has changed them")
 	fs.UintVar(&b.masqueradeBit, "iptables-masquerade-bit", uint(bits.TrailingZeros32(iptables.DefaultMark)), "`bit` of the packet mark that asks for masquerading, from 0 to 31; no other program on the node may use it")
 	fs.StringVar(&b.stateDir, "userspace-state-dir", "/run/plumbline", "`directory` that outlives the process, where it notes what would end with it; empty: nowhere")
