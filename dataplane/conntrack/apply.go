@@ -56,6 +56,8 @@ type tracker interface {
 	// dump calls each for the flows that q matches, or for those of its family
 	// if plain.
 	dump(ctx context.Context, q filter, plain bool, each func(flow)) error
+	// read is the flow as it is now, and whether it is there.
+	read(ctx context.Context, f flow) (flow, bool, error)
 	// remove tells whether the flow was there.
 	remove(ctx context.Context, f flow) (bool, error)
 	// reset ends the TCP connection of a flow that was removed.

@@ -201,12 +201,15 @@ func dumpRequest(q filter, plain bool) []byte {
 	return put(out, nested|ctaFilter, put(nil, ctaFilterOrig, native(orig)), put(nil, ctaFilterReply, native(reply)))
 }
 
-// deleteRequest names a flow by its answers, which hold its endpoint: the same
-// client's next flow, to another endpoint, is not hit, though the kernel may give
-// it the same address in memory and so the same id.
+// readRequest names a flow by its answers, which hold its endpoint.
+func readRequest(f flow) []byte {
+	return append(nfgen(f.dst.Addr().Is6()), tuple(ctaTupleReply, f.protocol, f.from, f.back)...)
+}
+
+// deleteRequest names one and no other: the same client's next flow, to another endpoint, is
+// not hit, though the kernel may give it the same address in memory and so the same id.
 func deleteRequest(f flow) []byte {
-	out := append(nfgen(f.dst.Addr().Is6()), tuple(ctaTupleReply, f.protocol, f.from, f.back)...)
-	return put(out, ctaID, binary.NativeEndian.AppendUint32(nil, f.id))
+	return put(readRequest(f), ctaID, binary.NativeEndian.AppendUint32(nil, f.id))
 }
 
 // attributes of a message or of one that nests others; what is cut short ends them.

@@ -36,14 +36,29 @@ func (k kept) add(f flow, now time.Time) bool {
 
 func (k kept) drop(f flow) { delete(k, stateless(f)) }
 
-// due are those to be tried now.
-func (k kept) due(now time.Time) (out []flow) {
-	for _, a := range k {
-		if !a.at.After(now) {
+// due are those to be tried now, but for what waits: that is put off.
+func (k kept) due(now time.Time, waits func(flow) bool) (out []flow) {
+	for key, a := range k {
+		switch {
+		case a.at.After(now):
+		case waits(a.flow):
+			a.at = now.Add(a.pause)
+			k[key] = a
+		default:
 			out = append(out, a.flow)
 		}
 	}
 	return out
+}
+
+// any tells whether one is to be tried now.
+func (k kept) any(now time.Time) bool {
+	for _, a := range k {
+		if !a.at.After(now) {
+			return true
+		}
+	}
+	return false
 }
 
 // next is in what time one is to be tried; 0: there are none.
@@ -56,16 +71,24 @@ func (k kept) next(now time.Time) (next time.Duration) {
 	return next
 }
 
+// waits tells whether nobody can judge a flow yet: the kernel refused the frontend that it
+// belongs to, or its endpoint was back and has been gone again for less than the grace time.
+// (TCP endpoints of refused frontends are no gone ones: setAside.)
+func (w *work) waits(f flow, grace time.Duration, now time.Time) bool {
+	if f.protocol == objects.UDP {
+		return w.table.isAside(place{f.protocol, f.dst})
+	}
+	since, gone := w.gone[f.from]
+	return gone && now.Sub(since) < grace
+}
+
 // judgeKept decides about a flow that was stale, by the rules of now. No claim has to tell
 // whose it was.
 func (w *work) judgeKept(f flow) verdict {
-	p := place{f.protocol, f.dst}
 	switch {
-	case w.table.isAside(p):
-		return keep
 	case f.protocol == objects.TCP && w.table.users[f.from] == 0:
 		return endTCP(f)
-	case f.protocol == objects.UDP && w.stale(claim{now: w.table.find(p), between: places{f.from: true}}, f):
+	case f.protocol == objects.UDP && w.stale(claim{now: w.table.find(place{f.protocol, f.dst}), between: places{f.from: true}}, f):
 		return remove
 	}
 	return keep

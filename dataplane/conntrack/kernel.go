@@ -64,7 +64,7 @@ var errInterrupted = errors.New("the dump was interrupted")
 func (k *kernel) dump(ctx context.Context, q filter, plain bool, each func(flow)) error {
 	err := k.dial()
 	if err == nil {
-		err = k.dumpOpen(ctx, dumpRequest(q, plain), each)
+		err = k.get(ctx, netlink.Dump, dumpRequest(q, plain), each)
 	}
 	if err != nil {
 		_ = k.close()
@@ -73,8 +73,9 @@ func (k *kernel) dump(ctx context.Context, q filter, plain bool, each func(flow)
 	return nil
 }
 
-func (k *kernel) dumpOpen(ctx context.Context, request []byte, each func(flow)) error {
-	sent, err := k.conn.Send(netlink.Message{Header: netlink.Header{Type: ctGet, Flags: netlink.Request | netlink.Dump}, Data: request})
+// get reads what is asked for by the open socket.
+func (k *kernel) get(ctx context.Context, flags netlink.HeaderFlags, request []byte, each func(flow)) error {
+	sent, err := k.conn.Send(netlink.Message{Header: netlink.Header{Type: ctGet, Flags: netlink.Request | flags}, Data: request})
 	if err != nil {
 		return err
 	}
@@ -127,6 +128,24 @@ func (k *kernel) await(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// read is a flow as it is now, and whether it is there. (The library's Execute waits for the
+// end of several messages, which the kernel announces here, and does not send.)
+func (k *kernel) read(ctx context.Context, f flow) (now flow, there bool, err error) {
+	if err = k.dial(); err == nil {
+		err = k.get(ctx, netlink.Acknowledge, readRequest(f), func(found flow) { now, there = found, found.id == f.id })
+	}
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return f, false, nil
+	case err != nil:
+		_ = k.close()
+		return f, false, fmt.Errorf("read flow %s: %w", f, err)
+	case !there:
+		return f, false, nil
+	}
+	return now, true, nil
+}
+
 // parsePart reads one part of a dump.
 func parsePart(b []byte, sequence uint32, each func(flow)) (done, interrupted bool, err error) {
 	for len(b) >= unix.NLMSG_HDRLEN {
@@ -169,7 +188,9 @@ func (k *kernel) remove(ctx context.Context, f flow) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		_ = k.close()
+		if !errors.Is(err, unix.EBUSY) { // that is the answer
+			_ = k.close()
+		}
 		return false, fmt.Errorf("delete flow %s: %w", f, err)
 	}
 	return true, nil

@@ -226,13 +226,43 @@ func TestReborn(t *testing.T) {
 	if want := (flow{objects.UDP, client, vip, ap(x.a, 53), client, stale.id, 0}); stale != want || stale.id == 0 {
 		t.Fatalf("read %+v, want %+v with an id", stale, want)
 	}
+	if now, there, err := k.read(t.Context(), stale); now != stale || !there || err != nil {
+		t.Errorf("read %+v, there %t, error %v; want it as it is", now, there, err)
+	}
 	w.forget()
 	w.must(k.execute(t.Context(), ctNew, 0x600, entry(client, vip, ap(x.b, 53), client)))
+	if _, there, err := k.read(t.Context(), stale); there || err != nil {
+		t.Errorf("read %v, error %v; want neither", there, err)
+	}
 	if there, err := k.remove(t.Context(), stale); there || err != nil {
 		t.Errorf("removed %v, error %v; want neither", there, err)
 	}
 	if got := w.flows(objects.UDP); len(got) != 1 {
 		t.Errorf("flows of %d, want the new one", got)
+	}
+}
+
+// A connection that is read anew has the state that it has by now.
+func TestReadAnew(t *testing.T) {
+	w := newWorld(t)
+	x := byFamily[false]
+	l := w.listen(w.a, ":80")
+	w.rules(planOf(front(plan.ClusterIP, objects.TCP, ap(x.vip, 80), ap(x.a, 80))))
+	c := w.connect(w.client, l, ap(x.vip, 80))
+	k := &kernel{netns: w.node.FD(), within: answerWithin}
+	defer k.close()
+	var open flow
+	w.must(k.dump(t.Context(), answeredBy(objects.TCP, ap(x.a, 80)), false, func(f flow) { open = f }))
+	w.must(errors.Join(c.client.Close(), c.server.Close()))
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		now, there, err := k.read(t.Context(), open)
+		w.must(err)
+		if there && now.state > tcpCloseWait && open.state == tcpEstablished && stateless(now) == stateless(open) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("read %+v, there %t, after %+v", now, there, open)
+		}
 	}
 }
 

@@ -82,41 +82,66 @@ func (f *Flows) takeIn() bool {
 // has kept until now.
 func (f *Flows) end(ctx context.Context, w *work) error {
 	stale, err := f.find(ctx, w)
-	again := f.kept.due(time.Now())
-	if err != nil || len(stale)+len(again) == 0 {
+	done := ended{now: time.Now()}
+	if err != nil || len(stale) == 0 && !f.kept.any(done.now) {
 		return err
 	}
 	if err := f.catchUp(ctx, w); err != nil {
 		return err
 	}
-	var done ended
 	defer f.tell(&done)
 	for _, fl := range stale {
-		if what := w.judge(fl); what != keep { // by rules that came meanwhile
-			err = f.delete(ctx, fl, what, &done)
+		what := w.judge(fl) // by rules that came meanwhile
+		if what == keep {
+			continue
 		}
-		if err != nil {
+		if err := done.fail(f.delete(ctx, fl, what, &done)); err != nil {
 			return err
 		}
 	}
-	for _, fl := range again {
-		if what := w.judgeKept(fl); what != keep {
-			err = f.delete(ctx, fl, what, &done)
-		} else {
-			f.kept.drop(fl)
-		}
-		if err != nil {
+	waits := func(fl flow) bool { return f.pending.waits(fl, f.resetTCP, done.now) }
+	for _, fl := range f.kept.due(done.now, waits) {
+		if err := done.fail(f.tryAgain(ctx, w, fl, &done)); err != nil {
 			return err
 		}
 	}
-	return nil
+	return done.failed
 }
 
 // ended is what came of a round.
 type ended struct {
+	now             time.Time
 	deleted, silent int
 	busy, new       int   // that the kernel keeps, and those of them that it did not before
 	mute, kept      error // the first of each
+	failed          error // the first of those that concern one flow
+}
+
+// fail returns what ends the round: the kernel's answer about one flow does not.
+func (e *ended) fail(err error) error {
+	if errno := unix.Errno(0); !errors.As(err, &errno) {
+		return err
+	}
+	e.failed = cmp.Or(e.failed, err)
+	return nil
+}
+
+// tryAgain deletes what the kernel kept, if it is stale as it is by now: a connection that
+// closes by itself is often one that the kernel would delete at last.
+func (f *Flows) tryAgain(ctx context.Context, w *work, fl flow, done *ended) error {
+	fl, there, err := f.kernel.read(ctx, fl)
+	if err != nil {
+		return err
+	}
+	what := keep
+	if there {
+		what = w.judgeKept(fl)
+	}
+	if what == keep {
+		f.kept.drop(fl)
+		return nil
+	}
+	return f.delete(ctx, fl, what, done)
 }
 
 func (f *Flows) delete(ctx context.Context, fl flow, what verdict, done *ended) error {
@@ -126,7 +151,7 @@ func (f *Flows) delete(ctx context.Context, fl flow, what verdict, done *ended) 
 	there, err := f.kernel.remove(ctx, fl)
 	if errors.Is(err, unix.EBUSY) {
 		done.busy++
-		if f.kept.add(fl, time.Now()) {
+		if f.kept.add(fl, done.now) {
 			done.new, done.kept = done.new+1, cmp.Or(done.kept, err)
 		}
 		return nil

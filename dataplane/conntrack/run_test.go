@@ -308,6 +308,75 @@ func TestKeptNoMore(t *testing.T) {
 	}
 }
 
+// A connection that closes by itself while the kernel keeps it is left alone, though it is one
+// that the kernel would delete by now; one that has ended is looked for no more.
+func TestKeptCloses(t *testing.T) {
+	const a, b = "10.0.0.1:80", "10.0.0.2:80"
+	for _, becomes := range []string{"closes", "is gone", "stays open"} {
+		t.Run(becomes, func(t *testing.T) {
+			k := &fake{offloaded: map[uint16]bool{1: true}, flows: []flow{fakeFlow(1, objects.TCP, "10.96.0.1:80", a)}}
+			running(t, k, time.Millisecond, func(f *Flows) {
+				f.Changed(nil, planOf(tcp("10.96.0.1:80", a, b)), nil)
+				f.Changed(planOf(tcp("10.96.0.1:80", a, b)), planOf(tcp("10.96.0.1:80", b)), nil)
+				time.Sleep(time.Second)
+				if synctest.Wait(); k.tried == 0 {
+					t.Error("nobody tried to delete it")
+				}
+				k.offloaded = nil
+				switch becomes {
+				case "closes":
+					k.flows[0].state = tcpCloseWait + 2 // "time wait"
+				case "is gone":
+					k.flows = nil
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if want := map[string]int{"stays open": 1}[becomes]; k.resets != want || len(f.kept) > 0 {
+					t.Errorf("%d resets, want %d; %d kept", k.resets, want, len(f.kept))
+				}
+			})
+		})
+	}
+}
+
+// What the kernel keeps waits while nobody can judge it: of a frontend that is set aside, or
+// with an endpoint that is gone anew, for less than the grace time.
+func TestKeptWaits(t *testing.T) {
+	const a, b = "10.0.0.1:53", "10.0.0.2:53"
+	for _, protocol := range []objects.Protocol{objects.UDP, objects.TCP} {
+		t.Run(protocol.String(), func(t *testing.T) {
+			front := func(to ...string) *plan.Plan { return planOf(text(plan.ClusterIP, protocol, "10.96.0.1:53", to...)) }
+			k := &fake{offloaded: map[uint16]bool{1: true}, flows: []flow{fakeFlow(1, protocol, "10.96.0.1:53", a)}}
+			running(t, k, time.Minute, func(f *Flows) {
+				f.Changed(nil, front(a, b), nil)
+				f.Changed(front(a, b), front(b), nil)
+				time.Sleep(2 * time.Minute)
+				if synctest.Wait(); k.tried == 0 {
+					t.Fatal("nobody tried to delete it")
+				}
+				k.offloaded = nil
+				if protocol == objects.UDP {
+					f.Changed(front(b), front("10.0.0.3:53"), map[plan.Key]error{text(plan.ClusterIP, protocol, "10.96.0.1:53").Key: unix.EINVAL})
+				} else {
+					f.Changed(front(b), front(a, b), nil)
+					f.Changed(front(a, b), front(b), nil)
+				}
+				time.Sleep(50 * time.Second)
+				if synctest.Wait(); len(k.removed) > 0 {
+					t.Error("ended while nobody can judge it")
+				}
+				if protocol == objects.UDP {
+					f.Changed(planOf(), planOf(), nil)
+				}
+				time.Sleep(time.Minute)
+				if synctest.Wait(); len(k.removed) != 1 || len(f.kept) > 0 {
+					t.Errorf("removed %d, %d kept", k.removed, len(f.kept))
+				}
+			})
+		})
+	}
+}
+
 // While walks fail, changes are taken in and wait for the next one.
 func TestChangesDuringRetry(t *testing.T) {
 	const a, b, c = "10.0.0.1:53", "10.0.0.2:53", "10.0.0.3:53"

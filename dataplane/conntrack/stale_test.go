@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -196,6 +197,7 @@ type fake struct {
 	noFilter  bool            // takes a filter and does not heed it, as before Linux 5.8
 	errs      []error         // of the next dumps
 	fail      error           // of remove
+	only      map[uint16]bool // that fails for these client ports; nil: for all
 	offloaded map[uint16]bool // by client port; cannot be removed
 	tried     int             // to remove these
 	mute      error           // of reset
@@ -222,7 +224,7 @@ func (k *fake) dump(_ context.Context, q filter, plain bool, each func(flow)) er
 }
 
 func (k *fake) remove(_ context.Context, f flow) (bool, error) {
-	if k.fail != nil {
+	if k.fail != nil && (k.only == nil || k.only[f.src.Port()]) {
 		return false, k.fail
 	}
 	if k.offloaded[f.src.Port()] {
@@ -230,11 +232,20 @@ func (k *fake) remove(_ context.Context, f flow) (bool, error) {
 		return false, unix.EBUSY
 	}
 	before := len(k.flows)
-	k.flows = slices.DeleteFunc(k.flows, func(o flow) bool { return o == f })
+	k.flows = slices.DeleteFunc(k.flows, func(o flow) bool { return stateless(o) == stateless(f) })
 	if len(k.flows) < before {
 		k.removed = append(k.removed, f.src.Port())
 	}
 	return len(k.flows) < before, nil
+}
+
+func (k *fake) read(_ context.Context, f flow) (flow, bool, error) {
+	for _, now := range k.flows {
+		if stateless(now) == stateless(f) {
+			return now, true, nil
+		}
+	}
+	return f, false, nil
 }
 
 func (k *fake) reset(_ context.Context, _ flow) error { k.resets++; return k.mute }
@@ -267,6 +278,8 @@ func TestFaults(t *testing.T) {
 		{"every dump is", fake{errs: interrupted}, slices.Repeat([]string{"tcp by 10.0.0.1:53"}, dumpTries), nil, "interrupted, 5 times", ""},
 		{"no permission", fake{errs: []error{unix.EPERM}}, []string{"tcp by 10.0.0.1:53"}, nil, "end stale flows: operation not permitted", ""},
 		{"a flow cannot be deleted", fake{fail: unix.EPERM}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, nil, "end stale flows: operation not permitted", ""},
+		{"one flow cannot be", fake{fail: unix.EPERM, only: map[uint16]bool{3: true}}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, []uint16{1, 2}, "end stale flows: operation not permitted", "stale flows deleted"},
+		{"nor can it be, and the socket is no more", fake{fail: os.ErrDeadlineExceeded, only: map[uint16]bool{3: true}}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, nil, "end stale flows: i/o timeout", ""},
 		{"the kernel keeps flows", fake{offloaded: map[uint16]bool{2: true, 3: true}}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, []uint16{1}, "", "level=WARN msg=\"the kernel keeps stale flows, will try again\" flows=2 first=\"device or resource busy\""},
 		{"a connection cannot be reset", fake{mute: unix.EPERM}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, all, "", "connections=1 first=\"operation not permitted\""},
 	} {
@@ -297,7 +310,7 @@ func TestFaults(t *testing.T) {
 			if err == nil {
 				return
 			}
-			k.fail, k.errs, k.removed = nil, nil, nil
+			k.fail, k.errs = nil, nil
 			if _, err := f.round(t.Context()); err != nil {
 				t.Fatal(err)
 			}
