@@ -153,15 +153,16 @@ func (f family) refuseSources() rule {
 // knows, so that no mark is needed.
 func (f family) postrouting() []rule {
 	masq := rule{wrapped{&expr.Masq{FullyRandom: true}}}
-	return []rule{
-		cat(notTaken(), verdict(expr.VerdictReturn)),
-		f.learn(),
-		cat(f.keyIn(false, original, setMasqOffCluster), f.notFromLocalPod(), masq),
+	out := []rule{cat(notTaken(), verdict(expr.VerdictReturn)), f.learn()}
+	for _, outsiders := range f.offCluster() {
+		out = append(out, cat(f.keyIn(false, original, setMasqOffCluster), outsiders, masq))
+	}
+	return append(out,
 		cat(f.keyIn(false, original, setMasqAlways), masq),
 		cat(f.keyIn(false, original, setMasqNode), fromSelf(), masq),
 		cat(f.meantNode(), jumpTo(chainMeantNode)),
 		cat(rule{f.addr(f.saddr, reg0), f.addr(f.daddr, reg0+f.regs()), f.in(setHairpin)}, masq),
-	}
+	)
 }
 
 // fromSelf matches a source address of this node.

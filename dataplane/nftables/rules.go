@@ -136,19 +136,22 @@ func (f family) fromLocalPod() rule {
 	if f.link == "" {
 		return rule{f.addr(f.saddr, reg0), f.in(setLocalPods)}
 	}
-	return f.cameByLink(expr.CmpOpEq)
+	return f.cameBy(expr.CmpOpEq)
 }
 
-// notFromLocalPod matches in postrouting, which knows since Linux 5.5 by which link a packet
-// came; one of the node itself came by none.
-func (f family) notFromLocalPod() rule {
+// offCluster are rules in postrouting, of which one matches what is not from a local pod.
+// Since Linux 5.5 the link by which a packet came is known there, but for two kinds that came
+// by none: the node's own, and those from a bridge's port to another with br_netfilter. These
+// are local pods', told by the link that is the bridge.
+func (f family) offCluster() []rule {
 	if f.link == "" {
-		return rule{f.addr(f.saddr, reg0), f.notIn(setLocalPods)}
+		return []rule{{f.addr(f.saddr, reg0), f.notIn(setLocalPods)}}
 	}
-	return f.cameByLink(expr.CmpOpNeq)
+	byAnother := rule{load(expr.MetaKeyIIF, reg0), wrapped{&expr.Cmp{Op: expr.CmpOpNeq, Register: reg0, Data: native(0)}}}
+	return []rule{cat(byAnother, f.cameBy(expr.CmpOpNeq)), fromSelf()}
 }
 
-func (f family) cameByLink(op expr.CmpOp) rule {
+func (f family) cameBy(op expr.CmpOp) rule {
 	return rule{load(expr.MetaKeyIIFNAME, reg0), wrapped{&expr.Cmp{Op: op, Register: reg0, Data: f.link.Pattern()}}}
 }
 

@@ -135,7 +135,7 @@ func (s *sayer) payload(e *expr.Payload) {
 }
 
 func (s *sayer) meta(e *expr.Meta) {
-	name := map[expr.MetaKey]string{expr.MetaKeyL4PROTO: "meta l4proto", expr.MetaKeyPRIORITY: "meta priority", expr.MetaKeyOIF: "oif", expr.MetaKeyIIFNAME: "iifname"}[e.Key]
+	name := map[expr.MetaKey]string{expr.MetaKeyL4PROTO: "meta l4proto", expr.MetaKeyPRIORITY: "meta priority", expr.MetaKeyOIF: "oif", expr.MetaKeyIIF: "iif", expr.MetaKeyIIFNAME: "iifname"}[e.Key]
 	if !e.SourceRegister {
 		s.hold(e.Register, name, 1)
 		return

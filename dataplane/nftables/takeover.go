@@ -305,7 +305,8 @@ func sourceOwner(id elementID) string {
 }
 
 // finish removes what nobody claimed and brings the hooks up to date. Local pods that rules
-// have asked for until now go with those.
+// have asked for until now go one commit later: of a packet that has entered by the old rules
+// each lookup reads the set of its moment.
 func (t *Target) finish(steps []step) error {
 	var rest []Element
 	pods := t.present.take(setLocalPods)
@@ -330,9 +331,15 @@ func (t *Target) finish(steps []step) error {
 			t.countHairpins(p.o, hairpins(*s.want), nil)
 		}
 	}
+	t.hooks(p.b, t.present)
+	if err := t.flush(p); err != nil || len(pods) == 0 {
+		return err
+	}
+	if p, err = t.begin(); err != nil {
+		return err
+	}
 	for _, e := range pods {
 		p.o.del(e)
 	}
-	t.hooks(p.b, t.present)
 	return t.flush(p)
 }

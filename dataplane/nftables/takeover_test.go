@@ -29,16 +29,21 @@ func TestOtherWayToTellLocalPods(t *testing.T) {
 				}
 				after := newTest(t, ns)
 				after.dialled = narrow(t)
-				states := 0
+				states, both := 0, false
 				after.fault = func() error {
 					states++
-					return toldApart(t, ns, ways)
+					byNetwork, networks, err := toldApart(t, ns, ways)
+					both = both || networks && !byNetwork
+					return err
 				}
 				if err := after.Apply(t.Context(), nil, new); err != nil {
 					t.Fatal(err)
 				}
-				if err := toldApart(t, ns, ways); err != nil {
-					t.Error(err)
+				if byNetwork, networks, err := toldApart(t, ns, ways); err != nil || byNetwork != networks || byNetwork != (to == "networks") {
+					t.Errorf("told by networks: %t, which are there: %t; %v", byNetwork, networks, err)
+				}
+				if from == "networks" && to != from && !both {
+					t.Error("networks went with the rules that asked for them")
 				}
 				if states < 5 {
 					t.Errorf("%d transactions, too few to see anything between", states)
@@ -49,15 +54,16 @@ func TestOtherWayToTellLocalPods(t *testing.T) {
 	}
 }
 
-// toldApart is an error if a rule tells local pods by networks that are not there.
-func toldApart(t *testing.T, ns *netns.NS, ways map[string]plan.Node) error {
+// toldApart tells whether rules tell local pods by networks, and whether these are there. It
+// is an error if they do, and are not.
+func toldApart(t *testing.T, ns *netns.NS, ways map[string]plan.Node) (byNetwork, networks bool, err error) {
 	var said []byte
-	err := ns.Do(func() (err error) {
+	err = ns.Do(func() (err error) {
 		said, err = exec.CommandContext(t.Context(), "nft", "list", "set", "ip", "plumbline", "local-pods").CombinedOutput()
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("list local-pods: %w: %s", err, said)
+		return false, false, fmt.Errorf("list local-pods: %w: %s", err, said)
 	}
 	var rules []byte
 	for _, chain := range []string{"prerouting", "postrouting", "to-node"} {
@@ -67,11 +73,13 @@ func toldApart(t *testing.T, ns *netns.NS, ways map[string]plan.Node) error {
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("list %s: %w: %s", chain, err, rules)
+			return false, false, fmt.Errorf("list %s: %w: %s", chain, err, rules)
 		}
 	}
-	if byNetwork := strings.Contains(string(rules), "@local-pods"); byNetwork && !strings.Contains(string(said), ways["networks"].LocalPods[0].String()) {
-		return fmt.Errorf("rules tell local pods by a network that is not there:\n%s%s", said, rules)
+	byNetwork = strings.Contains(string(rules), "@local-pods")
+	networks = strings.Contains(string(said), ways["networks"].LocalPods[0].String())
+	if byNetwork && !networks {
+		err = fmt.Errorf("rules tell local pods by a network that is not there:\n%s%s", said, rules)
 	}
-	return nil
+	return byNetwork, networks, err
 }
