@@ -27,7 +27,8 @@ import (
 //
 // What cannot be told or taken away is tried again, at first after a second, then whenever it
 // has failed for twice as long. What is to stay, or stays whoever tries (backend.Stays), is told
-// once. Services are served by the own rules all the same.
+// once, and looked at again with each complete change. Services are served by the own rules all
+// the same.
 type successor struct {
 	own    backend.Backend
 	others map[string]backend.Backend
@@ -36,19 +37,20 @@ type successor struct {
 	forget func(context.Context, *plan.Plan) error // ends what conntrack holds of the others
 	log    *slog.Logger
 
-	looked  bool            // in this change
-	alone   bool            // nothing of the others is left
-	due     bool            // the others' flows are to be forgotten
-	failed  error           // of this change
-	failing time.Time       // since when; zero: it is not
-	told    string          // what could not be taken away
-	named   map[string]bool // whose rules stay: that was told
+	looked  bool              // in this change
+	alone   bool              // nothing of the others is left
+	due     bool              // the others' flows are to be forgotten
+	failed  error             // of this change
+	failing time.Time         // since when; zero: it is not
+	told    string            // what could not be taken away
+	named   map[string]bool   // what was told of those whose rules stay
+	stayed  map[string]string // what stayed of each when it was last tried
 	retry   *time.Timer
 }
 
 func newSuccessor(cfg *Config, tell func(reason, text string)) *successor {
 	return &successor{
-		own: cfg.Backend, others: cfg.Others, tell: tell, log: cfg.Logger, named: map[string]bool{},
+		own: cfg.Backend, others: cfg.Others, tell: tell, log: cfg.Logger, named: map[string]bool{}, stayed: map[string]string{},
 		due: !cfg.Backend.Flows, // they may have outlived their rules; who translates finds that by itself (Flows)
 		forget: func(ctx context.Context, p *plan.Plan) error {
 			return conntrack.Forget(ctx, cfg.NetNS, p, cfg.Backend.Flows)
@@ -63,44 +65,65 @@ func (s *successor) find() (take func()) {
 	if s.alone {
 		return nil
 	}
-	left := map[string][]string{}
+	left, keeps := map[string]string{}, false
 	for _, name := range slices.Sorted(maps.Keys(s.others)) {
-		what, err := s.others[name].Left()
-		if err != nil { // such as a table of iptables-legacy without the right to read it
+		found, err := s.others[name].Left()
+		what, mayGo := strings.Join(found, ", "), s.others[name].Clean != nil
+		keeps = keeps || !mayGo && (what != "" || err != nil)
+		switch { // err is such as a table of iptables-legacy without the right to read it
+		case err != nil && mayGo:
 			s.fail(fmt.Errorf("look for what %s left: %w", name, err))
+		case err != nil:
+			s.name(name, fmt.Sprintf("whether %s is on this node too cannot be told: %v", name, err))
 		}
 		switch {
-		case len(what) == 0:
-		case s.others[name].Clean != nil:
+		case what == "":
+			delete(s.stayed, name)
+		case mayGo:
 			left[name] = what
 		default:
-			s.name(name, fmt.Sprintf("%s is on this node too, with %s, and is not to be taken away; give the node to one of the two (--take-over)", name, strings.Join(what, ", ")))
+			s.name(name, fmt.Sprintf("%s is on this node too, with %s, and is not to be taken away; give the node to one of the two (--take-over)", name, what))
 		}
 	}
-	if s.alone = len(left) == 0 && s.failed == nil; len(left) == 0 {
+	if s.alone = !keeps && len(left) == 0 && s.failed == nil; len(left) == 0 {
 		return nil
 	}
 	return func() {
 		for _, name := range slices.Sorted(maps.Keys(left)) {
-			s.log.Info("taking away what another proxy left on this node", "proxy", name, "left", strings.Join(left[name], ", "))
-			err := s.others[name].Clean()
-			if stays := new(backend.Stays); errors.As(err, &stays) {
-				s.name(name, fmt.Sprintf("of what %s left on this node is not taken away: %s", name, stays))
-			} else if err != nil {
-				s.fail(fmt.Errorf("take away what %s left: %w", name, err))
-			}
-			s.due = s.due || s.others[name].Flows != s.own.Flows
+			s.take(name, left[name])
 		}
-		s.alone = s.failed == nil
+		s.alone = !keeps && len(s.stayed) == 0 && s.failed == nil
 	}
+}
+
+// take takes away what one of the others left. What has stayed once is tried in silence.
+func (s *successor) take(name, left string) {
+	other, news := s.others[name], s.stayed[name] != left
+	if news {
+		s.log.Info("taking away what another proxy left on this node", "proxy", name, "left", left)
+	}
+	err := other.Clean()
+	stays := new(backend.Stays)
+	switch {
+	case errors.As(err, &stays):
+		s.name(name, fmt.Sprintf("of what %s left on this node is not taken away: %s", name, stays))
+		rest, _ := other.Left() // an error is told by the next look
+		s.stayed[name] = strings.Join(rest, ", ")
+	case err != nil:
+		s.fail(fmt.Errorf("take away what %s left: %w", name, err))
+	default:
+		delete(s.stayed, name)
+		news = true
+	}
+	s.due = s.due || news && other.Flows != s.own.Flows
 }
 
 // name tells once of what stays.
 func (s *successor) name(name, text string) {
-	if s.named[name] {
+	if s.named[text] {
 		return
 	}
-	s.named[name] = true
+	s.named[text] = true
 	s.log.Warn("another proxy's rules stay on this node", "proxy", name, "what", text)
 	s.tell(reasonAnother, text)
 }

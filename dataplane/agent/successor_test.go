@@ -80,17 +80,20 @@ func TestSuccessor(t *testing.T) {
 			"0s look", "0s clean", "0s forget", "0s tell take away what other left: fault", "1s look", "1s clean", "1s forget",
 		}},
 		{"it stays whoever tries", leftovers{left: true, stays: true}, true, true, false, []string{
-			"0s look", "0s clean", "0s tell of what other left on this node is not taken away: a chain stays",
+			"0s look", "0s clean", "0s tell of what other left on this node is not taken away: a chain stays", "0s look",
+			"1m0s look", "1m0s clean", "1m0s look",
 		}},
 		{"nor in the middle is it tried again", leftovers{left: true, stays: true}, false, true, true, []string{
-			"0s look", "0s clean", "0s tell of what other left on this node is not taken away: a chain stays", "0s forget",
+			"0s look", "0s clean", "0s tell of what other left on this node is not taken away: a chain stays", "0s look", "0s forget",
+			"1m0s look", "1m0s clean", "1m0s look",
 		}},
 		{"it is to stay", leftovers{left: true, only: true}, true, true, false, []string{
 			"0s look", "0s tell other is on this node too, with a table, and is not to be taken away; give the node to one of the two (--take-over)",
+			"1m0s look",
 		}},
-		{"it is to stay, and cannot be told", leftovers{left: true, only: true, look: 2}, true, true, false, []string{
-			"0s look", "0s tell look for what other left: fault", "1s look", "2s look",
-			"2s tell other is on this node too, with a table, and is not to be taken away; give the node to one of the two (--take-over)",
+		{"it is to stay, and cannot be told", leftovers{left: true, only: true, look: 1}, true, true, false, []string{
+			"0s look", "0s tell whether other is on this node too cannot be told: fault",
+			"1m0s look", "1m0s tell other is on this node too, with a table, and is not to be taken away; give the node to one of the two (--take-over)",
 		}},
 		{"it cannot be forgotten", leftovers{left: true, forget: 4}, true, false, false, []string{
 			"0s look", "0s clean", "0s forget", "0s tell take the place of another proxy: fault", "1s forget", "2s forget", "4s forget", "8s forget",
@@ -167,20 +170,26 @@ func TestSuccessor(t *testing.T) {
 	}
 }
 
-// What is to stay is named, once.
+// What is to stay is named, once, and so is what is found of it later.
 func TestSuccessorNames(t *testing.T) {
 	var told []string
+	left := []string{"table ip kube-proxy"}
 	s := newSuccessor(&Config{
 		Backend: backend.Backend{Flows: true}, Logger: slog.New(slog.DiscardHandler),
-		Others: map[string]backend.Backend{"kube-proxy": {Left: func() ([]string, error) { return []string{"table ip kube-proxy", "table ip6 kube-proxy"}, nil }}},
+		Others: map[string]backend.Backend{"kube-proxy": {Left: func() ([]string, error) { return left, nil }}},
 	}, func(reason, text string) { told = append(told, reason+": "+text) })
-	for range 2 {
+	for i := range 4 {
+		if i == 2 {
+			left = append(left, "table ip6 kube-proxy")
+		}
 		if err := (inTurn{&target{}, s}).Apply(t.Context(), nil, &plan.Plan{}); err != nil {
 			t.Error(err)
 		}
-		s.alone = false
 	}
-	want := []string{"LeftByAnotherProxy: kube-proxy is on this node too, with table ip kube-proxy, table ip6 kube-proxy, and is not to be taken away; give the node to one of the two (--take-over)"}
+	want := []string{
+		"LeftByAnotherProxy: kube-proxy is on this node too, with table ip kube-proxy, and is not to be taken away; give the node to one of the two (--take-over)",
+		"LeftByAnotherProxy: kube-proxy is on this node too, with table ip kube-proxy, table ip6 kube-proxy, and is not to be taken away; give the node to one of the two (--take-over)",
+	}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}

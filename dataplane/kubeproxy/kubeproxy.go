@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -102,7 +103,7 @@ const Ours = "plumb-proxy"
 
 // Running names a kube-proxy that runs on this node; empty: there is none. A process is seen
 // only by who sees the node's processes; who does not asks where kube-proxy says its mode,
-// unless that has been changed.
+// unless that has been changed. It is an error if neither tells.
 func Running(ctx context.Context) (string, error) {
 	running, err := find(0, others.KubeProxyRunning)
 	if len(running) > 0 {
@@ -111,30 +112,60 @@ func Running(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	who, err := answers(ctx)
+	if err != nil {
+		return "", fmt.Errorf("ask who serves %s: %w", mode, err)
+	}
+	return who, nil
+}
+
+// answers is who answers where kube-proxy says its mode, unless that is nobody or somebody else.
+func answers(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+mode+"/proxyMode", nil)
 	if err != nil {
 		return "", err
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Do(req)
-	if errors.Is(err, unix.ECONNREFUSED) {
-		return "", nil
+	client := http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+	resp, err := client.Do(req)
 	if err != nil {
-		return "", fmt.Errorf("ask who serves there: %w", err)
+		return "", unanswered(err)
 	}
 	defer resp.Body.Close()
 	if resp.Header.Get("Server") == Ours {
-		return "", nil
+		return "", besideOurs()
 	}
 	said, err := io.ReadAll(io.LimitReader(resp.Body, 64))
 	if err != nil {
-		return "", fmt.Errorf("ask who serves there: read the answer of %s/proxyMode: %w", mode, err)
+		return "", unanswered(err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		return "", nil // somebody else's
 	}
 	return fmt.Sprintf("who answers %s/proxyMode with %q", mode, strings.TrimSpace(string(said))), nil
+}
+
+// unanswered is nil for what no kube-proxy does: nobody listens, or who does speaks no HTTP. A
+// kube-proxy under load may be silent.
+func unanswered(err error) error {
+	var op *net.OpError
+	dialling := errors.As(err, &op) && op.Op == "dial" && !errors.Is(err, unix.ECONNREFUSED)
+	if dialling || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
+// besideOurs is nil if this node's processes are seen, as an agent of ours that answers is:
+// then a kube-proxy would be seen as well. It may run without an answer while ours has its port.
+func besideOurs() error {
+	ours, err := find(0, others.OwnRunning)
+	if err == nil && len(ours) == 0 {
+		return fmt.Errorf("an agent of this project has that port, and the node's processes are not seen from here")
+	}
+	return err
 }

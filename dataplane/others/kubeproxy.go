@@ -47,6 +47,12 @@ func KubeProxyRunning(cfg Config) ([]Trace, error) {
 	return steady(func() ([]Trace, error) { return processesOf(cfg, "kube-proxy") })
 }
 
+// OwnRunning are the processes of this project's agents that run in a namespace, but for who asks.
+func OwnRunning(cfg Config) ([]Trace, error) {
+	cfg.Proc = cmp.Or(cfg.Proc, "/proc")
+	return steady(func() ([]Trace, error) { return processesOf(cfg, "plumb-proxy") })
+}
+
 func notKubeProxys(t Trace) bool { return t.Who != "kube-proxy" }
 
 func kubeProxyLegacy(cfg Config) ([]Trace, error) {

@@ -84,7 +84,7 @@ func act(ctx context.Context, opt options, log *slog.Logger, alter Alter) error 
 		}
 	}
 	if opt.cleanup {
-		return cleanAll(cfg.Backend, cfg.Others)
+		return cleanAll(cfg.Backend, cfg.Others, log)
 	}
 	return agent.New(cfg).Run(ctx)
 }
@@ -96,8 +96,9 @@ func mayNotTakeOver(who string, err error) error {
 	return fmt.Errorf("--take-over=%s: it runs on this node (%s) and would put back what is taken away; end it first, such as by kubectl -n kube-system delete daemonset kube-proxy", kubeproxy.Name, who)
 }
 
-// cleanAll removes what a backend left on the node, and what the others did.
-func cleanAll(own backend.Backend, others map[string]backend.Backend) error {
+// cleanAll removes what a backend left on the node, and what the others did. What stays whoever
+// tries is said.
+func cleanAll(own backend.Backend, others map[string]backend.Backend, log *slog.Logger) error {
 	errs := []error{own.Clean()}
 	for _, name := range slices.Sorted(maps.Keys(others)) {
 		if others[name].Clean == nil {
@@ -105,7 +106,12 @@ func cleanAll(own backend.Backend, others map[string]backend.Backend) error {
 		}
 		left, err := others[name].Left()
 		if len(left) > 0 {
-			err = errors.Join(err, others[name].Clean())
+			stays, failed := new(backend.Stays), others[name].Clean()
+			if errors.As(failed, &stays) {
+				log.Warn("another proxy's rules stay on this node", "proxy", name, "what", stays)
+			} else if failed != nil {
+				err = failed // it has met what Left did
+			}
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("clean up after %s: %w", name, err))

@@ -175,32 +175,28 @@ table ip nat { chain KUBE-SERVICES { }; chain KUBE-SVC-X { }; chain KUBE-KUBELET
 			t.Errorf("%q: exit %d, said %q, want %q", args, code, stderr, why)
 		}
 	}
-	sleep, err := os.ReadFile("/bin/sleep")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fake := exec.Command(filepath.Join(t.TempDir(), "kube-proxy"), "600")
-	if err := os.WriteFile(fake.Path, sleep, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.ns.Do(fake.Start); err != nil {
-		t.Fatal(err)
-	}
+	end := w.called(t, "kube-proxy")
 	refused("it runs on this node (process kube-proxy)")
 	refused("it runs on this node (process kube-proxy)", "--cleanup")
 	if err := kubeproxy.Clean(w.ns.FD()); err == nil || !strings.Contains(err.Error(), "kube-proxy runs on this node (process kube-proxy)") {
 		t.Errorf("taken away while one runs: %v", err)
 	}
-	if err := fake.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = fake.Wait()
-	stop := w.answerAt(t, "127.0.0.1:10249", "iptables")
+	end()
+	stop := w.answerAt(t, "127.0.0.1:10249", func(r http.ResponseWriter, _ *http.Request) { fmt.Fprintln(r, "iptables") })
 	refused(`it runs on this node (who answers 127.0.0.1:10249/proxyMode with "iptables")`)
 	stop()
-	stop = w.silentAt(t, "127.0.0.1:10249")
-	refused("whether one runs cannot be found out: ask who serves there: ")
+	stop = w.answerAt(t, "127.0.0.1:10249", func(r http.ResponseWriter, _ *http.Request) { r.Header().Set("Server", kubeproxy.Ours) })
+	refused("whether one runs cannot be found out: ask who serves 127.0.0.1:10249: an agent of this project has that port, and the node's processes are not seen from here")
 	stop()
+	stop = w.sayAt(t, "127.0.0.1:10249", nil)
+	refused("whether one runs cannot be found out: ask who serves 127.0.0.1:10249: ")
+	stop()
+	for _, said := range []string{"", "220 mail\r\n", "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:10249/\r\nContent-Length: 0\r\n\r\n"} {
+		stop = w.sayAt(t, "127.0.0.1:10249", &said) // they are no kube-proxys
+		w.output(t, "--cleanup", "--take-over=kube-proxy")
+		nft(rules)
+		stop()
+	}
 
 	w.start(t, "--backend=nftables", "--take-over=kube-proxy").end(t, syscall.SIGTERM)
 	text := nft("list", "ruleset")
@@ -211,7 +207,9 @@ table ip nat { chain KUBE-SERVICES { }; chain KUBE-SVC-X { }; chain KUBE-KUBELET
 	}
 	nft(rules)
 	p = w.start(t, "--backend=nftables") // who serves where kube-proxy would say its mode
+	end = w.called(t, "plumb-proxy")     // and is seen
 	w.output(t, "--cleanup", "--take-over=kube-proxy")
+	end()
 	p.end(t, syscall.SIGTERM)
 	w.output(t, "--cleanup")
 	if text := nft("list", "ruleset"); strings.Contains(text, "kube-proxy") || strings.Contains(text, "KUBE-S") || strings.Contains(text, "10.96.0.1") {
@@ -222,30 +220,59 @@ table ip nat { chain KUBE-SERVICES { }; chain KUBE-SVC-X { }; chain KUBE-KUBELET
 // What can be found of another is taken away, also where something else of it cannot be read.
 func TestCleanAll(t *testing.T) {
 	var cleaned []string
-	other := func(name string, left []string, err error) backend.Backend {
+	other := func(name string, left []string, err, clean error) backend.Backend {
 		return backend.Backend{
 			Left:  func() ([]string, error) { return left, err },
-			Clean: func() error { cleaned = append(cleaned, name); return nil },
+			Clean: func() error { cleaned = append(cleaned, name); return clean },
 		}
 	}
 	unread := errors.New("not to be read")
-	err := cleanAll(other("own", nil, nil), map[string]backend.Backend{
-		"part": other("part", []string{"a table"}, unread), "whole": other("whole", []string{"a table"}, nil), "nothing": other("nothing", nil, nil),
-		"named": {Left: func() ([]string, error) { return []string{"a table"}, nil }},
-	})
-	if diff := cmp.Diff([]string{"own", "part", "whole"}, cleaned); diff != "" || !errors.Is(err, unread) {
-		t.Errorf("%v; cleaned (-want +got):\n%s", err, diff)
+	some := []string{"a table"}
+	var said strings.Builder
+	err := cleanAll(other("own", nil, nil, nil), map[string]backend.Backend{
+		"part": other("part", some, unread, nil), "twice": other("twice", some, unread, unread), "whole": other("whole", some, nil, nil),
+		"nothing": other("nothing", nil, nil, nil), "stays": other("stays", some, nil, &backend.Stays{What: []string{"a chain stays"}}),
+		"named": {Left: func() ([]string, error) { return some, nil }},
+	}, slog.New(slog.NewTextHandler(&said, nil)))
+	if diff := cmp.Diff([]string{"own", "part", "stays", "twice", "whole"}, cleaned); diff != "" {
+		t.Errorf("cleaned (-want +got):\n%s", diff)
+	}
+	if want := "clean up after part: not to be read\nclean up after twice: not to be read"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if text := said.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `level=WARN msg="another proxy's rules stay on this node" proxy=stays what="a chain stays"`) {
+		t.Errorf("said %q", text)
 	}
 }
 
-// answerAt serves a text at every path, until the function that it returns is called.
-func (w *world) answerAt(t *testing.T, at, text string) (stop func()) {
+// called is a process of that name, which does nothing, until the function that it returns is called.
+func (w *world) called(t *testing.T, name string) (end func()) {
+	t.Helper()
+	sleep, err := os.ReadFile("/bin/sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := exec.Command(filepath.Join(t.TempDir(), name), "600")
+	if err := os.WriteFile(p.Path, sleep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.ns.Do(p.Start); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+	}
+}
+
+// answerAt serves every path, until the function that it returns is called.
+func (w *world) answerAt(t *testing.T, at string, answer http.HandlerFunc) (stop func()) {
 	t.Helper()
 	var l net.Listener
 	if err := w.ns.Do(func() (err error) { l, err = net.Listen("tcp", at); return err }); err != nil {
 		t.Fatal(err)
 	}
-	s := http.Server{Handler: http.HandlerFunc(func(r http.ResponseWriter, _ *http.Request) { fmt.Fprintln(r, text) })}
+	s := http.Server{Handler: answer}
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
 	return func() {
@@ -254,14 +281,31 @@ func (w *world) answerAt(t *testing.T, at, text string) (stop func()) {
 	}
 }
 
-// silentAt takes connections, and answers nothing, until the function that it returns is called.
-func (w *world) silentAt(t *testing.T, at string) (stop func()) {
+// sayAt says a text to who asks and hangs up, or is silent without one, until the function that
+// it returns is called.
+func (w *world) sayAt(t *testing.T, at string, text *string) (stop func()) {
 	t.Helper()
 	var l net.Listener
 	if err := w.ns.Do(func() (err error) { l, err = net.Listen("tcp", at); return err }); err != nil {
 		t.Fatal(err)
 	}
-	return func() { _ = l.Close() }
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for text != nil {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 4096))
+			_, _ = c.Write([]byte(*text))
+			_ = c.Close()
+		}
+	}()
+	return func() {
+		_ = l.Close()
+		<-done
+	}
 }
 
 // events are all there are.
