@@ -71,8 +71,8 @@ type Count struct {
 func All(netns int) map[string]Backend {
 	return map[string]Backend{
 		"nftables": {
-			Start: func(_ Options, log *slog.Logger) Running {
-				t := nftables.New(nftables.Config{Logger: log, NetNS: netns})
+			Start: func(o Options, log *slog.Logger) Running {
+				t := nftables.New(nftables.Config{Logger: log, NetNS: netns, Own: o.OwnTables})
 				return Running{
 					Target: t, Close: t.Close, Watch: t.Watch,
 					Path: func(p *plan.Plan, k plan.Key) (string, error) { return nftables.Path(p, k, netns) },
@@ -155,6 +155,7 @@ func userspaceCounts(t *userspace.Target) []Count {
 
 // Options are those of one backend each.
 type Options struct {
+	OwnTables     bool             // of nftables: nobody else writes to them while the process runs
 	Flavour       iptables.Flavour // of iptables
 	Poll          time.Duration    // between two looks at iptables' own chains: nothing else tells that somebody has changed them
 	MasqueradeBit uint             // of the packet mark, by which iptables' rules ask for masquerading

@@ -19,6 +19,9 @@ type Config struct {
 	// NetNS is the descriptor of the network namespace to work in; 0 is the
 	// process's own.
 	NetNS int
+	// Own: nobody else writes to the tables while this process has a socket open, whose they
+	// are (Ownable). They stay when it ends.
+	Own bool
 	// Fault is called before each transaction, which fails with its error. It is
 	// the contract suite's, nil otherwise.
 	Fault func() error
@@ -32,6 +35,7 @@ type Target struct {
 	netns int          // const after New
 	fault func() error // const after New
 	port  uint32       // const after New: of the socket that writes
+	flags uint32       // const after New: of the tables
 	fam   *both        // const after New
 
 	kernel  func(*batch) error // tests: a kernel that lacks something
@@ -53,7 +57,8 @@ type Target struct {
 	head    func(*batch, *ops) // goes before the first frontends, nil once it is sent
 	refused map[plan.Key]error
 
-	replacing bool // tables are being replaced
+	replacing bool         // tables are being replaced
+	tail      func(*batch) // goes after the last frontend, nil once frontends go by themselves
 }
 
 // New makes a Target; nothing is opened or changed before Apply.
@@ -64,7 +69,7 @@ func New(cfg Config) *Target {
 	const ours = 1 << 30
 	return &Target{
 		log: cfg.Logger, netns: cfg.NetNS, fault: cfg.Fault, fam: newBoth(),
-		port: ours | binary.NativeEndian.Uint32(port[:])>>2,
+		port: ours | binary.NativeEndian.Uint32(port[:])>>2, flags: map[bool]uint32{true: tableOwned}[cfg.Own],
 	}
 }
 

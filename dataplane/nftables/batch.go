@@ -51,16 +51,20 @@ func (b *batch) add(f family, typ uint16, flags netlink.HeaderFlags, attrs []byt
 // nfgen is struct nfgenmsg: family, version, resource id.
 func nfgen(proto byte, res uint16) []byte { return []byte{proto, 0, byte(res >> 8), byte(res)} }
 
-// table adds a table, and wakes one that is dormant, or deletes it.
-func (b *batch) table(f family, typ uint16) {
+// table adds our table, and wakes one that is dormant.
+func (b *batch) table(f family, flags uint32) { b.newTable(f, TableName, flags) }
+
+func (b *batch) newTable(f family, called string, flags uint32) {
 	var a buffer
-	a.str(unix.NFTA_TABLE_NAME, TableName)
-	flags := netlink.HeaderFlags(0)
-	if typ == unix.NFT_MSG_NEWTABLE {
-		flags = netlink.Create
-		a.u32(unix.NFTA_TABLE_FLAGS, 0)
-	}
-	b.add(f, typ, flags, a.bytes)
+	a.str(unix.NFTA_TABLE_NAME, called)
+	a.u32(unix.NFTA_TABLE_FLAGS, flags)
+	b.add(f, unix.NFT_MSG_NEWTABLE, netlink.Create, a.bytes)
+}
+
+func (b *batch) removeTable(f family, called string) {
+	var a buffer
+	a.str(unix.NFTA_TABLE_NAME, called)
+	b.add(f, unix.NFT_MSG_DELTABLE, 0, a.bytes)
 }
 
 // chain adds a chain, with a hook if it is a base chain, and replaces its rules.

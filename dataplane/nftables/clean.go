@@ -14,16 +14,16 @@ func Clean(netns int) error {
 		return fmt.Errorf("clean nftables: %w", err)
 	}
 	defer c.Close()
-	there, err := c.tables()
+	there, owners, err := c.tables()
 	if err != nil {
 		return fmt.Errorf("clean nftables: %w", err)
 	}
 	b := &batch{}
 	for _, f := range there {
-		b.table(f, unix.NFT_MSG_DELTABLE)
+		b.removeTable(f, TableName)
 	}
 	if err := c.send(b); err != nil {
-		return fmt.Errorf("clean nftables: %w", err)
+		return fmt.Errorf("clean nftables: %w", explain(err, owners, 0))
 	}
 	return nil
 }
@@ -35,7 +35,7 @@ func Left(netns int) ([]string, error) {
 		return nil, fmt.Errorf("look for nftables: %w", err)
 	}
 	defer c.Close()
-	there, err := c.tables()
+	there, _, err := c.tables()
 	if err != nil {
 		return nil, fmt.Errorf("look for nftables: %w", err)
 	}
@@ -46,21 +46,24 @@ func Left(netns int) ([]string, error) {
 	return out, nil
 }
 
-// tables are the families that have a table of ours.
-func (c *conn) tables() (out []family, err error) {
+// tables are the families that have a table of ours, and the ports of owners, by IPv6.
+func (c *conn) tables() (out []family, owners map[bool]uint32, err error) {
+	owners = map[bool]uint32{}
 	for _, f := range newBoth() {
 		there := false
 		err := again(func() error {
 			return c.ask(f, unix.NFT_MSG_GETTABLE, netlink.Dump, nil, func(_ uint16, attrs string) {
-				there = there || name(attr(attrs, unix.NFTA_TABLE_NAME)) == TableName
+				if name(attr(attrs, unix.NFTA_TABLE_NAME)) == TableName {
+					there, owners[f.v6] = true, be32(attr(attrs, tableOwner))
+				}
 			})
 		})
 		if err != nil {
-			return nil, fmt.Errorf("list tables of family %s: %w", f.text, err)
+			return nil, nil, fmt.Errorf("list tables of family %s: %w", f.text, err)
 		}
 		if there {
 			out = append(out, f)
 		}
 	}
-	return out, nil
+	return out, owners, nil
 }

@@ -16,6 +16,7 @@ import (
 type conn struct {
 	*netlink.Conn
 	room int    // bytes a batch may have
+	owns bool   // it has asked for the tables
 	buf  []byte // for the answers to ask
 }
 

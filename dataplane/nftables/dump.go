@@ -16,6 +16,7 @@ import (
 // state is what the kernel holds of ours.
 type state struct {
 	tables   map[bool]bool // by IPv6: there, and not dormant
+	owners   map[bool]uint32
 	sets     map[setAt]setShape
 	chains   map[chainAt]chainState
 	elements map[elementID]string
@@ -41,7 +42,7 @@ type chainState struct {
 }
 
 func newState() *state {
-	return &state{tables: map[bool]bool{}, sets: map[setAt]setShape{}, chains: map[chainAt]chainState{}, elements: map[elementID]string{}}
+	return &state{tables: map[bool]bool{}, owners: map[bool]uint32{}, sets: map[setAt]setShape{}, chains: map[chainAt]chainState{}, elements: map[elementID]string{}}
 }
 
 // dump reads the tables back. Tables that are not there are an empty state.
@@ -74,7 +75,8 @@ func (c *conn) dump(fam *both) (*state, error) {
 			return c.ask(f, unix.NFT_MSG_GETTABLE, netlink.Dump, nil, func(_ uint16, attrs string) {
 				if name(attr(attrs, unix.NFTA_TABLE_NAME)) == TableName {
 					there = true
-					out.tables[f.v6] = be32(attr(attrs, unix.NFTA_TABLE_FLAGS)) == 0
+					out.tables[f.v6] = be32(attr(attrs, unix.NFTA_TABLE_FLAGS))&tableDormant == 0
+					out.owners[f.v6] = be32(attr(attrs, tableOwner))
 				}
 			})
 		})

@@ -301,8 +301,8 @@ func TestChainsComeFirst(t *testing.T) {
 	_ = target.Close()
 	write(t, ns, func(b *batch) { // tables of another version, which are replaced as a whole
 		f := newBoth()[0]
-		b.table(f, unix.NFT_MSG_DELTABLE)
-		b.table(f, unix.NFT_MSG_NEWTABLE)
+		b.removeTable(f, TableName)
+		b.table(f, 0)
 		f.sets[setServices] = setSpec{name: f.sets[setServices].name, key: f.sets[setClusterIPs].key}
 		b.set(f, setServices)
 	})
@@ -347,6 +347,41 @@ func TestHooksComeLast(t *testing.T) {
 	}
 }
 
+// Where tables are replaced, the new ones serve from the transaction on in which the old ones go.
+func TestReplacedAtOnce(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		ns := netns.ForTest(t, "at-once")
+		write(t, ns, func(b *batch) {
+			f := newBoth()[0]
+			b.table(f, 0)
+			f.sets[setServices] = setSpec{name: f.sets[setServices].name, key: f.sets[setClusterIPs].key}
+			b.set(f, setServices)
+			b.chain(f, chain{name: "prerouting", hook: f.baseChains()[0].hook})
+		})
+		p := some(50, 3, 1)
+		want := p
+		if refused {
+			want = without(p, spoil(p, 7))
+		}
+		target, gaps := newTest(t, ns), 0
+		target.fault = func() error {
+			if !strings.Contains(chains(t, ns), "prerouting") {
+				gaps++
+			}
+			return nil
+		}
+		err := target.Apply(t.Context(), nil, p)
+		if is := errors.As(err, new(*plan.Refused)); err != nil && !is || is != refused {
+			t.Fatalf("refused %t: %v", refused, err)
+		}
+		// A frontend that the kernel refuses is found by halves, which serve when all are in.
+		if gaps > 0 && !refused {
+			t.Errorf("nothing served before %d transactions", gaps)
+		}
+		wantKernel(t, ns, want)
+	}
+}
+
 // Source ranges that overlap those found are taken over in one transaction.
 func TestRangesTakenOver(t *testing.T) {
 	ns := netns.ForTest(t, "ranges")
@@ -366,7 +401,7 @@ func TestRangesTakenOver(t *testing.T) {
 // Loading conntrack leaves nothing, and other tables alone.
 func TestLoadConntrack(t *testing.T) {
 	ns := netns.ForTest(t, "load")
-	write(t, ns, func(b *batch) { b.table(newBoth()[0], unix.NFT_MSG_NEWTABLE) })
+	write(t, ns, func(b *batch) { b.table(newBoth()[0], 0) })
 	for range 2 {
 		if err := LoadConntrack(ns.FD()); err != nil {
 			t.Fatal(err)

@@ -46,6 +46,8 @@ func (t *Target) begin() (*pending, error) {
 	p := &pending{ahead: &batch{}, b: &batch{}, o: newOps()}
 	if t.head != nil {
 		t.head(p.b, p.o)
+	} else {
+		t.own(p.b)
 	}
 	return p, nil
 }
@@ -61,6 +63,9 @@ func (t *Target) run(steps []step) error {
 		if p, err = t.flushFull(p); err != nil {
 			return err
 		}
+	}
+	if t.tail != nil {
+		t.tail(p.b)
 	}
 	return t.flush(p)
 }
@@ -102,6 +107,7 @@ func (t *Target) flush(p *pending) error {
 		return err
 	}
 	_ = t.Close() // more errors of the batch may wait there
+	t.tail = nil
 	t.undo(p)
 	n := len(p.steps)
 	if n == 1 && t.head == nil {

@@ -42,7 +42,7 @@ func (t *Target) takeOverFrom(p *plan.Plan, present *state) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("set up nftables: %w", err)
+		return fmt.Errorf("set up nftables: %w", explain(err, present.owners, t.port))
 	}
 	t.synced = true
 	return nil
@@ -58,9 +58,9 @@ func (t *Target) probe(there map[bool]bool) error {
 		return nil
 	}
 	b, f := &batch{}, t.fam.of(true)
-	b.table(f, unix.NFT_MSG_NEWTABLE)
+	b.table(f, 0)
 	b.chain(f, chain{name: "prerouting", hook: f.baseChains()[0].hook})
-	b.table(f, unix.NFT_MSG_DELTABLE)
+	b.removeTable(f, TableName)
 	err := t.try(b)
 	switch {
 	case err == nil:
@@ -107,7 +107,7 @@ func (t *Target) refusal() error {
 }
 
 func (t *Target) endTakeOver() {
-	t.present, t.replacing = nil, false
+	t.present, t.replacing, t.tail = nil, false, nil
 	if !t.synced {
 		t.forget()
 	}
@@ -133,6 +133,9 @@ func (t *Target) reconcile(p *plan.Plan, present *state, replace map[bool]bool) 
 	}
 	steps = t.possible(steps)
 	t.setHead(p.Node, steps, replace)
+	if t.replacing { // nothing serves between the old tables and these
+		t.tail = func(b *batch) { t.hooks(b, present) }
+	}
 	if err := t.run(steps); err != nil {
 		return err
 	}
@@ -175,12 +178,15 @@ func (t *Target) setHead(n plan.Node, steps []step, replace map[bool]bool) {
 	t.stands = map[bool]bool{}
 	for _, f := range t.fam {
 		missing := &batch{}
-		f.constant(missing, &known)
+		f.constant(missing, &known, t.flags)
 		t.stands[f.v6] = missing.empty()
 	}
 	t.head = func(b *batch, o *ops) {
 		for v6 := range replace {
-			b.table(t.fam.of(v6), unix.NFT_MSG_DELTABLE)
+			b.removeTable(t.fam.of(v6), TableName)
+		}
+		if len(replace) == 0 {
+			t.own(b)
 		}
 		t.constant(b, &known)
 		o.replace(was, shared)
@@ -191,15 +197,15 @@ func (t *Target) setHead(n plan.Node, steps []step, replace map[bool]bool) {
 func (t *Target) constant(b *batch, present *state) {
 	for _, f := range t.fam {
 		if !f.v6 || t.lack == nil {
-			f.constant(b, present)
+			f.constant(b, present, t.flags)
 		}
 	}
 }
 
 // constant writes the table, those sets and those plain chains that are not as they should be.
-func (f family) constant(b *batch, present *state) {
+func (f family) constant(b *batch, present *state, flags uint32) {
 	if !present.tables[f.v6] {
-		b.table(f, unix.NFT_MSG_NEWTABLE)
+		b.table(f, flags)
 	}
 	for id := range setCount {
 		if present.sets[setAt{f.v6, id}] != f.sets[id].shape() {
@@ -331,7 +337,9 @@ func (t *Target) finish(steps []step) error {
 			t.countHairpins(p.o, hairpins(*s.want), nil)
 		}
 	}
-	t.hooks(p.b, t.present)
+	if t.tail == nil {
+		t.hooks(p.b, t.present)
+	}
 	if err := t.flush(p); err != nil || len(pods) == 0 {
 		return err
 	}

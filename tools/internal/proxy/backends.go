@@ -18,6 +18,7 @@ func backendNames() []string { return slices.Sorted(maps.Keys(backend.All(0))) }
 // backendFlags are the flags of one backend each; the names of the flags begin
 // with the backend's.
 type backendFlags struct {
+	ownTables     bool
 	flavour       string
 	poll          time.Duration
 	masqueradeBit uint
@@ -25,6 +26,7 @@ type backendFlags struct {
 }
 
 func (b *backendFlags) register(fs *flag.FlagSet) {
+	fs.BoolVar(&b.ownTables, "nftables-own-tables", false, "let nobody else write to the own tables, nor flush them with the ruleset, while this runs (NFT_TABLE_F_OWNER and _PERSIST, Linux 6.9)")
 	fs.StringVar(&b.flavour, "iptables-flavour", string(iptables.Auto), "auto (that of kubelet's chains on this node, or else what the program iptables is), nft or legacy; legacy needs NET_RAW as well")
 	fs.DurationVar(&b.poll, "iptables-poll", 10*time.Second, "`time` between two looks at the own chains: nothing else tells that somebody has changed them")
 	fs.UintVar(&b.masqueradeBit, "iptables-masquerade-bit", uint(bits.TrailingZeros32(iptables.DefaultMark)), "`bit` of the packet mark that asks for masquerading, from 0 to 31; no other program on the node may use it")
@@ -54,5 +56,5 @@ func (b *backendFlags) check(fs *flag.FlagSet, backend string) error {
 }
 
 func (b *backendFlags) options() backend.Options {
-	return backend.Options{Flavour: iptables.Flavour(b.flavour), Poll: b.poll, MasqueradeBit: b.masqueradeBit, StateDir: b.stateDir}
+	return backend.Options{OwnTables: b.ownTables, Flavour: iptables.Flavour(b.flavour), Poll: b.poll, MasqueradeBit: b.masqueradeBit, StateDir: b.stateDir}
 }

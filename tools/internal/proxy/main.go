@@ -86,6 +86,11 @@ func act(ctx context.Context, opt options, log *slog.Logger, alter Alter) error 
 	if opt.cleanup {
 		return cleanAll(cfg.Backend, cfg.Others, log)
 	}
+	if opt.own.ownTables {
+		if err := nftables.Ownable(0); err != nil {
+			return fmt.Errorf("--nftables-own-tables: %w", err)
+		}
+	}
 	return agent.New(cfg).Run(ctx)
 }
 
