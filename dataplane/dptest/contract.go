@@ -29,6 +29,7 @@ func Contract(t *testing.T, dir string, b Backend, update bool) {
 	t.Run("Histories", func(t *testing.T) { t.Parallel(); Histories(t, b, 8) })
 	t.Run("Random", func(t *testing.T) { t.Parallel(); Random(t, b, 1, 300) })
 	t.Run("Distribution", func(t *testing.T) { t.Parallel(); Distribution(t, b) })
+	t.Run("Thousand", func(t *testing.T) { t.Parallel(); Thousand(t, b) })
 	t.Run("Connections", func(t *testing.T) { t.Parallel(); Connections(t, b) })
 	t.Run("Expiry", func(t *testing.T) { t.Parallel(); Expiry(t, b) })
 }
@@ -157,14 +158,14 @@ func unfair(t *testing.T, r Row, got map[netip.AddrPort]int, count int) {
 }
 
 // chiSquareTail is the chance of a larger sum; for even degrees of freedom it is
-// a finite series.
+// a finite series, of terms too large and too small to be multiplied.
 func chiSquareTail(x float64, freedom int) float64 {
-	term, sum := 1.0, 1.0
+	log, sum := -x/2, math.Exp(-x/2)
 	for i := 1; i < freedom/2; i++ {
-		term *= x / 2 / float64(i)
-		sum += term
+		log += math.Log(x / 2 / float64(i))
+		sum += math.Exp(log)
 	}
-	return math.Exp(-x/2) * sum
+	return sum
 }
 
 // spreadPlan has a ClusterIP with three endpoints and a node port with five.

@@ -174,6 +174,8 @@ func part(t *testing.T, name, mutant string) {
 		Random(t, b, 1, 3000)
 	case "Distribution":
 		Distribution(t, b)
+	case "Thousand":
+		Thousand(t, b)
 	case "Connections":
 		Connections(t, b)
 	case "Expiry":
@@ -192,7 +194,7 @@ func TestPlanHistories(t *testing.T) {
 }
 
 func TestContractPasses(t *testing.T) {
-	for _, name := range []string{"Golden", "Names", "Packets", "Sequence", "Faults", "Histories", "Random", "Distribution", "Connections", "Expiry"} {
+	for _, name := range []string{"Golden", "Names", "Packets", "Sequence", "Faults", "Histories", "Random", "Distribution", "Thousand", "Connections", "Expiry"} {
 		t.Run(name, func(t *testing.T) { part(t, name, "") })
 	}
 }
@@ -237,6 +239,9 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"Random", "rejects drops", "the kernel did"},
 		{"Distribution", "unfair", "by chance once in"},
 		{"Distribution", "loses an endpoint", "by chance once in"},
+		{"Thousand", "unfair", "by chance once in"},
+		{"Thousand", "loses an endpoint", "is never chosen"},
+		{"Thousand", "leaves a frontend", "kernel when the Service is gone"},
 		{"Connections", "cuts connections", "after other Services came the connection broke"},
 		{"Connections", "takes over and cuts connections", "after another Target had taken over the connection broke"},
 		{"Connections", "cleans up in the end", "new connections after the Target had ended"},
