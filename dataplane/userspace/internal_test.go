@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -185,10 +186,21 @@ func TestNoFlowBeginsAfterTheEnd(t *testing.T) {
 	if p.journal, err = openJournal(""); err != nil {
 		t.Fatal(err)
 	}
-	if p.space, err = enter(netns.ForTest(t, "node").FD()); err != nil {
+	ns := netns.ForTest(t, "node")
+	if p.space, err = enter(ns.FD()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.space.Close)
+	err = ns.Do(func() error { // silent; a refusal would end the flow
+		c, err := net.ListenPacket("udp", "127.0.0.1:5353")
+		if err == nil {
+			t.Cleanup(func() { _ = c.Close() })
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	here := netip.MustParseAddr("127.0.0.1")
 	key := flowKey{client: netip.AddrPortFrom(here, 5000), at: netip.MustParseAddrPort("127.0.0.2:53")}
 	to := plan.Route{Action: plan.Forward, Endpoints: []plan.Endpoint{{Addr: here, Port: 5353}}}
