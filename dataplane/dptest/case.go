@@ -159,6 +159,9 @@ func (c *Case) option(line string) error {
 		c.Options.ClusterCIDRs, err = parsePrefixes(value)
 	case "detect-local":
 		c.Options.Local, c.Options.LocalLink, err = planflags.DetectLocal(value)
+	case "masquerade-all":
+		c.Options.MasqueradeAll = value == "true"
+		err = oneOf(value, "true")
 	case "nodeport-addresses":
 		if value != "primary" {
 			c.Options.NodePorts.Within, err = parsePrefixes(value)

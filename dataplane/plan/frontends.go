@@ -16,7 +16,7 @@ func (b *builder) frontends(vip netip.Addr, port objects.ServicePort) []Frontend
 	c.anywhere = len(b.usable(eps).Endpoints) > 0
 
 	internal := c.route(b.svc.Internal, Drop)
-	internal.Masquerade = b.offCluster(vip.Is6())
+	internal.Masquerade = b.internally(vip.Is6())
 	out := []Frontend{{Key: group, Kind: ClusterIP, Outside: internal}}
 	outside, inside := b.external(c)
 	add := func(kind Kind, addr netip.Addr, port uint16) {
@@ -90,8 +90,12 @@ func ofFamily(in []netip.Addr, v6 bool) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(in), func(a netip.Addr) bool { return a.Is6() != v6 })
 }
 
-func (b *builder) offCluster(v6 bool) Masquerade {
-	if b.opt.LocalLink != "" {
+// internally is the rule for a ClusterIP.
+func (b *builder) internally(v6 bool) Masquerade {
+	switch {
+	case b.opt.MasqueradeAll:
+		return MasqAlways
+	case b.opt.LocalLink != "":
 		return MasqOffCluster
 	}
 	for _, p := range localPods(b.snap, b.opt) {

@@ -43,7 +43,10 @@ type Options struct {
 	Local DetectLocal
 	// LocalLink, for the two that tell by links: which.
 	LocalLink Link
-	NodePorts NodePortAddresses
+	// MasqueradeAll: a connection to a ClusterIP has the node's address for its source, from
+	// wherever it comes.
+	MasqueradeAll bool
+	NodePorts     NodePortAddresses
 	// SCTP says that the backend on this kernel can serve SCTP ports. Without,
 	// they have no frontends.
 	SCTP bool

@@ -21,6 +21,7 @@ import (
 // Flags are the values as they were given.
 type Flags struct {
 	clusterCIDR, detectLocal, terminating, noLocal, nodePorts string
+	masqueradeAll                                             bool
 }
 
 // Register adds the flags to a set.
@@ -28,6 +29,7 @@ func Register(fs *flag.FlagSet) *Flags {
 	f := &Flags{}
 	fs.StringVar(&f.clusterCIDR, "cluster-cidr", "", "pod networks of the whole cluster, `list` separated by commas")
 	fs.StringVar(&f.detectLocal, "detect-local", string(plan.ByClusterCIDR), "which pods count as the node's own (external traffic policy Local lets them reach all endpoints; what others send to a ClusterIP is masqueraded): ClusterCIDR (all of --cluster-cidr), NodeCIDR (those in the Node's podCIDRs; not with a CNI plugin that has addresses of its own), BridgeInterface=`NAME` or InterfaceNamePrefix=PREFIX (those whose packets come by such a link)")
+	fs.BoolVar(&f.masqueradeAll, "masquerade-all", false, "masquerade every connection to a ClusterIP, not only those that are not from a pod: where answers do not come back through this node")
 	fs.StringVar(&f.terminating, "terminating-endpoints", string(plan.Fallback), "without a ready endpoint: fallback (use serving, terminating ones, KEP-1669) or ignore (as before Kubernetes 1.26)")
 	fs.StringVar(&f.noLocal, "no-local-endpoints", string(plan.Drop), "under external traffic policy Local, when all endpoints are elsewhere: drop or reject")
 	fs.StringVar(&f.nodePorts, "nodeport-addresses", primary, "where node ports are served: primary (the Node's first address of each family), all, or a `list` of networks separated by commas (the node's addresses inside them)")
@@ -43,7 +45,7 @@ const (
 // Options are those that the flags ask for. An error is one line that names the
 // flag and says what would be right.
 func (f *Flags) Options() (plan.Options, error) {
-	out := plan.Options{Terminating: plan.Terminating(f.terminating), NoLocal: plan.Action(f.noLocal)}
+	out := plan.Options{Terminating: plan.Terminating(f.terminating), NoLocal: plan.Action(f.noLocal), MasqueradeAll: f.masqueradeAll}
 	var err error
 	if out.Local, out.LocalLink, err = DetectLocal(f.detectLocal); err != nil {
 		return plan.Options{}, fmt.Errorf("--detect-local %w", err)

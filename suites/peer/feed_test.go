@@ -99,7 +99,7 @@ func (f *feed) run(o plan.Options) error {
 		}
 	}
 	spec, err := proxyproc.KubeProxy(f.program, f.mode, true, proxyproc.Place{
-		Dir: f.dir, Kubeconfig: filepath.Join(f.dir, "kubeconfig"), Node: dptest.NodeName, ClusterCIDRs: o.ClusterCIDRs, DetectLocal: string(o.Local), LocalLink: string(o.LocalLink), NodePorts: o.NodePorts.Within,
+		Dir: f.dir, Kubeconfig: filepath.Join(f.dir, "kubeconfig"), Node: dptest.NodeName, ClusterCIDRs: o.ClusterCIDRs, DetectLocal: string(o.Local), LocalLink: string(o.LocalLink), MasqueradeAll: o.MasqueradeAll, NodePorts: o.NodePorts.Within,
 	})
 	if err != nil {
 		return err
