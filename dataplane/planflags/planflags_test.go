@@ -39,6 +39,7 @@ func TestOptions(t *testing.T) {
 		"":                               with(func(*plan.Options) {}),
 		"--terminating-endpoints=ignore": with(func(o *plan.Options) { o.Terminating = plan.Ignore }),
 		"--no-local-endpoints=reject":    with(func(o *plan.Options) { o.NoLocal = plan.Reject }),
+		"--masquerade-all":               with(func(o *plan.Options) { o.MasqueradeAll = true }),
 		"--cluster-cidr=10.244.7.0/16,fd00:10:244::/56": with(func(o *plan.Options) {
 			o.ClusterCIDRs = prefixes("10.244.0.0/16", "fd00:10:244::/56")
 		}),
