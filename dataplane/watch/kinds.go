@@ -1,102 +1,79 @@
 package watch
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
 )
 
-func (w *Watcher) services() cache.ResourceEventHandler {
-	set := func(s *corev1.Service) {
-		out, err := objects.FromService(s)
-		w.judge(objects.KindService, s, err)
-		w.note(objects.Change{Service: &out})
-	}
-	return handler(set, nil, func(s *corev1.Service) {
-		w.gone(objects.KindService, s, objects.Name{})
+// source is a kind of objects: what the server is asked for, and what is done with it.
+type source struct {
+	ask  cache.ListerWatcher
+	typ  object // an object of the kind
+	into *store
+}
+
+type (
+	watchInterface = watch.Interface
+	watchFunc      = func(context.Context, metav1.ListOptions) (watch.Interface, error)
+)
+
+func (w *Watcher) store(kind objects.Kind, read func(any) item) *store {
+	return &store{w: w, kind: kind, read: read, all: map[objects.Name]known{}}
+}
+
+func (w *Watcher) services() source {
+	api := w.cfg.Client.CoreV1().Services(metav1.NamespaceAll)
+	return source{listWatch(w.cfg.Client, ourServices, "", api.List, api.Watch), &corev1.Service{}, w.store(objects.KindService, func(obj any) item {
+		out, err := objects.FromService(obj.(*corev1.Service))
+		return item{change: objects.Change{Service: &out}, usable: true, unfit: err}
+	})}
+}
+
+func (w *Watcher) slices() source {
+	api := w.cfg.Client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll)
+	return source{listWatch(w.cfg.Client, ourSlices, "", api.List, api.Watch), &discoveryv1.EndpointSlice{}, w.store(objects.KindSlice, func(obj any) item {
+		out, ok, err := objects.FromEndpointSlice(obj.(*discoveryv1.EndpointSlice))
+		return item{change: objects.Change{Slice: &out}, service: out.Service, usable: ok, unfit: err}
+	})}
+}
+
+func (w *Watcher) nodes() source {
+	api := w.cfg.Client.CoreV1().Nodes()
+	own := fields.OneTermEqualSelector("metadata.name", w.cfg.Node).String()
+	s := w.store(objects.KindNode, func(obj any) item {
+		out, err := objects.FromNode(obj.(*corev1.Node))
+		return item{change: objects.Change{Node: &out}, usable: true, unfit: err}
 	})
+	// It changes every few seconds, in what is not of interest.
+	s.same = func(was, now objects.Change) bool { return was.Node.Equal(*now.Node) }
+	return source{listWatch(w.cfg.Client, "", own, api.List, api.Watch), &corev1.Node{}, s}
 }
 
-func (w *Watcher) slices() cache.ResourceEventHandler {
-	set := func(s *discoveryv1.EndpointSlice) {
-		out, ok, err := objects.FromEndpointSlice(s)
-		w.judge(objects.KindSlice, s, err)
-		if ok {
-			w.note(objects.Change{Slice: &out})
-		}
+func (w *Watcher) serviceCIDRs() source {
+	api := w.cfg.Client.NetworkingV1().ServiceCIDRs()
+	return source{listWatch(w.cfg.Client, "", "", api.List, api.Watch), &networkingv1.ServiceCIDR{}, w.store(objects.KindServiceCIDR, func(obj any) item {
+		out, err := objects.FromServiceCIDR(obj.(*networkingv1.ServiceCIDR))
+		return item{change: objects.Change{ServiceCIDR: &out}, usable: true, unfit: err}
+	})}
+}
+
+// reference is what an Event is about.
+func reference(kind objects.Kind, o object) *corev1.ObjectReference {
+	names := map[objects.Kind][2]string{
+		objects.KindService: {"v1", "Service"}, objects.KindSlice: {"discovery.k8s.io/v1", "EndpointSlice"},
+		objects.KindNode: {"v1", "Node"}, objects.KindServiceCIDR: {"networking.k8s.io/v1", "ServiceCIDR"},
 	}
-	moved := func(old, new *discoveryv1.EndpointSlice) {
-		if serviceOf(old) != serviceOf(new) {
-			w.note(gone(objects.KindSlice, old, serviceOf(old)))
-		}
-	}
-	return handler(set, moved, func(s *discoveryv1.EndpointSlice) {
-		w.gone(objects.KindSlice, s, serviceOf(s))
-	})
-}
-
-func serviceOf(s *discoveryv1.EndpointSlice) objects.Name {
-	return objects.Name{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
-}
-
-func (w *Watcher) nodes() cache.ResourceEventHandler {
-	var last *objects.Node // a Node changes every few seconds, in what is not of interest
-	set := func(n *corev1.Node) {
-		out, err := objects.FromNode(n)
-		w.judge(objects.KindNode, n, err)
-		if last == nil || !last.Equal(out) {
-			last = &out
-			w.note(objects.Change{Node: &out})
-		}
-	}
-	return handler(set, nil, func(n *corev1.Node) {
-		last = nil
-		w.gone(objects.KindNode, n, objects.Name{})
-	})
-}
-
-func (w *Watcher) serviceCIDRs() cache.ResourceEventHandler {
-	set := func(s *networkingv1.ServiceCIDR) {
-		out, err := objects.FromServiceCIDR(s)
-		w.judge(objects.KindServiceCIDR, s, err)
-		w.note(objects.Change{ServiceCIDR: &out})
-	}
-	return handler(set, nil, func(s *networkingv1.ServiceCIDR) {
-		w.gone(objects.KindServiceCIDR, s, objects.Name{})
-	})
-}
-
-func gone(kind objects.Kind, o metav1.Object, service objects.Name) objects.Change {
-	name := objects.Name{Namespace: o.GetNamespace(), Name: o.GetName()}
-	return objects.Change{Gone: &objects.Gone{Kind: kind, Name: name, Service: service}}
-}
-
-// handler makes typed functions an informer's handler. before, if any, sees the
-// old and the new state of an update first.
-func handler[T metav1.Object](set func(T), before func(old, new T), del func(T)) cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { set(obj.(T)) },
-		UpdateFunc: func(old, obj any) {
-			// A relist tells again of what is the same.
-			if v := obj.(T).GetResourceVersion(); v != "" && v == old.(T).GetResourceVersion() {
-				return
-			}
-			if before != nil {
-				before(old.(T), obj.(T))
-			}
-			set(obj.(T))
-		},
-		DeleteFunc: func(obj any) {
-			if missed, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = missed.Obj
-			}
-			if o, ok := obj.(T); ok {
-				del(o)
-			}
-		},
+	return &corev1.ObjectReference{
+		APIVersion: names[kind][0], Kind: names[kind][1], Namespace: o.GetNamespace(), Name: o.GetName(),
+		UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
 	}
 }

@@ -1,7 +1,10 @@
 // Package watch turns what the API server says into changes of objects. It is
 // the only place of the dataplane that knows client-go.
 //
-//	Run: informers -> (conversion) -> []objects.Change -> Sink
+//	Run: reflectors -> store (conversion) -> []objects.Change -> Sink
+//
+// Objects are converted one by one as they come in (WatchList, KEP-3157) and let go: neither a
+// list nor a store of them is ever whole in memory, where the server streams its lists.
 //
 // Nothing is handed on before Services, EndpointSlices, the own Node and, where
 // the cluster has them, ServiceCIDRs have all been listed: a dataplane that acted
@@ -10,7 +13,7 @@
 // answer, or a list breaks off, the sink hears nothing and the last state stands.
 //
 // Whether there are ServiceCIDRs is asked once, at the start. The sink is never
-// called twice at a time, whatever number of goroutines the informers have.
+// called twice at a time, whatever number of goroutines the reflectors have.
 package watch
 
 import (
@@ -21,12 +24,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -48,7 +48,7 @@ type Config struct {
 	Client kubernetes.Interface
 	Node   string // name of the own Node
 	// Sink takes the changes, in order, never two calls at a time. It must not
-	// block: it is called from the informers' delivery.
+	// block: it is called from the reflectors' delivery.
 	Sink   func([]objects.Change)
 	Events record.EventRecorder // for objects that cannot be used in full
 	Logger *slog.Logger
@@ -59,9 +59,11 @@ type Watcher struct {
 	cfg Config
 
 	mu      sync.Mutex
-	synced  bool             // guarded by mu
-	pending []objects.Change // guarded by mu; what came before synced
-	said    map[about]string // guarded by mu; the last complaint about an object
+	missing int                   // guarded by mu; first lists that are not in yet
+	listed  map[objects.Kind]bool // guarded by mu; those that are
+	synced  bool                  // guarded by mu; the sink has been called
+	pending []objects.Change      // guarded by mu; what came before
+	said    map[about]string      // guarded by mu; the last complaint about an object
 }
 
 // about is the object of a complaint.
@@ -71,55 +73,26 @@ type about struct {
 }
 
 // New makes a Watcher that does nothing before Run.
-func New(cfg Config) *Watcher { return &Watcher{cfg: cfg, said: map[about]string{}} }
-
-func (w *Watcher) factory(only func(*metav1.ListOptions)) informers.SharedInformerFactory {
-	return informers.NewSharedInformerFactoryWithOptions(w.cfg.Client, 0,
-		informers.WithTweakListOptions(only), informers.WithTransform(slim))
+func New(cfg Config) *Watcher {
+	return &Watcher{cfg: cfg, said: map[about]string{}, listed: map[objects.Kind]bool{}}
 }
 
 // Run watches until ctx ends.
 func (w *Watcher) Run(ctx context.Context) error {
-	ours := w.factory(func(o *metav1.ListOptions) { o.LabelSelector = ourServices })
-	filled := w.factory(func(o *metav1.ListOptions) { o.LabelSelector = ourSlices })
-	all := w.factory(func(*metav1.ListOptions) {})
-	own := w.factory(func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", w.cfg.Node).String()
-	})
-	sources := []source{
-		{ours.Core().V1().Services().Informer(), w.services()},
-		{filled.Discovery().V1().EndpointSlices().Informer(), w.slices()},
-		{own.Core().V1().Nodes().Informer(), w.nodes()},
-	}
+	sources := []source{w.services(), w.slices(), w.nodes()}
 	if w.mayListServiceCIDRs(ctx) {
-		sources = append(sources, source{all.Networking().V1().ServiceCIDRs().Informer(), w.serviceCIDRs()})
+		sources = append(sources, w.serviceCIDRs())
 	}
-	var delivered []cache.InformerSynced
+	w.mu.Lock()
+	w.missing = len(sources)
+	w.mu.Unlock()
+	var running sync.WaitGroup
 	for _, s := range sources {
-		reg, err := s.informer.AddEventHandler(s.handler)
-		if err != nil {
-			return fmt.Errorf("watch for node %s: %w", w.cfg.Node, err)
-		}
-		// HasSynced of the registration, not of the informer: only the former
-		// says that the handler has seen the whole first list.
-		delivered = append(delivered, reg.HasSynced)
+		r := cache.NewReflectorWithOptions(s.ask, s.typ, s.into, cache.ReflectorOptions{Name: fmt.Sprintf("%T", s.typ)})
+		running.Go(func() { r.RunWithContext(ctx) })
 	}
-	for _, f := range []informers.SharedInformerFactory{ours, filled, own, all} {
-		f.Start(ctx.Done())
-		defer f.Shutdown()
-	}
-	if !cache.WaitForCacheSync(ctx.Done(), delivered...) {
-		return nil // ctx ended first
-	}
-	w.release()
-	<-ctx.Done()
+	running.Wait()
 	return nil
-}
-
-// source is a kind of objects and what is done with them.
-type source struct {
-	informer cache.SharedIndexInformer
-	handler  cache.ResourceEventHandler
 }
 
 // askAgain is the pause after a question that the API server did not answer.
@@ -154,39 +127,28 @@ func (w *Watcher) mayListServiceCIDRs(ctx context.Context) bool {
 	}
 }
 
-// slim drops what nothing here reads, which is most of what the informers' stores
-// would hold.
-func slim(obj any) (any, error) {
-	if m, ok := obj.(metav1.Object); ok {
-		m.SetManagedFields(nil)
-		m.SetOwnerReferences(nil)
+// list hands a list of a kind on, the first ones together.
+func (w *Watcher) list(kind objects.Kind, changes []objects.Change) {
+	w.mu.Lock()
+	if !w.listed[kind] {
+		w.listed[kind] = true
+		w.missing--
 	}
-	if s, ok := obj.(*discoveryv1.EndpointSlice); ok {
-		s.Annotations = nil
-		for i := range s.Endpoints {
-			e := &s.Endpoints[i]
-			e.TargetRef, e.Zone, e.Hostname, e.DeprecatedTopology = nil, nil, nil, nil
-		}
-	}
-	return obj, nil
+	w.mu.Unlock()
+	w.note(changes...)
 }
 
-func (w *Watcher) release() {
+// note hands changes on, when all lists are in.
+func (w *Watcher) note(changes ...objects.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.pending = append(w.pending, changes...)
+	if w.missing > 0 || w.synced && len(changes) == 0 {
+		return
+	}
 	w.synced = true
 	w.cfg.Sink(w.pending)
 	w.pending = nil
-}
-
-func (w *Watcher) note(c ...objects.Change) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.synced {
-		w.pending = append(w.pending, c...)
-		return
-	}
-	w.cfg.Sink(c)
 }
 
 type object interface {
@@ -197,13 +159,12 @@ type object interface {
 // judge tells about an object that is used only in part, once for as long as the
 // reason stays the same: slices are updated all the time. It is an Event, for the
 // object's owner, and a line in the log, for the node's.
-func (w *Watcher) judge(kind objects.Kind, obj object, err error) {
-	at := aboutOf(kind, obj)
-	if err == nil {
+func (w *Watcher) judge(at about, i *item) {
+	if i.unfit == nil {
 		w.forget(at)
 		return
 	}
-	text := err.Error()
+	text := i.unfit.Error()
 	w.mu.Lock()
 	known := w.said[at] == text
 	w.said[at] = text
@@ -211,22 +172,12 @@ func (w *Watcher) judge(kind objects.Kind, obj object, err error) {
 	if known {
 		return
 	}
-	w.cfg.Logger.Warn("object used only in part", "err", err)
-	w.cfg.Events.Event(obj, corev1.EventTypeWarning, "UnusableFields", text)
-}
-
-func aboutOf(kind objects.Kind, o metav1.Object) about {
-	return about{kind, objects.Name{Namespace: o.GetNamespace(), Name: o.GetName()}}
+	w.cfg.Logger.Warn("object used only in part", "err", i.unfit)
+	w.cfg.Events.Event(i.ref, corev1.EventTypeWarning, "UnusableFields", text)
 }
 
 func (w *Watcher) forget(at about) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.said, at)
-}
-
-// gone forgets the complaints about an object and notes its end.
-func (w *Watcher) gone(kind objects.Kind, o metav1.Object, service objects.Name) {
-	w.forget(aboutOf(kind, o))
-	w.note(gone(kind, o, service))
 }
