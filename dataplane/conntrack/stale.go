@@ -227,7 +227,7 @@ func (t *table) differences(old, new *plan.Plan) map[plan.Key]*plan.Frontend {
 	c := plan.Diff(old, new)
 	for _, f := range c.Set {
 		if t.watches(f.Key) {
-			out[f.Key] = &f
+			out[f.Key] = f
 		}
 	}
 	for _, k := range c.Gone {
@@ -238,7 +238,7 @@ func (t *table) differences(old, new *plan.Plan) map[plan.Key]*plan.Frontend {
 	if t.tcp { // which endpoints are unready is no difference to a packet
 		for k, f := range plan.Index(new) {
 			if was := t.fronts[k]; was != nil && out[k] == nil && k.Protocol == objects.TCP && !slices.Equal(was.Unready, f.Unready) {
-				out[k] = &f
+				out[k] = f
 			}
 		}
 	}
@@ -271,7 +271,7 @@ func (t *table) setAside(fronts map[plan.Key]*plan.Frontend, new *plan.Plan, ref
 			held = *was
 		}
 		held.Unready = nil
-		for a := range named(&f) {
+		for a := range named(f) {
 			held.Unready = append(held.Unready, plan.Endpoint{Addr: a.Addr(), Port: a.Port()})
 		}
 		fronts[k] = &held

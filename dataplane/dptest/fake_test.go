@@ -48,7 +48,7 @@ func (k *fakeKernel) empty() {
 func (k *fakeKernel) plan() *plan.Plan {
 	p := &plan.Plan{Node: k.model.node, Services: map[objects.Name]plan.Service{}}
 	for key, f := range k.model.frontends {
-		p.Services[objects.Name{Name: key.String()}] = plan.Service{Frontends: []plan.Frontend{f}}
+		p.Services[objects.Name{Name: key.String()}] = plan.Service{Frontends: []plan.Frontend{*f}}
 	}
 	return p
 }

@@ -101,7 +101,7 @@ func FuzzResolve(f *testing.F) {
 	})
 }
 
-func checkOutcome(t *testing.T, p *plan.Plan, index map[plan.Key]plan.Frontend, pkt plan.Packet, out plan.Outcome) {
+func checkOutcome(t *testing.T, p *plan.Plan, index map[plan.Key]*plan.Frontend, pkt plan.Packet, out plan.Outcome) {
 	sum := 0.0
 	for _, d := range out.To {
 		sum += d.Probability
@@ -124,12 +124,12 @@ func checkOutcome(t *testing.T, p *plan.Plan, index map[plan.Key]plan.Frontend, 
 }
 
 // frontendsAt are those that a packet might be for.
-func frontendsAt(p *plan.Plan, index map[plan.Key]plan.Frontend, pkt plan.Packet) []plan.Frontend {
+func frontendsAt(p *plan.Plan, index map[plan.Key]*plan.Frontend, pkt plan.Packet) []plan.Frontend {
 	var out []plan.Frontend
 	for k, f := range index {
 		at := k.Addr == pkt.Dst || k.IsNodePort() && slices.Contains(p.Node.Addrs, pkt.Dst)
 		if at && k.Protocol == pkt.Protocol && k.Port == pkt.Port {
-			out = append(out, f)
+			out = append(out, *f)
 		}
 	}
 	return out

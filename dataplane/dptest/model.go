@@ -14,11 +14,11 @@ import (
 // can be. Not safe for concurrent use.
 type Model struct {
 	node      plan.Node
-	frontends map[plan.Key]plan.Frontend
+	frontends map[plan.Key]*plan.Frontend
 }
 
 // NewModel is one that knows nothing yet.
-func NewModel() *Model { return &Model{frontends: map[plan.Key]plan.Frontend{}} }
+func NewModel() *Model { return &Model{frontends: map[plan.Key]*plan.Frontend{}} }
 
 // NewModelOf is one that holds a plan.
 func NewModelOf(p *plan.Plan) *Model { return &Model{node: p.Node, frontends: plan.Index(p)} }

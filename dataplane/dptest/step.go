@@ -251,7 +251,7 @@ func parseGone(f []string, snap *objects.Snapshot) (objects.Gone, error) {
 // ownerOf is the Service a slice belongs to.
 func ownerOf(snap *objects.Snapshot, slice objects.Name) (objects.Name, bool) {
 	for svc, all := range snap.Slices {
-		if _, ok := all[slice]; ok {
+		if slices.ContainsFunc(all, func(sl objects.EndpointSlice) bool { return sl.Name == slice }) {
 			return svc, true
 		}
 	}
@@ -276,8 +276,7 @@ func changes(snap *objects.Snapshot) []objects.Change {
 		out = append(out, objects.Change{Service: &svc})
 	}
 	for _, svc := range slices.SortedFunc(maps.Keys(snap.Slices), objects.Name.Compare) {
-		for _, name := range slices.SortedFunc(maps.Keys(snap.Slices[svc]), objects.Name.Compare) {
-			sl := snap.Slices[svc][name]
+		for _, sl := range snap.Slices[svc] {
 			out = append(out, objects.Change{Slice: &sl})
 		}
 	}

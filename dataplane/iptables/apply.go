@@ -286,7 +286,7 @@ func (t *Target) regroup(d plan.Changes, v6 bool) (old, new map[plan.Key][]plan.
 	}
 	for _, f := range d.Set {
 		gone[f.Key] = true // from where it was
-		touched[t.member[f.Key]], touched[groupOf(f)] = true, true
+		touched[t.member[f.Key]], touched[groupOf(*f)] = true, true
 	}
 	if d.Node != nil {
 		for group := range all {
@@ -306,7 +306,7 @@ func (t *Target) regroup(d plan.Changes, v6 bool) (old, new map[plan.Key][]plan.
 	}
 	for _, f := range d.Set {
 		if f.Key.IPv6 == v6 {
-			new[groupOf(f)] = append(new[groupOf(f)], f)
+			new[groupOf(*f)] = append(new[groupOf(*f)], *f)
 		}
 	}
 	for group := range maps.Keys(new) {

@@ -38,11 +38,11 @@ func complete(v6 bool, p *plan.Plan, mark uint32) model {
 
 // groups gathers one family's frontends that share endpoint chains, in order of
 // their keys.
-func groups(index map[plan.Key]plan.Frontend, v6 bool) map[plan.Key][]plan.Frontend {
+func groups(index map[plan.Key]*plan.Frontend, v6 bool) map[plan.Key][]plan.Frontend {
 	out := map[plan.Key][]plan.Frontend{}
 	for k, f := range index {
 		if k.IPv6 == v6 {
-			out[groupOf(f)] = append(out[groupOf(f)], f)
+			out[groupOf(*f)] = append(out[groupOf(*f)], *f)
 		}
 	}
 	for _, fs := range out {

@@ -74,7 +74,7 @@ func (n *Numbers) List(p *plan.Plan, not map[plan.Key]error) []Frontend {
 		o := owners[k]
 		f := Frontend{
 			ID: n.of[k], Frontend: KeyText(k), Type: typeText(o.Frontend.Kind), Service: o.Service.String(),
-			State: stateOf(o.Frontend), Backends: placements(o.Frontend),
+			State: stateOf(*o.Frontend), Backends: placements(*o.Frontend),
 		}
 		if why := not[k]; why != nil {
 			f.refuse(why)

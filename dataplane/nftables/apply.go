@@ -56,6 +56,7 @@ type Target struct {
 	stands  map[bool]bool      // of present, by family (IPv6): table, sets and constant chains are as they should be
 	head    func(*batch, *ops) // goes before the first frontends, nil once it is sent
 	refused map[plan.Key]error
+	ops     *ops // of the batch that is being made
 
 	replacing bool         // tables are being replaced
 	tail      func(*batch) // goes after the last frontend, nil once frontends go by themselves
@@ -133,7 +134,7 @@ func (t *Target) change(c plan.Changes) error {
 		steps = append(steps, step{key: key})
 	}
 	for i := range c.Set {
-		steps = append(steps, step{key: c.Set[i].Key, want: &c.Set[i]})
+		steps = append(steps, step{key: c.Set[i].Key, want: c.Set[i]})
 	}
 	return t.run(t.possible(steps))
 }

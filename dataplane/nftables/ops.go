@@ -31,6 +31,14 @@ func newOps() *ops {
 	return &ops{at: map[elementID]int{}, sets: map[setAt]bool{}}
 }
 
+// reset makes it as new.
+func (o *ops) reset() {
+	clear(o.at)
+	clear(o.list) // its strings
+	clear(o.sets)
+	o.list, o.writes, o.bytes = o.list[:0], 0, 0
+}
+
 // fold finds an element's place, or makes one for an element that was there or
 // was not.
 func (o *ops) fold(e Element, had bool) *folded {

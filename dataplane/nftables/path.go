@@ -25,7 +25,7 @@ func Path(p *plan.Plan, key plan.Key, netns int) (string, error) {
 		return "", fmt.Errorf("show path of %s: %w", key, err)
 	}
 	defer c.Close()
-	t := &tracer{conn: c, f: newBoth().by(p.Node.LocalLink).of(key.IPv6), at: kernelFrontend{Frontend: f}, key: frontendKey(key)}
+	t := &tracer{conn: c, f: newBoth().by(p.Node.LocalLink).of(key.IPv6), at: kernelFrontend{Frontend: *f}, key: frontendKey(key)}
 	fmt.Fprintf(&t.out, "%s\ntable %s %s\n", key, t.f.text, TableName)
 	if key.IsWildcard() {
 		t.wildcard()

@@ -15,8 +15,12 @@ import (
 type step struct {
 	key  plan.Key
 	want *plan.Frontend // nil: gone
+}
 
-	was kernelFrontend // set by place
+// placed is a step in a batch, and what the mirror had.
+type placed struct {
+	step
+	was kernelFrontend
 	had bool
 }
 
@@ -25,7 +29,7 @@ type pending struct {
 	ahead   *batch // chains that are to be there before anything leads to them
 	b       *batch
 	o       *ops
-	steps   []step
+	steps   []placed
 	chains  []chainRef // new in the mirror
 	claimed []Element  // taken from what a take-over found
 }
@@ -43,7 +47,11 @@ func (t *Target) begin() (*pending, error) {
 	if err := t.dial(); err != nil {
 		return nil, err
 	}
-	p := &pending{ahead: &batch{}, b: &batch{}, o: newOps()}
+	if t.ops == nil {
+		t.ops = newOps()
+	}
+	t.ops.reset() // of the batch before
+	p := &pending{ahead: &batch{}, b: &batch{}, o: t.ops}
 	if t.head != nil {
 		t.head(p.b, p.o)
 	} else {
@@ -114,8 +122,12 @@ func (t *Target) flush(p *pending) error {
 		t.refused[p.steps[0].key] = err
 		return nil
 	}
-	for _, half := range [][]step{p.steps[:n/2], p.steps[n/2:]} {
-		if err := t.run(half); err != nil {
+	for _, half := range [][]placed{p.steps[:n/2], p.steps[n/2:]} {
+		steps := make([]step, 0, len(half))
+		for _, s := range half {
+			steps = append(steps, s.step)
+		}
+		if err := t.run(steps); err != nil {
 			return err
 		}
 	}
@@ -178,7 +190,8 @@ func (t *Target) dial() error {
 }
 
 // place adds to a batch what changes for one frontend.
-func (t *Target) place(p *pending, s step) {
+func (t *Target) place(p *pending, next step) {
+	s := placed{step: next}
 	s.was, s.had = t.fronts[s.key]
 	p.steps = append(p.steps, s)
 	now := t.put(p, s)
@@ -202,7 +215,7 @@ func (t *Target) place(p *pending, s step) {
 }
 
 // put brings the mirror of a frontend up to date.
-func (t *Target) put(p *pending, s step) kernelFrontend {
+func (t *Target) put(p *pending, s placed) kernelFrontend {
 	if s.want == nil {
 		delete(t.fronts, s.key)
 		t.unjoin(s.was)

@@ -318,7 +318,7 @@ func Render(p *plan.Plan) string {
 func kernelFrontends(p *plan.Plan) (out []kernelFrontend) {
 	numbers, index := newGroups(), plan.Index(p)
 	for _, k := range slices.SortedFunc(maps.Keys(index), plan.Key.Compare) {
-		f := kernelFrontend{Frontend: index[k]}
+		f := kernelFrontend{Frontend: *index[k]}
 		if remembers(f.Frontend) {
 			f.group = numbers.join(f.Group)
 		}

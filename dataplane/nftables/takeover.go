@@ -108,6 +108,7 @@ func (t *Target) refusal() error {
 
 func (t *Target) endTakeOver() {
 	t.present, t.replacing, t.tail = nil, false, nil
+	t.ops = nil // it has grown
 	if !t.synced {
 		t.forget()
 	}
@@ -128,8 +129,8 @@ func (t *Target) reconcile(p *plan.Plan, present *state, replace map[bool]bool) 
 	steps := make([]step, 0, len(keys))
 	for _, k := range keys {
 		f := index[k]
-		t.reserve(f)
-		steps = append(steps, step{key: k, want: &f})
+		t.reserve(*f)
+		steps = append(steps, step{key: k, want: f})
 	}
 	steps = t.possible(steps)
 	t.setHead(p.Node, steps, replace)

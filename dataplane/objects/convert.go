@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -55,6 +56,7 @@ func FromService(s *corev1.Service) (Service, error) {
 	out.SourceRanges = c.prefixes("load balancer source range", s.Spec.LoadBalancerSourceRanges)
 	out.BadRanges = len(out.SourceRanges) < len(s.Spec.LoadBalancerSourceRanges)
 	out.Affinity = affinity(s)
+	out.Ports = make([]ServicePort, 0, len(s.Spec.Ports))
 	for _, p := range s.Spec.Ports {
 		port, err := fromServicePort(p)
 		if c.note("", err) {
@@ -148,6 +150,7 @@ func FromEndpointSlice(s *discoveryv1.EndpointSlice) (out EndpointSlice, ok bool
 		Headless: headless,
 	}
 	c := &complaints{}
+	out.Ports = make([]SlicePort, 0, len(s.Ports))
 	for _, p := range s.Ports {
 		if p.Port == nil {
 			continue // "not restricted": legal, and nothing a proxy could forward to
@@ -156,6 +159,7 @@ func FromEndpointSlice(s *discoveryv1.EndpointSlice) (out EndpointSlice, ok bool
 			out.Ports = append(out.Ports, port)
 		}
 	}
+	out.Endpoints = make([]Endpoint, 0, len(s.Endpoints))
 	for _, e := range s.Endpoints {
 		if ep, err := fromEndpoint(e, s.AddressType); c.note("", err) {
 			out.Endpoints = append(out.Endpoints, ep)
@@ -202,7 +206,7 @@ func fromEndpoint(e discoveryv1.Endpoint, family discoveryv1.AddressType) (Endpo
 	out.Serving = isTrue(e.Conditions.Serving, true)
 	out.Terminating = isTrue(e.Conditions.Terminating, false)
 	if e.NodeName != nil {
-		out.Node = *e.NodeName
+		out.Node = unique.Make(*e.NodeName).Value() // few names, in many endpoints
 	}
 	out.Hints = hints(e.Hints)
 	return out, nil

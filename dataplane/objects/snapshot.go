@@ -13,7 +13,7 @@ type Snapshot struct {
 	Local        LocalAddrs
 	ServiceCIDRs map[string]ServiceCIDR
 	Services     map[Name]Service
-	Slices       map[Name]map[Name]EndpointSlice // by Service, then by slice
+	Slices       map[Name][]EndpointSlice // by Service, sorted by name
 
 	vips  map[netip.Addr]int // Services with this ClusterIP
 	outer map[netip.Addr]int // Services with this external IP or ingress address
@@ -70,7 +70,7 @@ func (s *Snapshot) make() {
 		return
 	}
 	s.ServiceCIDRs = map[string]ServiceCIDR{}
-	s.Services, s.Slices = map[Name]Service{}, map[Name]map[Name]EndpointSlice{}
+	s.Services, s.Slices = map[Name]Service{}, map[Name][]EndpointSlice{}
 	s.vips, s.outer, s.addrs = map[netip.Addr]int{}, map[netip.Addr]int{}, map[netip.Addr]int{}
 }
 
@@ -182,21 +182,31 @@ func (s *Snapshot) endpointsAt(a netip.Addr) []Name {
 
 // setSlice replaces a slice, nil for none.
 func (s *Snapshot) setSlice(svc, name Name, sl *EndpointSlice) {
-	for _, e := range s.Slices[svc][name].Endpoints {
-		count(s.addrs, []netip.Addr{e.Addr}, -1)
+	all := s.Slices[svc]
+	i, had := slices.BinarySearchFunc(all, name, func(sl EndpointSlice, n Name) int { return sl.Name.Compare(n) })
+	if had {
+		s.countEndpoints(all[i], -1)
 	}
-	if sl == nil {
-		delete(s.Slices[svc], name)
-		if len(s.Slices[svc]) == 0 {
-			delete(s.Slices, svc)
-		}
-		return
+	switch {
+	case sl != nil && had:
+		all[i] = *sl
+	case sl != nil:
+		all = slices.Insert(all, i, *sl)
+	case had:
+		all = slices.Delete(all, i, i+1)
 	}
+	if sl != nil {
+		s.countEndpoints(*sl, 1)
+	}
+	if s.Slices[svc] = all; len(all) == 0 {
+		delete(s.Slices, svc)
+	}
+}
+
+func (s *Snapshot) countEndpoints(sl EndpointSlice, by int) {
 	for _, e := range sl.Endpoints {
-		count(s.addrs, []netip.Addr{e.Addr}, 1)
+		if s.addrs[e.Addr] += by; s.addrs[e.Addr] == 0 {
+			delete(s.addrs, e.Addr)
+		}
 	}
-	if s.Slices[svc] == nil {
-		s.Slices[svc] = map[Name]EndpointSlice{}
-	}
-	s.Slices[svc][name] = *sl
 }

@@ -57,7 +57,7 @@ type builder struct {
 	zone     string
 	snap     *objects.Snapshot
 	svc      objects.Service
-	slices   map[objects.Name]objects.EndpointSlice
+	slices   []objects.EndpointSlice
 	warnings map[string]bool
 	found    map[which][]candidate
 }

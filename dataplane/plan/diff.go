@@ -11,9 +11,9 @@ import (
 
 // Changes is what turns one plan into another.
 type Changes struct {
-	Node *Node      // the new node, nil if it is the same
-	Set  []Frontend // new or changed, sorted by key
-	Gone []Key      // sorted
+	Node *Node       // the new node, nil if it is the same
+	Set  []*Frontend // new or changed, sorted by key
+	Gone []Key       // sorted
 	// The ports of health checks, sorted; one that several Services have may be there again.
 	Opened, Closed []uint16
 }
@@ -34,7 +34,7 @@ func Diff(old, new *Plan) Changes {
 	}
 	before, after := Index(old), Index(new)
 	for k, f := range after {
-		if was, ok := before[k]; !ok || !was.equal(f) {
+		if was, ok := before[k]; !ok || !was.equal(*f) {
 			c.Set = append(c.Set, f)
 		}
 	}
@@ -45,7 +45,7 @@ func Diff(old, new *Plan) Changes {
 	}
 	c.Opened, c.Closed = HealthPorts(new), HealthPorts(old)
 	c.Opened, c.Closed = less(c.Opened, c.Closed), less(c.Closed, c.Opened)
-	slices.SortFunc(c.Set, func(a, b Frontend) int { return a.Key.Compare(b.Key) })
+	slices.SortFunc(c.Set, func(a, b *Frontend) int { return a.Key.Compare(b.Key) })
 	slices.SortFunc(c.Gone, Key.Compare)
 	return c
 }
@@ -79,7 +79,7 @@ func less(list, other []uint16) (out []uint16) {
 // Owner is a frontend and the Service it belongs to.
 type Owner struct {
 	Service  objects.Name
-	Frontend Frontend
+	Frontend *Frontend // the plan's
 }
 
 // Owners says who has each frontend. Where several Services claim one, the first by kind
@@ -88,7 +88,9 @@ type Owner struct {
 func Owners(p *Plan) map[Key]Owner {
 	out := make(map[Key]Owner, 2*len(p.Services))
 	for _, name := range p.byAge() {
-		for _, f := range p.Services[name].Frontends {
+		frontends := p.Services[name].Frontends
+		for i := range frontends {
+			f := &frontends[i]
 			if had, taken := out[f.Key]; !taken || f.Kind < had.Frontend.Kind {
 				out[f.Key] = Owner{name, f}
 			}
@@ -133,10 +135,10 @@ func Rivalries(p *Plan) map[objects.Name][]string {
 	return out
 }
 
-// Index is the plan's frontends by key.
-func Index(p *Plan) map[Key]Frontend {
+// Index is the plan's frontends by key, to be read.
+func Index(p *Plan) map[Key]*Frontend {
 	owners := Owners(p)
-	out := make(map[Key]Frontend, len(owners))
+	out := make(map[Key]*Frontend, len(owners))
 	for k, o := range owners {
 		out[k] = o.Frontend
 	}

@@ -33,17 +33,17 @@ func TestDiff(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		old, new *Plan
-		set      []Frontend
+		set      []*Frontend
 		gone     []Key
 	}{
 		{"same", with("x", a), with("x", a), nil, nil},
-		{"from nothing", nil, with("x", a), []Frontend{a}, nil},
+		{"from nothing", nil, with("x", a), []*Frontend{&a}, nil},
 		{"to nothing", with("x", a), nil, nil, []Key{key(80)}},
-		{"changed", with("x", a), with("x", b), []Frontend{b}, nil},
+		{"changed", with("x", a), with("x", b), []*Frontend{&b}, nil},
 		{"terminates, with no other", with("x", a), with("x", ending), nil, nil},
-		{"inside added", with("x", a), with("x", inside), []Frontend{inside}, nil},
+		{"inside added", with("x", a), with("x", inside), []*Frontend{&inside}, nil},
 		{"inside same", with("x", inside), with("x", inside), nil, nil},
-		{"port moved", with("x", a), with("x", other), []Frontend{other}, []Key{key(80)}},
+		{"port moved", with("x", a), with("x", other), []*Frontend{&other}, []Key{key(80)}},
 		{"handed to another Service", with("x", a), with("y", a), nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

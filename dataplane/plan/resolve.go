@@ -47,7 +47,7 @@ func Resolve(p *Plan, pkt Packet) Outcome { return NewResolver(p).Resolve(pkt) }
 // Resolver answers for one plan. It is safe for concurrent use.
 type Resolver struct {
 	node  Node
-	index map[Key]Frontend
+	index map[Key]*Frontend
 }
 
 // NewResolver indexes a plan.
@@ -102,7 +102,7 @@ func (f Frontend) Admits(src netip.Addr) bool { return !f.Restricted || contains
 
 // Find is the frontend that a packet is for (step 1 of Resolve), or the rest of a
 // ClusterIP; ok is false if it is for none.
-func (r *Resolver) Find(pkt Packet) (Frontend, bool) {
+func (r *Resolver) Find(pkt Packet) (*Frontend, bool) {
 	key := Key{IPv6: pkt.Dst.Is6(), Addr: pkt.Dst, Protocol: pkt.Protocol, Port: pkt.Port}
 	if f, ok := r.index[key]; ok {
 		return f, true

@@ -188,7 +188,7 @@ func (t *Target) change(c plan.Changes) error {
 		d.replace(t.elements(x, k), nil)
 	}
 	for _, f := range c.Set {
-		d.replace(t.elements(x, f.Key), frontendElements(f))
+		d.replace(t.elements(x, f.Key), frontendElements(*f))
 	}
 	return t.inOrder(c, func() error {
 		if err := t.writeAll(d, false, false); err != nil {
@@ -212,9 +212,9 @@ func (t *Target) inOrder(c plan.Changes, write func() error) error {
 	for _, f := range c.Set {
 		changed[f.Key] = true
 		if f.Outside.Action == plan.Forward || f.Inside != nil && f.Inside.Action == plan.Forward {
-			first = append(first, f)
+			first = append(first, *f)
 		} else {
-			later = append(later, f)
+			later = append(later, *f)
 		}
 	}
 	for _, k := range c.Gone {
@@ -251,7 +251,7 @@ func (t *Target) takeOver(p *plan.Plan) error {
 	}
 	elems := nodeElements(p.Node)
 	for _, f := range want {
-		elems = append(elems, frontendElements(f)...)
+		elems = append(elems, frontendElements(*f)...)
 	}
 	var others func()
 	if t.cfg.Others != nil {

@@ -40,7 +40,7 @@ func Path(p *plan.Plan, key plan.Key, netns int) (string, error) {
 	if !key.IsWildcard() {
 		fmt.Fprintf(&b, "routing rule %d, fwmark %#x/%#x: table %d, all addresses local\n", rulePriority, markToProxy, markMask, routeTable)
 		fmt.Fprintf(&b, "table %s %s, chain deliver\n  tproxy to the process\n", familyOf(key.IPv6).text, TableName)
-		writeRoutes(&b, f)
+		writeRoutes(&b, *f)
 	}
 	return b.String(), nil
 }

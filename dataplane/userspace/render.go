@@ -122,7 +122,7 @@ func last(p netip.Prefix) netip.Addr {
 func Render(p *plan.Plan) string {
 	elems := nodeElements(p.Node)
 	for _, f := range plan.Index(p) {
-		elems = append(elems, frontendElements(f)...)
+		elems = append(elems, frontendElements(*f)...)
 	}
 	return text(elems)
 }
