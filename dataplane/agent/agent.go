@@ -83,7 +83,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	var l *loop.Loop
 	status := func() loop.Status { return l.Status() }
 	checks := healthz.NewServices(func() bool { return report(status()).Healthy(time.Now()) }, a.cfg.Logger)
-	m := newMetrics(status, flows.Stats, dataplane.Counts)
+	m := newMetrics(a.cfg.Mode, status, flows.Stats, dataplane.Counts)
 	cfg := loop.Config{
 		Options: a.cfg.Plan, Target: inTurn{dataplane, next}, HealthChecks: checks, Events: told,
 		Observe: m.observe, Logger: a.cfg.Logger,
@@ -108,6 +108,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.lookout(ctx, run, dataplane, l, m)
 	if a.cfg.Healthz != "" {
 		proxy := healthz.NewProxy(func() healthz.Report { return report(status()) }, time.Now, a.cfg.Logger)
+		proxy.Answered = m.upstream.answered
 		run.Go(func() error { return proxy.Run(ctx, bindable(ctx, a.cfg.Healthz)) })
 	}
 	if err := run.Wait(); err != nil {

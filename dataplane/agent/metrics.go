@@ -24,10 +24,11 @@ type metrics struct {
 	failures prometheus.Counter
 	lost     prometheus.Counter
 	synced   atomic.Bool // completely, once
+	upstream *upstream
 }
 
 // newMetrics asks for the rest when they are read.
-func newMetrics(status func() loop.Status, flows func() conntrack.Stats, counts []backend.Count) *metrics {
+func newMetrics(mode string, status func() loop.Status, flows func() conntrack.Stats, counts []backend.Count) *metrics {
 	// From half a millisecond to a minute: one element, and everything at the start.
 	buckets := prometheus.ExponentialBuckets(0.0005, 2, 18)
 	m := &metrics{
@@ -67,6 +68,7 @@ func newMetrics(status func() loop.Status, flows func() conntrack.Stats, counts 
 	for _, c := range counts {
 		m.registry.MustRegister(gauge(c.Name, c.Help, c.Value))
 	}
+	m.upstream = newUpstream(m.registry, mode, status, flows)
 	return m
 }
 
@@ -80,6 +82,7 @@ func seconds(t time.Time) float64 {
 // observe is for loop.Config. A failed round has programmed nothing: what waited
 // goes on waiting, and is counted when it is in.
 func (m *metrics) observe(r loop.Round) {
+	m.upstream.observe(r)
 	m.took.WithLabelValues(strconv.FormatBool(r.Complete)).Observe(r.Took.Seconds())
 	if r.Failed {
 		m.failures.Inc()

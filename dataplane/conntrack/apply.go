@@ -38,7 +38,7 @@ type Flows struct {
 	kept    kept
 	plain   bool // the kernel has no CTA_FILTER
 
-	deleted, resets, silent, dumps, seen, failures atomic.Uint64
+	deleted, deletedIPv6, resets, silent, dumps, seen, failures atomic.Uint64
 }
 
 // Grace is a ResetTCP that outlives a slice that is deleted and made again, and an endpoint
@@ -70,6 +70,7 @@ var _ tracker = (*kernel)(nil)
 // Stats count since New.
 type Stats struct {
 	Deleted uint64 // flows deleted, of UDP and of TCP
+	IPv6    uint64 // those of them that are of IPv6
 	Resets  uint64 // TCP connections among them that were reset
 	Silent  uint64 // TCP connections among them that could not be reset: their sides learn of it when they send
 	Dumps   uint64 // questions to the kernel, each a walk of its table
@@ -90,7 +91,7 @@ func New(cfg Config) *Flows {
 // Stats is safe to call at any time.
 func (f *Flows) Stats() Stats {
 	return Stats{
-		Deleted: f.deleted.Load(), Resets: f.resets.Load(), Silent: f.silent.Load(), Dumps: f.dumps.Load(), Seen: f.seen.Load(),
+		Deleted: f.deleted.Load(), IPv6: f.deletedIPv6.Load(), Resets: f.resets.Load(), Silent: f.silent.Load(), Dumps: f.dumps.Load(), Seen: f.seen.Load(),
 		Failures: f.failures.Load(),
 	}
 }

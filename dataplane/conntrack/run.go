@@ -164,6 +164,9 @@ func (f *Flows) delete(ctx context.Context, fl flow, what verdict, done *ended) 
 		return nil
 	}
 	f.deleted.Add(1)
+	if fl.dst.Addr().Is6() {
+		f.deletedIPv6.Add(1)
+	}
 	done.deleted++
 	if what != reset {
 		return nil

@@ -45,6 +45,8 @@ type Proxy struct {
 	report func() Report
 	now    func() time.Time
 	log    *slog.Logger
+	// Answered is told of each answer, but for unknown paths; nil: nobody is.
+	Answered func(path string, code int)
 }
 
 // NewProxy makes the server; report and now are called for every request.
@@ -100,6 +102,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if p.Answered != nil {
+		p.Answered(req.URL.Path, code(ok))
+	}
 	w.WriteHeader(code(ok))
 	if _, err := w.Write(text); err != nil {
 		p.log.Debug("answer not delivered", "path", req.URL.Path, "err", err)

@@ -72,6 +72,14 @@ type Round struct {
 	Waited   time.Duration // since the oldest change in it came in
 	Took     time.Duration // by the Target
 	Failed   bool
+	// Triggers are those of the changes in it, and of rounds before it that failed.
+	Triggers []Trigger
+}
+
+// Trigger is what a slice was written anew for.
+type Trigger struct {
+	At   time.Time
+	IPv6 bool // the family of the slice's endpoints
 }
 
 // Loop is the state between the objects and the kernel.
@@ -87,6 +95,8 @@ type Loop struct {
 	lost    bool                  // guarded by mu; the kernel's state is not known
 	started bool                  // guarded by mu; the first changes are in, and the Node
 	absent  string                // guarded by mu; what was last told of the Node's absence
+	trigger []Trigger             // guarded by mu; of changes not taken yet
+	seen    Changes               // guarded by mu
 
 	// statusMu is taken for moments only, and after mu where both are: probes
 	// must not wait while a plan of all Services is built.
@@ -99,6 +109,8 @@ type Loop struct {
 	checks  map[objects.Name]plan.HealthCheck
 	refused map[plan.Key]error // frontends that the kernel does not take
 	known   bool               // the Target holds what applied says
+	taken   []Trigger          // of changes not applied yet
+	doing   Changes            // seen when the changes were taken
 	// What was last told of a Service.
 	toldRefused, toldOdd, toldRivals map[objects.Name]string
 }
@@ -130,7 +142,12 @@ func (l *Loop) Handle(changes []objects.Change) {
 	defer l.mu.Unlock()
 	for _, c := range changes {
 		l.touch(l.snap.Apply(c))
+		l.seen.count(c)
+		if !c.Triggered.IsZero() {
+			l.trigger = append(l.trigger, Trigger{c.Triggered, len(c.Slice.Endpoints) > 0 && c.Slice.Endpoints[0].Addr.Is6()})
+		}
 	}
+	l.tell(func(s *Status) { s.Seen = l.seen })
 	if !l.started && !l.nodeKnown() {
 		return
 	}
@@ -186,8 +203,9 @@ func (l *Loop) Lost() {
 // wakeUp is called with mu held.
 func (l *Loop) wakeUp() {
 	l.tell(func(s *Status) {
+		s.Queued = time.Now()
 		if s.Waiting.IsZero() {
-			s.Waiting = time.Now()
+			s.Waiting = s.Queued
 		}
 	})
 	select {

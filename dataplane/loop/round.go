@@ -38,7 +38,11 @@ func (l *Loop) apply(ctx context.Context, old, new *plan.Plan, waited time.Durat
 	if errors.As(err, &refused) {
 		err = nil
 	}
-	l.observe(Round{Services: len(new.Services), Complete: old == nil, Waited: waited, Took: took, Failed: err != nil})
+	r := Round{Services: len(new.Services), Complete: old == nil, Waited: waited, Took: took, Failed: err != nil}
+	if err == nil {
+		r.Triggers, l.taken = l.taken, nil
+	}
+	l.observe(r)
 	if err != nil {
 		if ctx.Err() == nil {
 			l.cfg.Logger.Error("change not applied, will retry", "services", len(new.Services), "err", err)
@@ -71,7 +75,7 @@ func (l *Loop) settled(begin time.Time) {
 	l.tell(func(s *Status) {
 		s.Applied = time.Now()
 		s.Services, s.Refused = len(l.applied.Services), l.refusedServices()
-		s.Waiting = time.Time{}
+		s.Waiting, s.Done = time.Time{}, l.doing
 		if left {
 			s.Waiting = begin // what is left came after this round began
 		}
@@ -135,10 +139,12 @@ func (l *Loop) collect() (old, new *plan.Plan, waiting time.Time) {
 	if waiting = l.Status().Waiting; waiting.IsZero() {
 		waiting = time.Now()
 	}
+	l.taken, l.trigger, l.doing = append(l.taken, l.trigger...), nil, l.seen
 	if l.known && len(l.dirty) == 0 && !l.node && !l.lost {
 		// A retry took it along, or the change was none. Under mu: nothing can
 		// have come since.
-		l.tell(func(s *Status) { s.Waiting = time.Time{} })
+		l.taken = nil
+		l.tell(func(s *Status) { s.Waiting, s.Done = time.Time{}, l.doing })
 		return nil, nil, waiting
 	}
 	old, new = plan.Step(&l.applied, &l.claims, &l.snap, l.cfg.Options, l.dirty, l.node)

@@ -20,6 +20,22 @@ type Status struct {
 	// kernel does not take.
 	Services int
 	Refused  int
+	// Queued is when a change came in last, Seen how many have, and Done those that are in the
+	// kernel, or made no difference.
+	Queued     time.Time
+	Seen, Done Changes
+}
+
+// Changes are numbers of changes of objects.
+type Changes struct{ Services, Slices uint64 }
+
+func (c *Changes) count(o objects.Change) {
+	switch {
+	case o.Service != nil, o.Gone != nil && o.Gone.Kind == objects.KindService:
+		c.Services++
+	case o.Slice != nil, o.Gone != nil && o.Gone.Kind == objects.KindSlice:
+		c.Slices++
+	}
 }
 
 // Status is safe to call at any time, and never waits for a plan or the kernel.

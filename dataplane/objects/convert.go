@@ -168,6 +168,12 @@ func FromEndpointSlice(s *discoveryv1.EndpointSlice) (out EndpointSlice, ok bool
 	return out, true, c.of("endpoint slice", out.Name.String())
 }
 
+// Triggered is what Change.Triggered is for a slice.
+func Triggered(s *discoveryv1.EndpointSlice) time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, s.Annotations[corev1.EndpointsLastChangeTriggerTime]) // zero with an error
+	return t
+}
+
 // fromSlicePort needs a port with a number.
 func fromSlicePort(p discoveryv1.EndpointPort) (SlicePort, error) {
 	var out SlicePort

@@ -174,6 +174,9 @@ type Change struct {
 	ServiceCIDR *ServiceCIDR
 	Local       *LocalAddrs
 	Gone        *Gone
+	// Triggered is when that happened which the control plane wrote a slice anew for; zero: it
+	// does not say.
+	Triggered time.Time
 }
 
 // ServiceCIDR is an object that names the ranges ClusterIPs are allocated from

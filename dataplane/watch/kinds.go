@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -41,8 +42,13 @@ func (w *Watcher) services() source {
 func (w *Watcher) slices() source {
 	api := w.cfg.Client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll)
 	return source{listWatch(w.cfg.Client, ourSlices, "", api.List, api.Watch), &discoveryv1.EndpointSlice{}, w.store(objects.KindSlice, func(obj any) item {
-		out, ok, err := objects.FromEndpointSlice(obj.(*discoveryv1.EndpointSlice))
-		return item{change: objects.Change{Slice: &out}, service: out.Service, usable: ok, unfit: err}
+		s := obj.(*discoveryv1.EndpointSlice)
+		out, ok, err := objects.FromEndpointSlice(s)
+		triggered := objects.Triggered(s)
+		if triggered.Before(w.begun) { // and was not waited for
+			triggered = time.Time{}
+		}
+		return item{change: objects.Change{Slice: &out, Triggered: triggered}, service: out.Service, usable: ok, unfit: err}
 	})}
 }
 

@@ -56,7 +56,8 @@ type Config struct {
 
 // Watcher watches one cluster for one node.
 type Watcher struct {
-	cfg Config
+	cfg   Config
+	begun time.Time // const
 
 	mu      sync.Mutex
 	missing int                   // guarded by mu; first lists that are not in yet
@@ -74,7 +75,7 @@ type about struct {
 
 // New makes a Watcher that does nothing before Run.
 func New(cfg Config) *Watcher {
-	return &Watcher{cfg: cfg, said: map[about]string{}, listed: map[objects.Kind]bool{}}
+	return &Watcher{cfg: cfg, begun: time.Now(), said: map[about]string{}, listed: map[objects.Kind]bool{}}
 }
 
 // Run watches until ctx ends.
@@ -130,18 +131,22 @@ func (w *Watcher) mayListServiceCIDRs(ctx context.Context) bool {
 // list hands a list of a kind on, the first ones together.
 func (w *Watcher) list(kind objects.Kind, changes []objects.Change) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	if !w.listed[kind] {
 		w.listed[kind] = true
 		w.missing--
 	}
-	w.mu.Unlock()
-	w.note(changes...)
+	w.handOn(changes)
 }
 
-// note hands changes on, when all lists are in.
 func (w *Watcher) note(changes ...objects.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.handOn(changes)
+}
+
+// handOn hands changes on, when all lists are in. It is called with mu held.
+func (w *Watcher) handOn(changes []objects.Change) {
 	w.pending = append(w.pending, changes...)
 	if w.missing > 0 || w.synced && len(changes) == 0 {
 		return

@@ -132,6 +132,29 @@ func TestFirstEverythingThenChanges(t *testing.T) {
 	do("taint, and before it a heartbeat that says nothing", err, "node here leaving=true")
 }
 
+// What a slice was written for is told of those that were written since the start.
+func TestTriggered(t *testing.T) {
+	written := func(name string, at time.Time) *discoveryv1.EndpointSlice {
+		s := slice(name, "a")
+		s.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: at.Format(time.RFC3339Nano)}
+		return s
+	}
+	client := fake.NewClientset(node("here"), written("a-1", time.Now().Add(-time.Hour)), slice("a-2", "a"))
+	got := run(t, client, record.NewFakeRecorder(10))
+	for _, c := range next(t, got) {
+		if !c.Triggered.IsZero() {
+			t.Errorf("%s triggered at %s, before the start", describe([]objects.Change{c}), c.Triggered)
+		}
+	}
+	at := time.Now()
+	if _, err := client.DiscoveryV1().EndpointSlices("ns").Create(t.Context(), written("a-3", at), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if c := next(t, got); len(c) != 1 || !c[0].Triggered.Equal(at) {
+		t.Errorf("%s triggered at %s, want %s", describe(c), c[0].Triggered, at)
+	}
+}
+
 // Nothing is handed on while one of the lists is missing, whichever it is.
 func TestNothingBeforeAllLists(t *testing.T) {
 	for _, missing := range []string{"services", "endpointslices", "nodes", "servicecidrs"} {

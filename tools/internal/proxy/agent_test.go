@@ -72,11 +72,14 @@ func TestLife(t *testing.T) {
 			t.Errorf("listed:\n%s", text)
 		}
 		w.await(t, "health check 200", func() bool { return w.get(healthCheck("")).code == http.StatusOK })
-		w.apply(t, slice("web", "10.244.1.2!~", "10.244.2.2"))
+		leaves := slice("web", "10.244.1.2!~", "10.244.2.2")
+		leaves.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: time.Now().Format(time.RFC3339Nano)}
+		w.apply(t, leaves)
 		w.await(t, "health check 503", func() bool { return w.get(healthCheck("")).code == http.StatusServiceUnavailable })
 
 		metrics := w.get("http://" + defaultMetrics + "/metrics").body
-		for _, line := range []string{"plumbline_state_lost_total 0\n", "plumbline_sync_failures_total 0\n", "plumbline_services 1\n", `plumbline_sync_duration_seconds_count{complete="false"}`} {
+		for _, line := range []string{"plumbline_state_lost_total 0\n", "plumbline_sync_failures_total 0\n", "plumbline_services 1\n", `plumbline_sync_duration_seconds_count{complete="false"}`,
+			`kubeproxy_network_programming_duration_seconds_count{ip_family="IPv4"} 1`, `kubeproxy_proxy_healthz_total{code="200"}`} {
 			if !strings.Contains(metrics, line) {
 				t.Errorf("the metrics have no %q", line)
 			}
