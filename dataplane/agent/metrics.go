@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -70,13 +69,6 @@ func newMetrics(mode string, status func() loop.Status, flows func() conntrack.S
 	}
 	m.upstream = newUpstream(m.registry, mode, status, flows)
 	return m
-}
-
-func seconds(t time.Time) float64 {
-	if t.IsZero() {
-		return 0
-	}
-	return float64(t.UnixMicro()) / 1e6
 }
 
 // observe is for loop.Config. A failed round has programmed nothing: what waited

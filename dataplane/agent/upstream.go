@@ -122,3 +122,10 @@ func (u *upstream) answered(path string, code int) {
 	}
 	c.WithLabelValues(strconv.Itoa(code)).Inc()
 }
+
+func seconds(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMicro()) / 1e6
+}

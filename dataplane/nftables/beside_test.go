@@ -63,7 +63,8 @@ func foreigner(t testing.TB, ns *netns.NS, elements int, every time.Duration, lo
 			case <-stop:
 				done <- c.CloseLasting()
 				return
-			case <-time.After(every):
+			default:
+				time.Sleep(every)
 			}
 			begin := time.Now()
 			if err := commit(n); err != nil {
@@ -94,15 +95,19 @@ func TestBesideForeignCommits(t *testing.T) {
 				t.Fatal(err)
 			}
 			commits := foreigner(t, ns, elements, 0, new(atomic.Int64))
-			for i := range 5 {
+			// A restart beside which nobody has committed anything says nothing.
+			for i, beside := 0, 0; beside < 5; i++ {
+				if i == 50 {
+					t.Fatalf("%d of %d restarts were beside commits, want 5", beside, i)
+				}
 				target := newTest(t, ns)
 				before, begin := commits(), time.Now()
 				if err := target.takeOver(p); err != nil {
 					t.Fatalf("restart %d: %v", i, err)
 				}
 				took, meanwhile := time.Since(begin), commits()-before
-				if meanwhile < 3 {
-					t.Errorf("restart %d took %s, and nobody committed anything meanwhile: this says nothing", i, took)
+				if meanwhile >= 3 {
+					beside++
 				}
 				next := some(2000, 10, byte(2+i))
 				if err := target.Apply(t.Context(), p, next); err != nil {
