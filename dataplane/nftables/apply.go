@@ -46,7 +46,7 @@ type Target struct {
 	// The rest mirrors the kernel while synced is true.
 	synced   bool
 	node     []Element
-	fronts   map[plan.Key]kernelFrontend
+	fronts   map[plan.Key]mirrored
 	groups   *groups
 	hairpins map[netip.Addr]int // frontends that may send to a local endpoint
 	chains   map[chainRef]bool

@@ -20,8 +20,8 @@ type step struct {
 // placed is a step in a batch, and what the mirror had.
 type placed struct {
 	step
-	was kernelFrontend
-	had bool
+	was  kernelFrontend
+	held mirrored
 }
 
 // pending is a batch in the making, with what it takes to undo it in the mirror.
@@ -192,7 +192,8 @@ func (t *Target) dial() error {
 // place adds to a batch what changes for one frontend.
 func (t *Target) place(p *pending, next step) {
 	s := placed{step: next}
-	s.was, s.had = t.fronts[s.key]
+	s.held = t.fronts[s.key]
+	s.was = s.held.frontend()
 	p.steps = append(p.steps, s)
 	now := t.put(p, s)
 	if t.present != nil {
@@ -204,7 +205,7 @@ func (t *Target) place(p *pending, next step) {
 		return
 	}
 	var old, new []Element
-	if s.had {
+	if s.held.front != nil {
 		old = s.was.elements(&now)
 	}
 	if s.want != nil {
@@ -230,7 +231,7 @@ func (t *Target) put(p *pending, s placed) kernelFrontend {
 		now.group = t.groups.join(now.Group)
 	}
 	t.unjoin(s.was) // after joining, so that a number that stays is not given up
-	t.fronts[s.key] = now
+	t.fronts[s.key] = mirror(now, s.want)
 	t.needChains(p, now)
 	return now
 }
@@ -245,12 +246,12 @@ func (t *Target) unjoin(f kernelFrontend) {
 func (t *Target) undo(p *pending) {
 	for i := len(p.steps) - 1; i >= 0; i-- {
 		s := p.steps[i]
-		now := t.fronts[s.key]
+		now := t.fronts[s.key].frontend()
 		t.unjoin(now)
 		if t.present == nil {
 			t.countHairpins(newOps(), hairpins(now.Frontend), hairpins(s.was.Frontend))
 		}
-		if !s.had {
+		if s.held.front == nil {
 			delete(t.fronts, s.key)
 			continue
 		}
@@ -258,7 +259,7 @@ func (t *Target) undo(p *pending) {
 			t.groups.reserve(s.was.Group, s.was.group)
 			t.groups.join(s.was.Group)
 		}
-		t.fronts[s.key] = s.was
+		t.fronts[s.key] = s.held
 	}
 	for _, w := range p.chains {
 		delete(t.chains, w)

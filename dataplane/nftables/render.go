@@ -81,6 +81,30 @@ type kernelFrontend struct {
 	group uint32
 }
 
+// mirrored is a kernelFrontend in the mirror: the plan's own, as long as its endpoints are in the
+// order of their slots there.
+type mirrored struct {
+	front *plan.Frontend // nil: there is none
+	group uint32
+}
+
+// mirror is what the mirror has of a frontend that came from a plan.
+func mirror(f kernelFrontend, from *plan.Frontend) mirrored {
+	same := func(a, b []plan.Endpoint) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+	if same(f.Outside.Endpoints, from.Outside.Endpoints) && (f.Inside == nil || same(f.Inside.Endpoints, from.Inside.Endpoints)) {
+		return mirrored{from, f.group}
+	}
+	own := f.Frontend
+	return mirrored{&own, f.group}
+}
+
+func (h mirrored) frontend() kernelFrontend {
+	if h.front == nil {
+		return kernelFrontend{}
+	}
+	return kernelFrontend{*h.front, h.group}
+}
+
 // elements renders one frontend, except for its hairpins, which are shared with
 // other frontends. Slots that another state of it has too are left out: a change costs by
 // the number of endpoints that changed.

@@ -120,7 +120,7 @@ func (t *Target) endTakeOver() {
 func (t *Target) reconcile(p *plan.Plan, present *state, replace map[bool]bool) error {
 	t.synced = false
 	t.present, t.replacing = present, replace != nil
-	t.fronts = map[plan.Key]kernelFrontend{}
+	t.fronts = map[plan.Key]mirrored{}
 	t.groups = newGroups()
 	t.hairpins = map[netip.Addr]int{}
 	t.chains = map[chainRef]bool{}

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"hash/maphash"
 	"net/netip"
 	"slices"
 )
@@ -17,8 +18,13 @@ type Snapshot struct {
 
 	vips  map[netip.Addr]int // Services with this ClusterIP
 	outer map[netip.Addr]int // Services with this external IP or ingress address
-	addrs map[netip.Addr]int // endpoints with this address
+	// addrs are numbers of endpoints by a hash of their address: two that have the same are a
+	// search in vain.
+	addrs map[uint32]int32
+	seed  maphash.Seed
 }
+
+func (s *Snapshot) hash(a netip.Addr) uint32 { return uint32(maphash.Comparable(s.seed, a)) }
 
 // IsClusterIP tells whether some Service has this ClusterIP. Such an address is
 // no place to forward to: it exists only through a dataplane.
@@ -71,7 +77,8 @@ func (s *Snapshot) make() {
 	}
 	s.ServiceCIDRs = map[string]ServiceCIDR{}
 	s.Services, s.Slices = map[Name]Service{}, map[Name][]EndpointSlice{}
-	s.vips, s.outer, s.addrs = map[netip.Addr]int{}, map[netip.Addr]int{}, map[netip.Addr]int{}
+	s.vips, s.outer = map[netip.Addr]int{}, map[netip.Addr]int{}
+	s.addrs, s.seed = map[uint32]int32{}, maphash.MakeSeed()
 }
 
 func (s *Snapshot) gone(g Gone) Touched {
@@ -122,7 +129,7 @@ func difference(a, b []netip.Addr) []netip.Addr {
 func (s *Snapshot) servicesAt(addrs []netip.Addr) []Name {
 	var out []Name
 	for _, a := range addrs {
-		if s.addrs[a] > 0 {
+		if s.addrs[s.hash(a)] > 0 {
 			out = append(out, s.endpointsAt(a)...)
 		}
 	}
@@ -203,10 +210,11 @@ func (s *Snapshot) setSlice(svc, name Name, sl *EndpointSlice) {
 	}
 }
 
-func (s *Snapshot) countEndpoints(sl EndpointSlice, by int) {
+func (s *Snapshot) countEndpoints(sl EndpointSlice, by int32) {
 	for _, e := range sl.Endpoints {
-		if s.addrs[e.Addr] += by; s.addrs[e.Addr] == 0 {
-			delete(s.addrs, e.Addr)
+		h := s.hash(e.Addr)
+		if s.addrs[h] += by; s.addrs[h] == 0 {
+			delete(s.addrs, h)
 		}
 	}
 }
