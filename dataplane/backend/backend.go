@@ -43,7 +43,10 @@ type Backend struct {
 
 // Stays is the error of a Clean that has done all it can: what else there is stays until somebody
 // else does something about it.
-type Stays struct{ What []string }
+type Stays struct {
+	What    []string
+	Nothing bool // has been taken away
+}
 
 func (s *Stays) Error() string { return strings.Join(s.What, "; ") }
 

@@ -38,7 +38,7 @@ type Flows struct {
 	kept    kept
 	plain   bool // the kernel has no CTA_FILTER
 
-	deleted, deletedIPv6, resets, silent, dumps, seen, failures atomic.Uint64
+	deletedIPv4, deletedIPv6, resets, silent, dumps, seen, failures atomic.Uint64
 }
 
 // Grace is a ResetTCP that outlives a slice that is deleted and made again, and an endpoint
@@ -90,8 +90,9 @@ func New(cfg Config) *Flows {
 
 // Stats is safe to call at any time.
 func (f *Flows) Stats() Stats {
+	v4, v6 := f.deletedIPv4.Load(), f.deletedIPv6.Load()
 	return Stats{
-		Deleted: f.deleted.Load(), IPv6: f.deletedIPv6.Load(), Resets: f.resets.Load(), Silent: f.silent.Load(), Dumps: f.dumps.Load(), Seen: f.seen.Load(),
+		Deleted: v4 + v6, IPv6: v6, Resets: f.resets.Load(), Silent: f.silent.Load(), Dumps: f.dumps.Load(), Seen: f.seen.Load(),
 		Failures: f.failures.Load(),
 	}
 }

@@ -129,19 +129,19 @@ func (e *ended) fail(err error) error {
 // tryAgain deletes what the kernel kept, if it is stale as it is by now: a connection that
 // closes by itself is often one that the kernel would delete at last.
 func (f *Flows) tryAgain(ctx context.Context, w *work, fl flow, done *ended) error {
-	fl, there, err := f.kernel.read(ctx, fl)
+	now, there, err := f.kernel.read(ctx, fl)
 	if err != nil {
 		return err
 	}
 	what := keep
-	if there {
-		what = w.judgeKept(fl)
+	if there && stateless(now) == stateless(fl) {
+		what = w.judgeKept(now)
 	}
 	if what == keep {
 		f.kept.drop(fl)
 		return nil
 	}
-	return f.delete(ctx, fl, what, done)
+	return f.delete(ctx, now, what, done)
 }
 
 func (f *Flows) delete(ctx context.Context, fl flow, what verdict, done *ended) error {
@@ -163,9 +163,10 @@ func (f *Flows) delete(ctx context.Context, fl flow, what verdict, done *ended) 
 	if !there {
 		return nil
 	}
-	f.deleted.Add(1)
 	if fl.dst.Addr().Is6() {
 		f.deletedIPv6.Add(1)
+	} else {
+		f.deletedIPv4.Add(1)
 	}
 	done.deleted++
 	if what != reset {

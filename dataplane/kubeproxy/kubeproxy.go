@@ -62,7 +62,7 @@ func Clean(netns int) error {
 	left, err := Left(netns)
 	for _, what := range left {
 		if strings.HasPrefix(what, "link ") {
-			return &backend.Stays{What: []string{what + " is of mode ipvs, whose virtual services cannot be told from others': run kube-proxy --cleanup on this node"}}
+			return &backend.Stays{Nothing: true, What: []string{what + " is of mode ipvs, whose virtual services cannot be told from others': run kube-proxy --cleanup on this node"}}
 		}
 	}
 	// CNI plugins may have theirs masqueraded by that chain (portmap's externalSetMarkChain).
@@ -113,6 +113,15 @@ func Running(ctx context.Context) (string, error) {
 		return "", err
 	}
 	who, err := answers(ctx)
+	if errors.Is(err, errHungUp) { // it may have been about to end, or to begin
+		select {
+		case <-ctx.Done():
+		case <-time.After(answerWithin):
+		}
+		if who, err = answers(ctx); errors.Is(err, errHungUp) {
+			return "", nil
+		}
+	}
 	if err != nil {
 		return "", fmt.Errorf("ask who serves %s: %w", mode, err)
 	}
@@ -139,19 +148,27 @@ func answers(ctx context.Context) (string, error) {
 	if resp.Header.Get("Server") == Ours {
 		return "", besideOurs()
 	}
-	said, err := io.ReadAll(io.LimitReader(resp.Body, 64))
-	if err != nil {
-		return "", unanswered(err)
-	}
 	if resp.StatusCode != http.StatusOK {
 		return "", nil // somebody else's
+	}
+	said, err := io.ReadAll(io.LimitReader(resp.Body, 64))
+	if err != nil {
+		return "", fmt.Errorf("read the answer: %w", err)
 	}
 	return fmt.Sprintf("who answers %s/proxyMode with %q", mode, strings.TrimSpace(string(said))), nil
 }
 
+// errHungUp: somebody took the connection, and answered nothing.
+var errHungUp = errors.New("it hung up")
+
 // unanswered is nil for what no kube-proxy does: nobody listens, or who does speaks no HTTP. A
 // kube-proxy under load may be silent.
 func unanswered(err error) error {
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, unix.ECONNRESET, unix.EPIPE} {
+		if errors.Is(err, end) {
+			return errHungUp
+		}
+	}
 	var op *net.OpError
 	dialling := errors.As(err, &op) && op.Op == "dial" && !errors.Is(err, unix.ECONNREFUSED)
 	if dialling || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -160,12 +177,12 @@ func unanswered(err error) error {
 	return nil
 }
 
-// besideOurs is nil if this node's processes are seen, as an agent of ours that answers is:
-// then a kube-proxy would be seen as well. It may run without an answer while ours has its port.
+// besideOurs is nil if this node's processes are seen: then a kube-proxy would be seen as well. It
+// may run without an answer while ours has its port.
 func besideOurs() error {
-	ours, err := find(0, others.OwnRunning)
-	if err == nil && len(ours) == 0 {
-		return fmt.Errorf("an agent of this project has that port, and the node's processes are not seen from here")
+	seen, err := others.SeesNode("/proc")
+	if err == nil && !seen {
+		return errors.New("an agent of this project has that port, and the node's processes are not seen from here")
 	}
 	return err
 }

@@ -96,7 +96,10 @@ func (t *Target) Apply(ctx context.Context, old, new *plan.Plan) error {
 	case !t.synced:
 		return errors.New("apply a difference: the state of the tables is not known")
 	default:
-		if err = t.change(plan.Diff(old, new)); err != nil {
+		if err = t.change(plan.Diff(old, new)); err == nil {
+			err = t.keep()
+		}
+		if err != nil {
 			t.forget()
 			err = fmt.Errorf("change nftables: %w", err)
 		}

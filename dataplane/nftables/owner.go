@@ -28,7 +28,7 @@ func Ownable(netns int) error {
 	f, b, called := newBoth()[0], &batch{}, "plumbline-"+rand.Text()
 	b.newTable(f, called, tableOwned)
 	b.removeTable(f, called)
-	if err := c.send(b); errors.Is(err, unix.EOPNOTSUPP) {
+	if err := c.send(b); errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL) { // before 6.9; before 5.12
 		return fmt.Errorf("tables that have an owner and outlive it need Linux 6.9 (NFT_TABLE_F_PERSIST): %w", err)
 	} else if err != nil {
 		return fmt.Errorf("try a table with an owner: %w", err)
@@ -48,6 +48,18 @@ func (t *Target) own(b *batch) {
 			b.table(f, t.flags)
 		}
 	}
+}
+
+// keep makes sure that the tables are this process's after a change: a refusal closes the socket.
+func (t *Target) keep() error {
+	if t.flags == 0 || t.conn != nil && t.conn.owns {
+		return nil
+	}
+	p, err := t.begin()
+	if err != nil {
+		return err
+	}
+	return t.flush(p)
 }
 
 // explain says whose the tables are, if that is why the kernel refused a change of them.

@@ -10,6 +10,7 @@ import (
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/fixtures/need"
 	"github.com/plumbline/plumbline/fixtures/netns"
 )
@@ -151,6 +152,12 @@ func TestOwnTablesAnew(t *testing.T) {
 	flush(t, ns)
 	wantKernel(t, ns, new)
 
+	alone := some(1, 3, 4)
+	lone := spoil(alone, 0)
+	wantRefused(t, target.Apply(t.Context(), with(new, objects.Name{Namespace: "ns", Name: "0"}, new.Services[objects.Name{Namespace: "ns", Name: "0"}]), alone), lone)
+	flush(t, ns)
+	wantKernel(t, ns, new)
+
 	bad := some(20, 3, 3)
 	key := spoil(bad, 7)
 	wantRefused(t, target.Apply(t.Context(), new, bad), key)
@@ -162,6 +169,34 @@ func TestOwnTablesAnew(t *testing.T) {
 	wantRefused(t, target.Apply(t.Context(), nil, bad), key)
 	flush(t, ns)
 	wantKernel(t, ns, without(bad, key))
+}
+
+// An error of the moment does not have tables of an owner that has ended replaced.
+func TestOwnTablesStay(t *testing.T) {
+	ns := netns.ForTest(t, "own")
+	if !ownable(t, ns) {
+		return
+	}
+	p := some(20, 3, 1)
+	owner := newOwner(t, ns)
+	if err := owner.Apply(t.Context(), nil, p); err != nil {
+		t.Fatal(err)
+	}
+	_ = owner.Close()
+	made := handles(t, ns)
+	for _, next := range []*Target{newTest(t, ns), newOwner(t, ns)} {
+		for _, err := range []error{unix.ENOENT, unix.ENOMEM, unix.EEXIST} {
+			once := err
+			next.fault = func() (err error) { err, once = once, nil; return err }
+			if got := next.Apply(t.Context(), nil, some(20, 3, 2)); !errors.Is(got, err) {
+				t.Errorf("%v, want %v", got, err)
+			}
+		}
+		_ = next.Close()
+	}
+	if got := handles(t, ns); got != made {
+		t.Errorf("tables %s were replaced by %s", made, got)
+	}
 }
 
 // handles are the kernel's numbers (NFTA_TABLE_HANDLE) of our tables: one that was made anew has another.

@@ -35,7 +35,7 @@ func (t *Target) takeOverFrom(p *plan.Plan, present *state) error {
 		err = t.reconcile(p, present, nil)
 	}
 	if err != nil && len(there) > 0 {
-		if refusal := t.refusal(); refusal != nil {
+		if refusal := t.refusal(there); refusal != nil {
 			t.log.Warn("tables of an incompatible version cannot be taken over, replacing them", "err", refusal)
 			clear(t.refused)
 			err = t.reconcile(p, newState(), there)
@@ -85,14 +85,19 @@ func (t *Target) try(b *batch) error {
 	return t.transact(b, newOps())
 }
 
-// refusal sends the constant part by itself, which changes nothing in tables that
-// are ours, and returns the kernel's error if it says that what is there is of
+// refusal sends the constant part of tables that are there by itself, which changes nothing in
+// those that are ours, and returns the kernel's error if it says that what is there is of
 // another kind.
-func (t *Target) refusal() error {
+func (t *Target) refusal(there map[bool]bool) error {
 	_ = t.Close() // errors of the failed batch may still wait there
-	b := &batch{}
-	t.constant(b, newState())
-	t.hooks(b, newState())
+	if err := t.dial(); err != nil {
+		return nil // which says nothing of what is there
+	}
+	b, st := &batch{}, newState()
+	st.tables = there
+	t.own(b)
+	t.constant(b, st)
+	t.hooks(b, st)
 	err := t.transact(b, newOps())
 	if err == nil {
 		return nil

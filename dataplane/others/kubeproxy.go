@@ -5,6 +5,9 @@ package others
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -47,10 +50,20 @@ func KubeProxyRunning(cfg Config) ([]Trace, error) {
 	return steady(func() ([]Trace, error) { return processesOf(cfg, "kube-proxy") })
 }
 
-// OwnRunning are the processes of this project's agents that run in a namespace, but for who asks.
-func OwnRunning(cfg Config) ([]Trace, error) {
-	cfg.Proc = cmp.Or(cfg.Proc, "/proc")
-	return steady(func() ([]Trace, error) { return processesOf(cfg, "plumb-proxy") })
+// SeesNode tells whether a node's processes are seen, not a container's alone: its kubelet, or
+// the kernel's own, which the host's first namespace alone has.
+func SeesNode(proc string) (bool, error) {
+	names, err := filepath.Glob(proc + "/[0-9]*/comm")
+	if err != nil {
+		return false, fmt.Errorf("look at processes: %w", err)
+	}
+	for _, name := range names {
+		comm, err := os.ReadFile(name)
+		if text := strings.TrimSpace(string(comm)); err == nil && (text == "kubelet" || text == "kthreadd") {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func notKubeProxys(t Trace) bool { return t.Who != "kube-proxy" }

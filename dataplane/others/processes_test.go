@@ -56,3 +56,18 @@ func TestKubeProxyAmongUnreadable(t *testing.T) {
 		t.Errorf("%v; running (-want +got):\n%s", err, diff)
 	}
 }
+
+// A node's processes are seen by who sees its kubelet, or the kernel's own.
+func TestSeesNode(t *testing.T) {
+	for comm, want := range map[string]bool{"kubelet\n": true, "kthreadd\n": true, "plumb-proxy\n": false, "kubelet-x\n": false} {
+		proc := t.TempDir()
+		for pid, name := range map[string]string{"1": "pause\n", "7": comm} {
+			if err := errors.Join(os.Mkdir(filepath.Join(proc, pid), 0o755), os.WriteFile(filepath.Join(proc, pid, "comm"), []byte(name), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := SeesNode(proc); got != want || err != nil {
+			t.Errorf("beside %q: %t, %v; want %t", comm, got, err, want)
+		}
+	}
+}

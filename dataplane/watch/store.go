@@ -146,7 +146,10 @@ func (s *store) end(out []objects.Change, name objects.Name) []objects.Change {
 
 // number is a resource version as one, 0 if it is none.
 func number(version string) uint64 {
-	n, _ := strconv.ParseUint(version, 10, 64) // 0 with an error
+	n, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		return 0
+	}
 	return n
 }
 

@@ -63,6 +63,7 @@ type Watcher struct {
 	missing int                   // guarded by mu; first lists that are not in yet
 	listed  map[objects.Kind]bool // guarded by mu; those that are
 	synced  bool                  // guarded by mu; the sink has been called
+	ended   bool                  // guarded by mu; and is called no more
 	pending []objects.Change      // guarded by mu; what came before
 	said    map[about]string      // guarded by mu; the last complaint about an object
 }
@@ -87,12 +88,14 @@ func (w *Watcher) Run(ctx context.Context) error {
 	w.mu.Lock()
 	w.missing = len(sources)
 	w.mu.Unlock()
-	var running sync.WaitGroup
 	for _, s := range sources {
 		r := cache.NewReflectorWithOptions(s.ask, s.typ, s.into, cache.ReflectorOptions{Name: fmt.Sprintf("%T", s.typ)})
-		running.Go(func() { r.RunWithContext(ctx) })
+		go r.RunWithContext(ctx)
 	}
-	running.Wait()
+	<-ctx.Done() // a Reflector may be in the middle of a pause that nothing ends
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
 	return nil
 }
 
@@ -148,7 +151,7 @@ func (w *Watcher) note(changes ...objects.Change) {
 // handOn hands changes on, when all lists are in. It is called with mu held.
 func (w *Watcher) handOn(changes []objects.Change) {
 	w.pending = append(w.pending, changes...)
-	if w.missing > 0 || w.synced && len(changes) == 0 {
+	if w.ended || w.missing > 0 || w.synced && len(changes) == 0 {
 		return
 	}
 	w.synced = true

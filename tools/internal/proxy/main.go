@@ -112,7 +112,7 @@ func cleanAll(own backend.Backend, others map[string]backend.Backend, log *slog.
 		left, err := others[name].Left()
 		if len(left) > 0 {
 			stays, failed := new(backend.Stays), others[name].Clean()
-			if errors.As(failed, &stays) {
+			if errors.As(failed, &stays) && !stays.Nothing {
 				log.Warn("another proxy's rules stay on this node", "proxy", name, "what", stays)
 			} else if failed != nil {
 				err = failed // it has met what Left did

@@ -185,11 +185,12 @@ table ip nat { chain KUBE-SERVICES { }; chain KUBE-SVC-X { }; chain KUBE-KUBELET
 	stop := w.answerAt(t, "127.0.0.1:10249", func(r http.ResponseWriter, _ *http.Request) { fmt.Fprintln(r, "iptables") })
 	refused(`it runs on this node (who answers 127.0.0.1:10249/proxyMode with "iptables")`)
 	stop()
-	stop = w.answerAt(t, "127.0.0.1:10249", func(r http.ResponseWriter, _ *http.Request) { r.Header().Set("Server", kubeproxy.Ours) })
-	refused("whether one runs cannot be found out: ask who serves 127.0.0.1:10249: an agent of this project has that port, and the node's processes are not seen from here")
-	stop()
 	stop = w.sayAt(t, "127.0.0.1:10249", nil)
 	refused("whether one runs cannot be found out: ask who serves 127.0.0.1:10249: ")
+	stop()
+	half := "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nnfta"
+	stop = w.sayAt(t, "127.0.0.1:10249", &half)
+	refused("whether one runs cannot be found out: ask who serves 127.0.0.1:10249: read the answer: ")
 	stop()
 	for _, said := range []string{"", "220 mail\r\n", "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:10249/\r\nContent-Length: 0\r\n\r\n"} {
 		stop = w.sayAt(t, "127.0.0.1:10249", &said) // they are no kube-proxys
@@ -207,7 +208,7 @@ table ip nat { chain KUBE-SERVICES { }; chain KUBE-SVC-X { }; chain KUBE-KUBELET
 	}
 	nft(rules)
 	p = w.start(t, "--backend=nftables") // who serves where kube-proxy would say its mode
-	end = w.called(t, "plumb-proxy")     // and is seen
+	end = w.called(t, "kubelet")         // and the node's processes are seen
 	w.output(t, "--cleanup", "--take-over=kube-proxy")
 	end()
 	p.end(t, syscall.SIGTERM)
