@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 
 	"k8s.io/klog/v2"
@@ -91,8 +92,16 @@ func act(ctx context.Context, opt options, log *slog.Logger, alter Alter) error 
 			return fmt.Errorf("--nftables-own-tables: %w", err)
 		}
 	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	return agent.New(cfg).Run(ctx)
 }
+
+// gcPercent is how much garbage there may be beside what is alive. Peak memory at 10 000 and
+// 44 000 Services of ten endpoints was 112 and 341 MB with Go's default of 100, 104 and 322 with
+// 75, 99 and 296 with 50, at no difference in time to be seen.
+const gcPercent = 50
 
 func mayNotTakeOver(who string, err error) error {
 	if err != nil {
