@@ -44,9 +44,9 @@ type Config struct {
 	Others map[string]backend.Backend
 	Plan   plan.Options
 	Client kubernetes.Interface
-	// Healthz is where /healthz and /livez are served, Metrics where /metrics and what
-	// `plumb-proxy show` asks; empty: nowhere.
-	Healthz, Metrics string
+	// Healthz is where /healthz and /livez are served, Metrics where /metrics and /proxyMode;
+	// Debug is the unix socket of what `plumb-proxy show` asks. Empty: nowhere.
+	Healthz, Metrics, Debug string
 	// ResetTCP: connections to endpoints that have been gone for so long; 0: never.
 	ResetTCP time.Duration
 	// NetNS is the descriptor of the network namespace whose dataplane it keeps, 0 for
@@ -145,8 +145,13 @@ func (a *Agent) lookout(ctx context.Context, run *errgroup.Group, r backend.Runn
 		run.Go(func() error { return repair.run(ctx) })
 	}
 	if a.cfg.Metrics != "" {
+		s := server{"metrics", "tcp", bindable(ctx, a.cfg.Metrics), metricsHandler(a.cfg.Mode, m.handler()), a.cfg.Logger}
+		run.Go(func() error { return s.run(ctx) })
+	}
+	if a.cfg.Debug != "" {
 		i := &Inspector{Mode: a.cfg.Mode, Loop: l, Path: r.Path, Logger: a.cfg.Logger}
-		run.Go(func() error { return serve(ctx, bindable(ctx, a.cfg.Metrics), i.Handler(m.handler()), a.cfg.Logger) })
+		s := server{"what show asks", "unix", a.cfg.Debug, i.Handler(), a.cfg.Logger}
+		run.Go(func() error { return s.run(ctx) })
 	}
 }
 

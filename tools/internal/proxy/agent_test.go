@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -269,7 +270,7 @@ func TestCapabilities(t *testing.T) {
 			p := w.start(t, args...)
 			w.apply(t, slice("web", "10.244.1.3!"), service("other", "10.96.0.2", nil))
 			w.await(t, "the change", func() bool {
-				return strings.Contains(w.get("http://"+defaultMetrics+agent.ServicesPath).body, "10.96.0.2")
+				return strings.Contains(w.output(t, "show", "services"), "10.96.0.2")
 			})
 			if text := p.log.String(); strings.Contains(text, "level=ERROR") {
 				t.Errorf("it complains:\n%s", text)
@@ -396,14 +397,19 @@ func TestRefused(t *testing.T) {
 			t.Fatal("no Event about the refused Service")
 		}
 	}
-	var text []byte
-	lacks := func(line string) bool { return !strings.Contains(string(text), line) }
+	var text string
+	lacks := func(line string) bool { return !strings.Contains(text, line) }
 	lines := []string{"plumbline_refused_services 1\n", "plumbline_services 2\n", "plumbline_sync_failures_total 0\n", `plumbline_sync_duration_seconds_count{complete="true"} 1`, "plumbline_first_sync_duration_seconds "}
-	for deadline := time.Now().Add(patience); text == nil || slices.ContainsFunc(lines, lacks); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); text == "" || slices.ContainsFunc(lines, lacks); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the metrics have not all of %q:\n%s", lines, text)
 		}
-		if text, err = (question{agent: at}).get(t.Context(), "/metrics"); err != nil {
+		r, err := http.Get("http://" + at + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(r.Body)
+		if text = string(body); errors.Join(err, r.Body.Close()) != nil {
 			t.Fatal(err)
 		}
 	}

@@ -27,6 +27,7 @@ type options struct {
 	backend    string
 	healthz    string
 	metrics    string
+	debug      string
 	plan       plan.Options
 	own        backendFlags
 	limits     *node.Limits
@@ -58,7 +59,8 @@ func parse(args []string, env func(string) string) (options, error) {
 	plans := planflags.Register(fs)
 	o.own.register(fs)
 	fs.StringVar(&o.healthz, "healthz-bind-address", defaultHealthz, "`address` of /healthz and /livez; [::] serves IPv4 too, empty: none")
-	fs.StringVar(&o.metrics, "metrics-bind-address", defaultMetrics, "`address` of /metrics, /proxyMode and what `show` asks; empty: none")
+	fs.StringVar(&o.metrics, "metrics-bind-address", defaultMetrics, "`address` of /metrics and /proxyMode; empty: none")
+	fs.StringVar(&o.debug, "debug-socket", agent.DebugSocket, "abstract unix `socket` of what show asks, by root; empty: none")
 	fs.BoolVar(&o.resetTCP, "reset-tcp-connections", false, fmt.Sprintf("reset TCP connections, at both sides, to endpoints that no EndpointSlice of a Service has named for %s", conntrack.Grace))
 	fs.TextVar(&o.level, "log-level", slog.LevelInfo, "debug, info, warn or error")
 	fs.BoolVar(&o.initOnly, "init-only", false, "write the sysctls that the agent itself has no right to (for IPv6 only with an IPv6 --cluster-cidr), and exit")
@@ -104,6 +106,9 @@ func (o *options) check() error {
 	if o.metrics != "" && !bindAddress(o.metrics) {
 		return fmt.Errorf("--metrics-bind-address %q: not an IP address and a port from 1 to 65535, such as %s", o.metrics, defaultMetrics)
 	}
+	if o.debug != "" && !abstractSocket(o.debug) {
+		return badSocket(o.debug)
+	}
 	if o.resetTCP && !backend.All(0)[o.backend].Flows {
 		return fmt.Errorf("--reset-tcp-connections: backend %s ends its connections itself", o.backend)
 	}
@@ -111,6 +116,13 @@ func (o *options) check() error {
 		return errors.New("--node-name is not given and $NODE_NAME is empty; name the Node this runs on")
 	}
 	return nil
+}
+
+// abstractSocket tells whether a text names one, as ss(8) writes it.
+func abstractSocket(text string) bool { return len(text) > 1 && len(text) < 108 && text[0] == '@' }
+
+func badSocket(text string) error {
+	return fmt.Errorf("--debug-socket %q: give an abstract unix socket, such as %s", text, agent.DebugSocket)
 }
 
 // bindAddress tells whether a text is an IP address, or nothing for all of them,
@@ -147,7 +159,7 @@ func (o *options) config(log *slog.Logger) agent.Config {
 	others[kubeproxy.Name] = o.kubeProxy()
 	cfg := agent.Config{
 		Node: o.node, Version: version.String(), Mode: o.backend, Backend: own, Others: others, Own: o.own.options(), Plan: o.plan,
-		Healthz: o.healthz, Metrics: o.metrics, Logger: log,
+		Healthz: o.healthz, Metrics: o.metrics, Debug: o.debug, Logger: log,
 	}
 	if o.resetTCP {
 		cfg.ResetTCP = conntrack.Grace

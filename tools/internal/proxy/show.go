@@ -42,7 +42,7 @@ type question struct {
 func parseShow(args []string) (question, error) {
 	var q question
 	fs := call.Flags("plumb-proxy show")
-	fs.StringVar(&q.agent, "metrics-bind-address", defaultMetrics, "`address` of the agent, as it was given to it")
+	fs.StringVar(&q.agent, "debug-socket", agent.DebugSocket, "`socket` of the agent, as it was given to it")
 	fs.BoolVar(&q.json, "json", false, "services as JSON")
 	var words []string
 	for {
@@ -72,8 +72,8 @@ func (q *question) check(words []string) error {
 		return errors.New("show path: give a frontend such as 10.96.0.1:443/TCP")
 	case q.json && q.what != "services":
 		return errors.New("show: --json is for services")
-	case !bindAddress(q.agent):
-		return fmt.Errorf("--metrics-bind-address %q: not an IP address and a port from 1 to 65535, such as %s", q.agent, defaultMetrics)
+	case !abstractSocket(q.agent):
+		return badSocket(q.agent)
 	}
 	if q.what == "path" {
 		q.frontend = words[1]
@@ -111,11 +111,14 @@ func (q question) ask(ctx context.Context, out io.Writer) error {
 }
 
 func (q question) get(ctx context.Context, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+dialable(q.agent)+path, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent"+path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("ask the agent: %w", err)
 	}
-	client := http.Client{Timeout: agent.WriteWithin, Transport: &http.Transport{}} // no proxy: it is this node
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", q.agent)
+	}
+	client := http.Client{Timeout: agent.WriteWithin, Transport: &http.Transport{DialContext: dial}}
 	answer, err := client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("ask the agent at %s: %w; is plumb-proxy running on this node?", q.agent, errors.Unwrap(err))
@@ -129,21 +132,6 @@ func (q question) get(ctx context.Context, path string) ([]byte, error) {
 		return nil, errors.New(strings.TrimSpace(string(text)))
 	}
 	return text, nil
-}
-
-// dialable turns an address that stands for all of them into the loopback one.
-func dialable(addr string) string {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return addr
-	}
-	if a, err := netip.ParseAddr(host); host == "" || err == nil && a.IsUnspecified() {
-		if a.Is6() {
-			return net.JoinHostPort("::1", port)
-		}
-		return net.JoinHostPort("127.0.0.1", port)
-	}
-	return addr
 }
 
 // printServices is a table with a line for each backend, after the manner of

@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"log/slog"
-	"net/http"
+	"net"
 	"net/http/httptest"
 	"net/netip"
 	"os"
@@ -40,7 +41,7 @@ func oneService(p *plan.Plan) error {
 	return nil
 }
 
-// inspected is a Loop that has applied a snapshot, and its server's address.
+// inspected is a Loop that has applied a snapshot, and the socket of what is asked about it.
 func inspected(t *testing.T, snap *objects.Snapshot) (*loop.Loop, *agent.Inspector, string) {
 	t.Helper()
 	applied := make(chan struct{})
@@ -68,7 +69,15 @@ func inspected(t *testing.T, snap *objects.Snapshot) (*loop.Loop, *agent.Inspect
 	ended := make(chan error, 1)
 	go func() { ended <- l.Run(ctx) }()
 	<-applied
-	srv := httptest.NewServer(i.Handler(http.NotFoundHandler()))
+	at := fmt.Sprintf("@plumb-proxy-%s-%d", t.Name(), os.Getpid())
+	srv := httptest.NewUnstartedServer(i.Handler())
+	ln, err := net.Listen("unix", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = srv.Listener.Close()
+	srv.Listener = ln
+	srv.Start()
 	t.Cleanup(func() {
 		srv.Close()
 		cancel()
@@ -76,7 +85,7 @@ func inspected(t *testing.T, snap *objects.Snapshot) (*loop.Loop, *agent.Inspect
 			t.Error(err)
 		}
 	})
-	return l, i, strings.TrimPrefix(srv.URL, "http://")
+	return l, i, at
 }
 
 const showFile = "testdata/show.txtar"
@@ -100,7 +109,7 @@ func TestShowRefused(t *testing.T) {
 	_, snap := shown(t)
 	_, _, at := inspected(t, snap)
 	var all []listing.Frontend
-	if err := json.Unmarshal([]byte(printed(t, "show", "services", "--json", "--metrics-bind-address", at)), &all); err != nil {
+	if err := json.Unmarshal([]byte(printed(t, "show", "services", "--json", "--debug-socket", at)), &all); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
@@ -121,7 +130,7 @@ func TestShow(t *testing.T) {
 	_, _, at := inspected(t, snap)
 	for i, what := range []string{"services", "backends"} {
 		f := &archive.Files[i+1]
-		got := printed(t, "show", what, "--metrics-bind-address", at)
+		got := printed(t, "show", what, "--debug-socket", at)
 		if f.Name != what {
 			t.Fatalf("section %d is %s, want %s", i+1, f.Name, what)
 		}
@@ -155,14 +164,14 @@ func TestPath(t *testing.T) {
 	for text, want := range map[string]string{
 		"10.96.0.1:80": "the way to 10.96.0.1:80/TCP\n", "tcp://192.0.2.1:30080": "the way to " + listing.KeyText(nodePort) + "\n",
 	} {
-		if got := printed(t, "show", "path", text, "--metrics-bind-address="+at); got != want {
+		if got := printed(t, "show", "path", text, "--debug-socket="+at); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
 	fails := func(want string) {
 		t.Helper()
 		var stdout, stderr strings.Builder
-		code := run([]string{"show", "path", "10.96.0.1:80/UDP", "--metrics-bind-address=" + at}, &stdout, &stderr)
+		code := run([]string{"show", "path", "10.96.0.1:80/UDP", "--debug-socket=" + at}, &stdout, &stderr)
 		if code != 1 || stderr.String() != "plumb-proxy: "+want+"\n" {
 			t.Errorf("exit %d: %s%s; want %s", code, &stdout, &stderr, want)
 		}
@@ -170,11 +179,4 @@ func TestPath(t *testing.T) {
 	fails("10.96.0.1:80/UDP: no frontend of this node")
 	i.Path = nil
 	fails("backend nftables has no path to show")
-}
-
-func TestProxyMode(t *testing.T) {
-	_, _, at := inspected(t, &objects.Snapshot{})
-	if text, err := (question{agent: at}).get(t.Context(), "/proxyMode"); err != nil || string(text) != "nftables" {
-		t.Errorf("%q, %v", text, err)
-	}
 }
