@@ -3,7 +3,9 @@ package watch_test
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -72,4 +74,29 @@ func TestWithoutServiceCIDRs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ServiceCIDRs that come to be seen later are followed from then on.
+func TestServiceCIDRsLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(node("here"), ranges("kubernetes", "10.96.0.0/16"))
+		var seen atomic.Bool
+		client.PrependReactor("list", "servicecidrs", func(k8stesting.Action) (bool, runtime.Object, error) {
+			return !seen.Load(), nil, apierrors.NewNotFound(schema.GroupResource{Group: "networking.k8s.io", Resource: "servicecidrs"}, "")
+		})
+		got := run(t, client, record.NewFakeRecorder(10))
+		if first := describe(next(t, got)); first != "node here leaving=false" {
+			t.Errorf("first delivery is %s, want the Node alone", first)
+		}
+		time.Sleep(time.Hour)
+		seen.Store(true)
+		time.Sleep(10 * time.Minute)
+		if text := describe(next(t, got)); text != "ranges kubernetes [10.96.0.0/16]" {
+			t.Errorf("got %s, want the ranges", text)
+		}
+		_, err := client.NetworkingV1().ServiceCIDRs().Create(t.Context(), ranges("more", "10.97.0.0/16"), metav1.CreateOptions{})
+		if text := describe(next(t, got)); err != nil || text != "ranges more [10.97.0.0/16]" {
+			t.Errorf("got %s, %v; want more ranges", text, err)
+		}
+	})
 }

@@ -12,8 +12,8 @@
 // everything, each later one what came since. While the API server does not
 // answer, or a list breaks off, the sink hears nothing and the last state stands.
 //
-// Whether there are ServiceCIDRs is asked once, at the start. The sink is never
-// called twice at a time, whatever number of goroutines the reflectors have.
+// Whether there are ServiceCIDRs is asked at the start and, without any, every ten minutes. The
+// sink is never called twice at a time, whatever number of goroutines the reflectors have.
 package watch
 
 import (
@@ -82,21 +82,49 @@ func New(cfg Config) *Watcher {
 // Run watches until ctx ends.
 func (w *Watcher) Run(ctx context.Context) error {
 	sources := []source{w.services(), w.slices(), w.nodes()}
-	if w.mayListServiceCIDRs(ctx) {
+	ranges := w.mayListServiceCIDRs(ctx, w.cfg.Logger)
+	if ranges {
 		sources = append(sources, w.serviceCIDRs())
 	}
 	w.mu.Lock()
 	w.missing = len(sources)
 	w.mu.Unlock()
 	for _, s := range sources {
-		r := cache.NewReflectorWithOptions(s.ask, s.typ, s.into, cache.ReflectorOptions{Name: fmt.Sprintf("%T", s.typ)})
-		go r.RunWithContext(ctx)
+		go s.follow(ctx)
+	}
+	if !ranges {
+		go w.awaitServiceCIDRs(ctx)
 	}
 	<-ctx.Done() // a Reflector may be in the middle of a pause that nothing ends
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true
 	return nil
+}
+
+func (s source) follow(ctx context.Context) {
+	cache.NewReflectorWithOptions(s.ask, s.typ, s.into, cache.ReflectorOptions{Name: fmt.Sprintf("%T", s.typ)}).RunWithContext(ctx)
+}
+
+// askLater is the pause between two questions whether there are ServiceCIDRs by now.
+const askLater = 10 * time.Minute
+
+// awaitServiceCIDRs follows them once there are some to be seen: the API server is a newer one,
+// or the right was given.
+func (w *Watcher) awaitServiceCIDRs(ctx context.Context) {
+	quiet := slog.New(slog.DiscardHandler)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(askLater):
+		}
+		if w.mayListServiceCIDRs(ctx, quiet) {
+			w.cfg.Logger.Info("ServiceCIDRs can be listed by now: addresses that no Service has are dropped")
+			w.serviceCIDRs().follow(ctx)
+			return
+		}
+	}
 }
 
 // askAgain is the pause after a question that the API server did not answer.
@@ -106,22 +134,22 @@ const askAgain = time.Second
 // (KEP-1880). Without them, or without the right to see them, addresses that no
 // Service has are not dropped, and all else is the same: that is no reason not to
 // start. A server that does not answer is asked again: then nothing can be listed.
-func (w *Watcher) mayListServiceCIDRs(ctx context.Context) bool {
+func (w *Watcher) mayListServiceCIDRs(ctx context.Context, log *slog.Logger) bool {
 	for said := false; ; said = true {
 		_, err := w.cfg.Client.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{Limit: 1})
 		switch {
 		case err == nil:
 			return true
 		case apierrors.IsNotFound(err):
-			w.cfg.Logger.Info("the API server has no ServiceCIDRs: addresses that no Service has are not dropped")
+			log.Info("the API server has no ServiceCIDRs: addresses that no Service has are not dropped")
 			return false
 		case apierrors.IsForbidden(err):
-			w.cfg.Logger.Warn("ServiceCIDRs may not be listed: addresses that no Service has are not dropped", "err", err)
+			log.Warn("ServiceCIDRs may not be listed: addresses that no Service has are not dropped", "err", err)
 			return false
 		case ctx.Err() != nil:
 			return false
 		case !said:
-			w.cfg.Logger.Warn("the API server does not say whether it has ServiceCIDRs, asking again every second", "err", err)
+			log.Warn("the API server does not say whether it has ServiceCIDRs, asking again every second", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -135,10 +163,10 @@ func (w *Watcher) mayListServiceCIDRs(ctx context.Context) bool {
 func (w *Watcher) list(kind objects.Kind, changes []objects.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.listed[kind] {
-		w.listed[kind] = true
+	if !w.listed[kind] && w.missing > 0 {
 		w.missing--
 	}
+	w.listed[kind] = true
 	w.handOn(changes)
 }
 
