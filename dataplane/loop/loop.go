@@ -4,7 +4,9 @@
 // There is no waiting for its own sake. A change that finds the loop idle is
 // applied at once; what comes while an Apply runs is taken together by the next
 // one, so the batches grow with the load and no further. One changed Service
-// costs a plan of that Service, however many there are.
+// costs a plan of that Service, however many there are. Only what leaves a Service
+// without an endpoint waits a moment (refill): a slice that is deleted and made again, or
+// whose endpoints move to another, is to refuse no connection in between.
 //
 // Order: rules first, then the healthCheckNodePort listeners and counts. A load
 // balancer must not learn of an endpoint before the rules can reach it.
@@ -19,6 +21,7 @@ package loop
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -95,6 +98,7 @@ type Loop struct {
 	lost    bool                  // guarded by mu; the kernel's state is not known
 	started bool                  // guarded by mu; the first changes are in, and the Node
 	absent  string                // guarded by mu; what was last told of the Node's absence
+	emptied bool                  // guarded by mu; a change not taken yet left a Service without endpoints
 	trigger []Trigger             // guarded by mu; of changes not taken yet
 	seen    Changes               // guarded by mu
 
@@ -142,6 +146,7 @@ func (l *Loop) Handle(changes []objects.Change) {
 	defer l.mu.Unlock()
 	for _, c := range changes {
 		l.touch(l.snap.Apply(c))
+		l.emptied = l.emptied || l.empties(c)
 		l.seen.count(c)
 		if !c.Triggered.IsZero() {
 			l.trigger = append(l.trigger, Trigger{c.Triggered, len(c.Slice.Endpoints) > 0 && c.Slice.Endpoints[0].Addr.Is6()})
@@ -174,6 +179,22 @@ func (l *Loop) nodeKnown() bool {
 		l.cfg.Events.WarnNode(reasonNode, text)
 	}
 	return text == ""
+}
+
+// empties tells whether a change was the end of a Service's last endpoint. It is called with
+// mu held.
+func (l *Loop) empties(c objects.Change) bool {
+	var name objects.Name
+	switch {
+	case c.Slice != nil && len(c.Slice.Endpoints) == 0:
+		name = c.Slice.Service
+	case c.Gone != nil && c.Gone.Kind == objects.KindSlice:
+		name = c.Gone.Service
+	default:
+		return false
+	}
+	_, there := l.snap.Services[name]
+	return there && !slices.ContainsFunc(l.snap.Slices[name], func(s objects.EndpointSlice) bool { return len(s.Endpoints) > 0 })
 }
 
 func (l *Loop) touch(t objects.Touched) {
@@ -229,12 +250,27 @@ func (l *Loop) Inspect(ctx context.Context, f func(p *plan.Plan, refused map[pla
 	}
 }
 
-// The delays between attempts after a failure, and between complete checks.
+// The delays between attempts after a failure, and between complete checks; and how long
+// endpoints may take to be in a slice again.
 const (
+	refill     = 3 * time.Millisecond
 	retryFirst = 100 * time.Millisecond
 	retryMost  = 10 * time.Second
 	selfCheck  = time.Hour
 )
+
+func (l *Loop) awaitRefill(ctx context.Context) {
+	l.mu.Lock()
+	emptied := l.emptied && l.known // what is not served yet refuses either way
+	l.emptied = false
+	l.mu.Unlock()
+	if emptied {
+		select {
+		case <-ctx.Done():
+		case <-time.After(refill):
+		}
+	}
+}
 
 // Run applies changes until ctx ends. What is in the kernel then stays there.
 func (l *Loop) Run(ctx context.Context) error {
@@ -256,6 +292,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			if retry != nil && !l.known {
 				continue // the retry takes it along
 			}
+			l.awaitRefill(ctx)
 		case <-retry:
 			retry = nil
 		}

@@ -170,6 +170,36 @@ func TestCoalesce(t *testing.T) {
 	})
 }
 
+// A Service whose last slice goes and comes again within a moment, or whose endpoints move to
+// another slice, never is without endpoints; one that stays without is, a moment later.
+func TestRefill(t *testing.T) {
+	gone := objects.Change{Gone: &objects.Gone{Kind: objects.KindSlice, Name: objects.Name{Namespace: "ns", Name: "1-1"}, Service: objects.Name{Namespace: "ns", Name: "1"}}}
+	empty, other := slice(1, true), slice(1, true)
+	empty.Slice.Endpoints = nil
+	other.Slice.Name.Name = "1-2"
+	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		l.Handle([]objects.Change{node(), svc(1), svc(2), slice(1, true)})
+		synctest.Wait()
+		w.take()
+		for _, ends := range []objects.Change{gone, empty} {
+			l.Handle([]objects.Change{ends})
+			time.Sleep(refill - time.Millisecond)
+			l.Handle([]objects.Change{slice(1, true)})
+			time.Sleep(time.Second)
+			want(t, w, "3ms change set=0 gone=0 of 1")
+		}
+		l.Handle([]objects.Change{other}) // beside the first, which may go at once
+		want(t, w, "0s change set=0 gone=0 of 1")
+		l.Handle([]objects.Change{gone})
+		want(t, w, "0s change set=0 gone=0 of 1")
+		l.Handle([]objects.Change{{Gone: &objects.Gone{Kind: objects.KindSlice, Name: other.Slice.Name, Service: other.Slice.Service}}, slice(2, true)})
+		time.Sleep(time.Second)
+		want(t, w, "3ms change set=2 gone=0 of 2")
+		l.Handle([]objects.Change{slice(2, false)})
+		want(t, w, "0s change set=1 gone=0 of 1")
+	})
+}
+
 // A failure is tried again with growing delay, completely; a change that comes
 // meanwhile is part of it. The status remembers since when something waits.
 func TestRetry(t *testing.T) {
