@@ -150,8 +150,7 @@ func (a *Agent) lookout(ctx context.Context, run *errgroup.Group, r backend.Runn
 	}
 	if a.cfg.Debug != "" {
 		i := &Inspector{Mode: a.cfg.Mode, Loop: l, Path: r.Path, Logger: a.cfg.Logger}
-		s := server{"what show asks", "unix", a.cfg.Debug, i.Handler(), a.cfg.Logger}
-		run.Go(func() error { return s.run(ctx) })
+		run.Go(func() error { return i.Serve(ctx, a.cfg.Debug) })
 	}
 }
 

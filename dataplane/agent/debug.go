@@ -3,16 +3,11 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"net/http"
-	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/listing"
 	"github.com/plumbline/plumbline/dataplane/loop"
@@ -64,8 +59,12 @@ func (i *Inspector) plan(ctx context.Context) (*plan.Plan, map[plan.Key]error, e
 	return out, refused, nil
 }
 
-// Handler serves what show asks.
-func (i *Inspector) Handler() http.Handler {
+// Serve answers what show asks at an abstract unix socket, until ctx ends.
+func (i *Inspector) Serve(ctx context.Context, socket string) error {
+	return server{"what show asks", "unix", socket, i.handler(), i.Logger}.run(ctx)
+}
+
+func (i *Inspector) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+ServicesPath, i.services)
 	mux.HandleFunc("GET "+PathPath, i.way)
@@ -76,8 +75,9 @@ func (i *Inspector) Handler() http.Handler {
 func limited(h http.Handler) http.Handler {
 	room := make(chan struct{}, atOnce)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err, _ := r.Context().Value(refusal{}).(error); err != nil {
-			http.Error(w, err.Error(), http.StatusForbidden)
+		if who, known := r.Context().Value(asker{}).(asker); !known || who.refused != nil {
+			w.Header().Set("Connection", "close")
+			http.Error(w, fmt.Sprintf("not answered: %v", who.refused), http.StatusForbidden)
 			return
 		}
 		select {
@@ -85,39 +85,10 @@ func limited(h http.Handler) http.Handler {
 			defer func() { <-room }()
 			h.ServeHTTP(w, r)
 		default:
+			w.Header().Set("Connection", "close")
 			http.Error(w, fmt.Sprintf("%d questions are being answered; ask again", atOnce), http.StatusTooManyRequests)
 		}
 	})
-}
-
-// refusal is the key of why a connection is answered nothing.
-type refusal struct{}
-
-// knows is a ConnContext: it notes that who asks is neither root nor the agent's own user. An
-// abstract socket has no permissions.
-func knows(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, refusal{}, mayAsk(c))
-}
-
-func mayAsk(c net.Conn) error {
-	u, ok := c.(*net.UnixConn)
-	if !ok {
-		return fmt.Errorf("who asks by %T is not known", c)
-	}
-	raw, err := u.SyscallConn()
-	if err != nil {
-		return fmt.Errorf("find out who asks: %w", err)
-	}
-	var who *unix.Ucred
-	var failed error
-	err = raw.Control(func(fd uintptr) { who, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	if err := errors.Join(err, failed); err != nil {
-		return fmt.Errorf("find out who asks: %w", err)
-	}
-	if who.Uid != 0 && int(who.Uid) != os.Geteuid() {
-		return fmt.Errorf("user %d may not ask: only root and the agent's own user", who.Uid)
-	}
-	return nil
 }
 
 func (i *Inspector) services(w http.ResponseWriter, r *http.Request) {

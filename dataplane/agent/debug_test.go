@@ -29,7 +29,7 @@ func TestDebugSocket(t *testing.T) {
 	i := &Inspector{Mode: "nftables", Logger: slog.New(slog.DiscardHandler)}
 	done := make(chan error, 1)
 	go func() {
-		done <- server{"what show asks", "unix", at, i.Handler(), slog.New(slog.DiscardHandler)}.run(ctx)
+		done <- i.Serve(ctx, at)
 	}()
 	defer func() {
 		cancel()
@@ -40,7 +40,7 @@ func TestDebugSocket(t *testing.T) {
 	for _, c := range []struct {
 		uid  int
 		want string
-	}{{0, "400 frontend \"x\": give"}, {65534, "403 user 65534 may not ask"}} {
+	}{{0, "400 frontend \"x\": give"}, {65534, "403 not answered: user 65534 is neither root nor the same one"}} {
 		if got := ask(t, at, c.uid); !strings.HasPrefix(got, c.want) {
 			t.Errorf("user %d hears %q, want %q", c.uid, got, c.want)
 		}
@@ -87,7 +87,7 @@ func TestQuestionsAtOnce(t *testing.T) {
 	h := limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside <- true; <-leave }))
 	answer := func() int {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, ServicesPath, nil))
+		h.ServeHTTP(w, httptest.NewRequestWithContext(context.WithValue(t.Context(), asker{}, asker{}), http.MethodGet, ServicesPath, nil))
 		return w.Code
 	}
 	codes := make(chan int, atOnce)
@@ -97,6 +97,10 @@ func TestQuestionsAtOnce(t *testing.T) {
 	}
 	if code := answer(); code != http.StatusTooManyRequests {
 		t.Errorf("one too many is answered %d", code)
+	}
+	unknown := httptest.NewRecorder()
+	if h.ServeHTTP(unknown, httptest.NewRequest(http.MethodGet, ServicesPath, nil)); unknown.Code != http.StatusForbidden {
+		t.Errorf("who is not known is answered %d", unknown.Code)
 	}
 	close(leave)
 	for range atOnce {

@@ -21,7 +21,6 @@ package loop
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -92,15 +91,15 @@ type Loop struct {
 	inspect chan func(*plan.Plan, map[plan.Key]error)
 
 	mu      sync.Mutex
-	snap    objects.Snapshot      // guarded by mu
-	dirty   map[objects.Name]bool // guarded by mu; Services not applied yet
-	node    bool                  // guarded by mu; the Node is not applied yet
-	lost    bool                  // guarded by mu; the kernel's state is not known
-	started bool                  // guarded by mu; the first changes are in, and the Node
-	absent  string                // guarded by mu; what was last told of the Node's absence
-	emptied bool                  // guarded by mu; a change not taken yet left a Service without endpoints
-	trigger []Trigger             // guarded by mu; of changes not taken yet
-	seen    Changes               // guarded by mu
+	snap    objects.Snapshot         // guarded by mu
+	dirty   map[objects.Name]bool    // guarded by mu; Services not applied yet
+	node    bool                     // guarded by mu; the Node is not applied yet
+	lost    bool                     // guarded by mu; the kernel's state is not known
+	started bool                     // guarded by mu; the first changes are in, and the Node
+	absent  string                   // guarded by mu; what was last told of the Node's absence
+	emptied map[objects.Name]emptied // guarded by mu; Services without endpoints by changes not taken yet
+	trigger []Trigger                // guarded by mu; of changes not taken yet
+	seen    Changes                  // guarded by mu
 
 	// statusMu is taken for moments only, and after mu where both are: probes
 	// must not wait while a plan of all Services is built.
@@ -126,6 +125,7 @@ func New(cfg Config) *Loop {
 		wake:        make(chan struct{}, 1),
 		inspect:     make(chan func(*plan.Plan, map[plan.Key]error)),
 		dirty:       map[objects.Name]bool{},
+		emptied:     map[objects.Name]emptied{},
 		applied:     plan.Plan{Services: map[objects.Name]plan.Service{}},
 		checks:      map[objects.Name]plan.HealthCheck{},
 		refused:     map[plan.Key]error{},
@@ -145,8 +145,10 @@ func (l *Loop) Handle(changes []objects.Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range changes {
+		name := ofSlice(c)
+		before := l.served(name)
 		l.touch(l.snap.Apply(c))
-		l.emptied = l.emptied || l.empties(c)
+		l.noteEmptied(name, before)
 		l.seen.count(c)
 		if !c.Triggered.IsZero() {
 			l.trigger = append(l.trigger, Trigger{c.Triggered, len(c.Slice.Endpoints) > 0 && c.Slice.Endpoints[0].Addr.Is6()})
@@ -179,22 +181,6 @@ func (l *Loop) nodeKnown() bool {
 		l.cfg.Events.WarnNode(reasonNode, text)
 	}
 	return text == ""
-}
-
-// empties tells whether a change was the end of a Service's last endpoint. It is called with
-// mu held.
-func (l *Loop) empties(c objects.Change) bool {
-	var name objects.Name
-	switch {
-	case c.Slice != nil && len(c.Slice.Endpoints) == 0:
-		name = c.Slice.Service
-	case c.Gone != nil && c.Gone.Kind == objects.KindSlice:
-		name = c.Gone.Service
-	default:
-		return false
-	}
-	_, there := l.snap.Services[name]
-	return there && !slices.ContainsFunc(l.snap.Slices[name], func(s objects.EndpointSlice) bool { return len(s.Endpoints) > 0 })
 }
 
 func (l *Loop) touch(t objects.Touched) {
@@ -250,27 +236,12 @@ func (l *Loop) Inspect(ctx context.Context, f func(p *plan.Plan, refused map[pla
 	}
 }
 
-// The delays between attempts after a failure, and between complete checks; and how long
-// endpoints may take to be in a slice again.
+// The delays between attempts after a failure, and between complete checks.
 const (
-	refill     = 3 * time.Millisecond
 	retryFirst = 100 * time.Millisecond
 	retryMost  = 10 * time.Second
 	selfCheck  = time.Hour
 )
-
-func (l *Loop) awaitRefill(ctx context.Context) {
-	l.mu.Lock()
-	emptied := l.emptied && l.known // what is not served yet refuses either way
-	l.emptied = false
-	l.mu.Unlock()
-	if emptied {
-		select {
-		case <-ctx.Done():
-		case <-time.After(refill):
-		}
-	}
-}
 
 // Run applies changes until ctx ends. What is in the kernel then stays there.
 func (l *Loop) Run(ctx context.Context) error {

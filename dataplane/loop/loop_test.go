@@ -186,17 +186,38 @@ func TestRefill(t *testing.T) {
 			time.Sleep(refill - time.Millisecond)
 			l.Handle([]objects.Change{slice(1, true)})
 			time.Sleep(time.Second)
-			want(t, w, "3ms change set=0 gone=0 of 1")
+			want(t, w, "2ms change set=0 gone=0 of 1")
 		}
+		second := slice(2, true)
+		l.Handle([]objects.Change{second})
+		want(t, w, "0s change set=1 gone=0 of 1")
+		l.Handle([]objects.Change{gone}) // and another one, while it is waited for that
+		time.Sleep(refill - time.Millisecond)
+		l.Handle([]objects.Change{{Gone: &objects.Gone{Kind: objects.KindSlice, Name: second.Slice.Name, Service: second.Slice.Service}}, slice(1, true)})
+		time.Sleep(refill - time.Millisecond)
+		l.Handle([]objects.Change{second})
+		time.Sleep(time.Second)
+		want(t, w, "4ms change set=0 gone=0 of 2")
 		l.Handle([]objects.Change{other}) // beside the first, which may go at once
 		want(t, w, "0s change set=0 gone=0 of 1")
 		l.Handle([]objects.Change{gone})
 		want(t, w, "0s change set=0 gone=0 of 1")
-		l.Handle([]objects.Change{{Gone: &objects.Gone{Kind: objects.KindSlice, Name: other.Slice.Name, Service: other.Slice.Service}}, slice(2, true)})
+		l.Handle([]objects.Change{{Gone: &objects.Gone{Kind: objects.KindSlice, Name: other.Slice.Name, Service: other.Slice.Service}}, svc(3)})
 		time.Sleep(time.Second)
-		want(t, w, "3ms change set=2 gone=0 of 2")
-		l.Handle([]objects.Change{slice(2, false)})
-		want(t, w, "0s change set=1 gone=0 of 1")
+		want(t, w, "3ms change set=3 gone=0 of 2")
+		l.Handle([]objects.Change{empty}) // it has none
+		want(t, w, "0s change set=0 gone=0 of 1")
+		both := svc(4)
+		both.Service.ClusterIPs = append(both.Service.ClusterIPs, netip.MustParseAddr("fd00:96::4"))
+		v6 := slice(4, true)
+		v6.Slice.Name.Name, v6.Slice.Endpoints[0].Addr = "4-6", netip.MustParseAddr("fd00::1")
+		l.Handle([]objects.Change{both, slice(4, true), v6})
+		want(t, w, "0s change set=4 gone=0 of 1")
+		l.Handle([]objects.Change{{Gone: &objects.Gone{Kind: objects.KindSlice, Name: slice(4, true).Slice.Name, Service: both.Service.Name}}}) // the other family has one
+		time.Sleep(time.Millisecond)
+		l.Handle([]objects.Change{slice(4, true)})
+		time.Sleep(time.Second)
+		want(t, w, "1ms change set=0 gone=0 of 1")
 	})
 }
 

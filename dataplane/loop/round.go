@@ -140,6 +140,7 @@ func (l *Loop) collect() (old, new *plan.Plan, waiting time.Time) {
 		waiting = time.Now()
 	}
 	l.taken, l.trigger, l.doing = append(l.taken, l.trigger...), nil, l.seen
+	clear(l.emptied)
 	if l.known && len(l.dirty) == 0 && !l.node && !l.lost {
 		// A retry took it along, or the change was none. Under mu: nothing can
 		// have come since.

@@ -50,20 +50,29 @@ func KubeProxyRunning(cfg Config) ([]Trace, error) {
 	return steady(func() ([]Trace, error) { return processesOf(cfg, "kube-proxy") })
 }
 
+// embed are programs that may have a kube-proxy in them.
+var embed = []string{"k3s", "k3s-server", "k3s-agent", "rke2", "kubelite"} // const
+
 // SeesNode tells whether a node's processes are seen, not a container's alone: its kubelet, or
-// the kernel's own, which the host's first namespace alone has.
-func SeesNode(proc string) (bool, error) {
+// the kernel's own, which the host's first namespace alone has; and none of them may have a
+// kube-proxy in it.
+func SeesNode(proc string) (seen bool, err error) {
 	names, err := filepath.Glob(proc + "/[0-9]*/comm")
 	if err != nil {
 		return false, fmt.Errorf("look at processes: %w", err)
 	}
 	for _, name := range names {
 		comm, err := os.ReadFile(name)
-		if text := strings.TrimSpace(string(comm)); err == nil && (text == "kubelet" || text == "kthreadd") {
-			return true, nil
+		if err != nil {
+			continue // it has ended
 		}
+		text := strings.TrimSpace(string(comm))
+		if slices.Contains(embed, text) {
+			return false, nil
+		}
+		seen = seen || text == "kubelet" || text == "kthreadd"
 	}
-	return false, nil
+	return seen, nil
 }
 
 func notKubeProxys(t Trace) bool { return t.Who != "kube-proxy" }

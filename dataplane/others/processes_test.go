@@ -59,9 +59,10 @@ func TestKubeProxyAmongUnreadable(t *testing.T) {
 
 // A node's processes are seen by who sees its kubelet, or the kernel's own.
 func TestSeesNode(t *testing.T) {
-	for comm, want := range map[string]bool{"kubelet\n": true, "kthreadd\n": true, "plumb-proxy\n": false, "kubelet-x\n": false} {
+	also := map[string]string{"k3s-server\n": "kthreadd\n"}
+	for comm, want := range map[string]bool{"kubelet\n": true, "kthreadd\n": true, "plumb-proxy\n": false, "kubelet-x\n": false, "k3s-server\n": false} {
 		proc := t.TempDir()
-		for pid, name := range map[string]string{"1": "pause\n", "7": comm} {
+		for pid, name := range map[string]string{"1": "pause\n", "7": comm, "9": also[comm]} {
 			if err := errors.Join(os.Mkdir(filepath.Join(proc, pid), 0o755), os.WriteFile(filepath.Join(proc, pid, "comm"), []byte(name), 0o644)); err != nil {
 				t.Fatal(err)
 			}

@@ -60,8 +60,7 @@ type Watcher struct {
 	begun time.Time // const
 
 	mu      sync.Mutex
-	missing int                   // guarded by mu; first lists that are not in yet
-	listed  map[objects.Kind]bool // guarded by mu; those that are
+	missing map[objects.Kind]bool // guarded by mu; whose first lists are waited for
 	synced  bool                  // guarded by mu; the sink has been called
 	ended   bool                  // guarded by mu; and is called no more
 	pending []objects.Change      // guarded by mu; what came before
@@ -76,7 +75,7 @@ type about struct {
 
 // New makes a Watcher that does nothing before Run.
 func New(cfg Config) *Watcher {
-	return &Watcher{cfg: cfg, begun: time.Now(), said: map[about]string{}, listed: map[objects.Kind]bool{}}
+	return &Watcher{cfg: cfg, begun: time.Now(), said: map[about]string{}, missing: map[objects.Kind]bool{}}
 }
 
 // Run watches until ctx ends.
@@ -87,7 +86,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 		sources = append(sources, w.serviceCIDRs())
 	}
 	w.mu.Lock()
-	w.missing = len(sources)
+	for _, s := range sources {
+		w.missing[s.into.kind] = true
+	}
 	w.mu.Unlock()
 	for _, s := range sources {
 		go s.follow(ctx)
@@ -163,10 +164,7 @@ func (w *Watcher) mayListServiceCIDRs(ctx context.Context, log *slog.Logger) boo
 func (w *Watcher) list(kind objects.Kind, changes []objects.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.listed[kind] && w.missing > 0 {
-		w.missing--
-	}
-	w.listed[kind] = true
+	delete(w.missing, kind)
 	w.handOn(changes)
 }
 
@@ -179,7 +177,7 @@ func (w *Watcher) note(changes ...objects.Change) {
 // handOn hands changes on, when all lists are in. It is called with mu held.
 func (w *Watcher) handOn(changes []objects.Change) {
 	w.pending = append(w.pending, changes...)
-	if w.ended || w.missing > 0 || w.synced && len(changes) == 0 {
+	if w.ended || len(w.missing) > 0 || w.synced && len(changes) == 0 {
 		return
 	}
 	w.synced = true

@@ -86,7 +86,11 @@ func newFeed(t *testing.T, program, mode string) *feed {
 // run starts kube-proxy with a case's options, unless it has just these; another
 // one is ended first, with its rules.
 func (f *feed) run(o plan.Options) error {
-	options := fmt.Sprint(o.ClusterCIDRs, o.Local, o.LocalLink, o.NodePorts)
+	place := proxyproc.Place{
+		Dir: f.dir, Kubeconfig: filepath.Join(f.dir, "kubeconfig"), Node: dptest.NodeName, ClusterCIDRs: o.ClusterCIDRs,
+		DetectLocal: string(o.Local), LocalLink: string(o.LocalLink), MasqueradeAll: o.MasqueradeAll, NodePorts: o.NodePorts.Within,
+	}
+	options := fmt.Sprintf("%+v", place)
 	if f.agent != nil && f.options == options {
 		return nil
 	}
@@ -98,9 +102,7 @@ func (f *feed) run(o plan.Options) error {
 			return err
 		}
 	}
-	spec, err := proxyproc.KubeProxy(f.program, f.mode, true, proxyproc.Place{
-		Dir: f.dir, Kubeconfig: filepath.Join(f.dir, "kubeconfig"), Node: dptest.NodeName, ClusterCIDRs: o.ClusterCIDRs, DetectLocal: string(o.Local), LocalLink: string(o.LocalLink), MasqueradeAll: o.MasqueradeAll, NodePorts: o.NodePorts.Within,
-	})
+	spec, err := proxyproc.KubeProxy(f.program, f.mode, true, place)
 	if err != nil {
 		return err
 	}
@@ -166,7 +168,7 @@ func (f *feed) step(ctx context.Context, c *dptest.Case, s *dptest.Step) error {
 	if err != nil {
 		return err
 	}
-	sentinels, rows := f.sentinels()
+	sentinels, rows := f.sentinels(c.Options.MasqueradeAll)
 	if err := f.api.Apply(append(all, sentinels...)...); err != nil {
 		return err
 	}
@@ -227,7 +229,7 @@ const sentinelPatience = time.Minute
 // sentinels are a Service with one endpoint in each family, behind what was
 // changed, on the same watches: when they are forwarded, all before is in the
 // rules. Each family has a proxier of its own.
-func (f *feed) sentinels() (all []api.Object, rows []dptest.Row) {
+func (f *feed) sentinels(masqueraded bool) (all []api.Object, rows []dptest.Row) {
 	f.turn++
 	hi, lo := 200+byte(f.turn/250), 1+byte(f.turn%250)
 	for _, s := range []struct {
@@ -253,7 +255,7 @@ func (f *feed) sentinels() (all []api.Object, rows []dptest.Row) {
 		})
 		rows = append(rows, dptest.Row{
 			Line: name, From: dptest.PodB, Proto: objects.TCP, To: netip.AddrPortFrom(s.vip, 9),
-			Action: plan.Forward, Dests: []dptest.Dest{{At: netip.AddrPortFrom(s.at, 9)}},
+			Action: plan.Forward, Dests: []dptest.Dest{{At: netip.AddrPortFrom(s.at, 9), Masked: masqueraded}},
 		})
 	}
 	return all, rows

@@ -116,7 +116,14 @@ func (q question) get(ctx context.Context, path string) ([]byte, error) {
 		return nil, fmt.Errorf("ask the agent: %w", err)
 	}
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", q.agent)
+		c, err := new(net.Dialer).DialContext(ctx, "unix", q.agent)
+		if err != nil {
+			return nil, err
+		}
+		if err := agent.Trusted(c); err != nil { // everybody may take a name
+			return nil, errors.Join(fmt.Errorf("somebody else answers: %w", err), c.Close())
+		}
+		return c, nil
 	}
 	client := http.Client{Timeout: agent.WriteWithin, Transport: &http.Transport{DialContext: dial}}
 	answer, err := client.Do(req)

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http/httptest"
 	"net/netip"
 	"os"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -70,21 +70,23 @@ func inspected(t *testing.T, snap *objects.Snapshot) (*loop.Loop, *agent.Inspect
 	go func() { ended <- l.Run(ctx) }()
 	<-applied
 	at := fmt.Sprintf("@plumb-proxy-%s-%d", t.Name(), os.Getpid())
-	srv := httptest.NewUnstartedServer(i.Handler())
-	ln, err := net.Listen("unix", at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = srv.Listener.Close()
-	srv.Listener = ln
-	srv.Start()
+	served := make(chan error, 1)
+	go func() { served <- i.Serve(ctx, at) }()
 	t.Cleanup(func() {
-		srv.Close()
 		cancel()
-		if err := <-ended; err != nil {
+		if err := errors.Join(<-ended, <-served); err != nil {
 			t.Error(err)
 		}
 	})
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if c, err := net.Dial("unix", at); err == nil {
+			_ = c.Close()
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nobody answers at " + at)
+		}
+	}
 	return l, i, at
 }
 
