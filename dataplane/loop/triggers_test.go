@@ -3,6 +3,7 @@ package loop
 import (
 	"fmt"
 	"net/netip"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 // the rounds before failed; changes are counted when they come and when they are in.
 func TestTriggers(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		var mu sync.Mutex // guards got
 		var got []string
 		begin := time.Now()
 		l.cfg.Observe = func(r Round) {
@@ -23,6 +25,8 @@ func TestTriggers(t *testing.T) {
 			for _, tr := range r.Triggers {
 				text += fmt.Sprintf(" %s ip6=%t", tr.At.Sub(begin), tr.IPv6)
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			got = append(got, text)
 		}
 		at := func(c objects.Change, s int) objects.Change {
@@ -32,6 +36,8 @@ func TestTriggers(t *testing.T) {
 		want := func(what string, seen, done Changes, rounds ...string) {
 			t.Helper()
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			if diff := cmp.Diff(rounds, got); diff != "" {
 				t.Errorf("%s: rounds (-want +got):\n%s", what, diff)
 			}
