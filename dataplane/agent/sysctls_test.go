@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,10 +19,15 @@ func TestSysctls(t *testing.T) {
 		const forward = "sysctl net.ipv4.ip_forward is 0 and not 1: nothing is forwarded over IPv4"
 		begin := time.Now()
 		var told []string
+		var mu sync.Mutex // guards amiss and failed
 		var amiss []string
 		var failed error
 		s := &sysctls{
-			look: func() ([]string, error) { return amiss, failed },
+			look: func() ([]string, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				return amiss, failed
+			},
 			tell: func(reason, text string) { told = append(told, time.Since(begin).String()+" "+reason+": "+text) },
 			log:  slog.New(slog.DiscardHandler),
 		}
@@ -34,7 +40,9 @@ func TestSysctls(t *testing.T) {
 		}{{nil, nil}, {[]string{forward}, nil}, {nil, nil}, {[]string{forward}, nil}, {nil, errors.New("not to be read")}} {
 			time.Sleep(time.Second)
 			synctest.Wait()
+			mu.Lock()
 			amiss, failed = state.amiss, state.err
+			mu.Unlock()
 			time.Sleep(3*time.Minute - time.Second)
 			synctest.Wait()
 		}
