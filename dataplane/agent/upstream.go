@@ -74,12 +74,12 @@ func newUpstream(to prometheus.Registerer, mode string, status func() loop.Statu
 		}
 		return float64(s.Deleted - s.IPv6)
 	}, true)
-	u.changes(to, "service", func(c loop.Changes) uint64 { return c.Services }, status)
-	u.changes(to, "endpoint", func(c loop.Changes) uint64 { return c.Slices }, status)
+	countChanges(to, "service", func(c loop.Changes) uint64 { return c.Services }, status)
+	countChanges(to, "endpoint", func(c loop.Changes) uint64 { return c.Slices }, status)
 	return u
 }
 
-func (u *upstream) changes(to prometheus.Registerer, of string, number func(loop.Changes) uint64, status func() loop.Status) {
+func countChanges(to prometheus.Registerer, of string, number func(loop.Changes) uint64, status func() loop.Status) {
 	name := "kubeproxy_sync_proxy_rules_" + of + "_changes_"
 	to.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name + "total", Help: "Changes of " + of + "s seen."}, func() float64 { return float64(number(status().Seen)) }),

@@ -173,6 +173,21 @@ func (w *world) output(t *testing.T, args ...string) string {
 	return out
 }
 
+// nft is what the program prints on this node.
+func (w *world) nft(t *testing.T, args ...string) string {
+	t.Helper()
+	need.Program(t, "nft")
+	var out []byte
+	err := w.ns.Do(func() (err error) {
+		out, err = exec.CommandContext(t.Context(), "nft", args...).CombinedOutput()
+		return err
+	})
+	if err != nil {
+		t.Fatalf("nft %s: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
 // process is a running agent.
 type process struct {
 	cmd *exec.Cmd

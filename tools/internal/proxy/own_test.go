@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,21 +13,9 @@ import (
 // however it ends, are taken over by the next one, and go with --cleanup.
 func TestOwnTables(t *testing.T) {
 	w := newWorld(t, theNode(), service("web", "10.96.0.1", nil))
-	nft := func(args ...string) string {
-		t.Helper()
-		var out []byte
-		err := w.ns.Do(func() (err error) {
-			out, err = exec.CommandContext(t.Context(), "nft", args...).CombinedOutput()
-			return err
-		})
-		if err != nil {
-			t.Fatalf("nft %s: %v\n%s", args, err, out)
-		}
-		return string(out)
-	}
 	serves := func() bool {
-		nft("flush", "ruleset")
-		return strings.Contains(nft("list", "table", "ip", "plumbline"), "10.96.0.1")
+		w.nft(t, "flush", "ruleset")
+		return strings.Contains(w.nft(t, "list", "table", "ip", "plumbline"), "10.96.0.1")
 	}
 	flag := []string{"--backend=nftables", "--nftables-own-tables"}
 	if err := nftables.Ownable(w.ns.FD()); err != nil {
@@ -48,13 +35,13 @@ func TestOwnTables(t *testing.T) {
 			t.Errorf("--cleanup beside the owner: exit %d, said %q", code, said)
 		}
 		p.end(t, end)
-		if text := nft("list", "table", "ip", "plumbline"); !strings.Contains(text, "10.96.0.1") {
+		if text := w.nft(t, "list", "table", "ip", "plumbline"); !strings.Contains(text, "10.96.0.1") {
 			t.Errorf("the rules went with the process (%s):\n%s", end, text)
 		}
 	}
 	w.start(t, "--backend=nftables").end(t, syscall.SIGTERM)
 	w.output(t, "--cleanup")
-	if text := nft("list", "ruleset"); strings.Contains(text, "plumbline") {
+	if text := w.nft(t, "list", "ruleset"); strings.Contains(text, "plumbline") {
 		t.Errorf("left after --cleanup:\n%s", text)
 	}
 }

@@ -10,12 +10,14 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 	"golang.org/x/tools/txtar"
 
 	"github.com/plumbline/plumbline/dataplane/agent"
@@ -23,6 +25,7 @@ import (
 	"github.com/plumbline/plumbline/dataplane/loop"
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
+	"github.com/plumbline/plumbline/fixtures/need"
 )
 
 // silent is what a Loop needs beside a target.
@@ -181,4 +184,34 @@ func TestPath(t *testing.T) {
 	fails("10.96.0.1:80/UDP: no frontend of this node")
 	i.Path = nil
 	fails("backend nftables has no path to show")
+}
+
+// Everybody may take the socket's name: only root's and the own user's answers are shown.
+func TestShowSomebodyElse(t *testing.T) {
+	need.Root(t)
+	at := fmt.Sprintf("@plumb-proxy-%s-%d", t.Name(), os.Getpid())
+	type listening struct {
+		l   net.Listener
+		err error
+	}
+	taken := make(chan listening)
+	go func() {
+		runtime.LockOSThread() // and ends with it: its user is another
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), 65534, ^uintptr(0)); errno != 0 {
+			taken <- listening{err: errno}
+			return
+		}
+		l, err := net.Listen("unix", at)
+		taken <- listening{l, err}
+	}()
+	by := <-taken
+	if by.err != nil {
+		t.Fatal(by.err)
+	}
+	defer by.l.Close()
+	var stdout, stderr strings.Builder
+	code := run([]string{"show", "services", "--debug-socket=" + at}, &stdout, &stderr)
+	if want := "somebody else answers: user 65534 is neither root nor the same one"; code != 1 || !strings.Contains(stderr.String(), want) || strings.Count(stderr.String(), "\n") != 1 {
+		t.Errorf("exit %d: %s%s; want %s", code, &stdout, &stderr, want)
+	}
 }

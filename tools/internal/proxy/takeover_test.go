@@ -138,19 +138,7 @@ func TestKubeProxysRules(t *testing.T) {
 table ip6 kube-proxy { }
 table ip nat { chain KUBE-SERVICES { }; chain KUBE-SVC-X { }; chain KUBE-KUBELET-CANARY { }; }`
 	w := newWorld(t, theNode(), service("web", "10.96.0.1", nil))
-	nft := func(args ...string) string {
-		t.Helper()
-		var out []byte
-		err := w.ns.Do(func() (err error) {
-			out, err = exec.CommandContext(t.Context(), "nft", args...).CombinedOutput()
-			return err
-		})
-		if err != nil {
-			t.Fatalf("nft %s: %v\n%s", args, err, out)
-		}
-		return string(out)
-	}
-	nft(rules)
+	w.nft(t, rules)
 	p := w.start(t, "--backend=nftables")
 	var told string
 	w.await(t, "an Event about kube-proxy", func() bool {
@@ -164,7 +152,7 @@ table ip nat { chain KUBE-SERVICES { }; chain KUBE-SVC-X { }; chain KUBE-KUBELET
 	}
 	p.end(t, syscall.SIGTERM)
 	w.output(t, "--cleanup")
-	if text := nft("list", "ruleset"); !strings.Contains(text, "table ip kube-proxy") || !strings.Contains(text, "KUBE-SVC-X") {
+	if text := w.nft(t, "list", "ruleset"); !strings.Contains(text, "table ip kube-proxy") || !strings.Contains(text, "KUBE-SVC-X") {
 		t.Errorf("taken away though nobody asked for it:\n%s", text)
 	}
 
@@ -195,25 +183,25 @@ table ip nat { chain KUBE-SERVICES { }; chain KUBE-SVC-X { }; chain KUBE-KUBELET
 	for _, said := range []string{"", "220 mail\r\n", "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:10249/\r\nContent-Length: 0\r\n\r\n"} {
 		stop = w.sayAt(t, "127.0.0.1:10249", &said) // they are no kube-proxys
 		w.output(t, "--cleanup", "--take-over=kube-proxy")
-		nft(rules)
+		w.nft(t, rules)
 		stop()
 	}
 
 	w.start(t, "--backend=nftables", "--take-over=kube-proxy").end(t, syscall.SIGTERM)
-	text := nft("list", "ruleset")
+	text := w.nft(t, "list", "ruleset")
 	for part, want := range map[string]bool{"table ip kube-proxy": false, "table ip6 kube-proxy": false, "KUBE-S": false, "KUBE-KUBELET-CANARY": true, "10.96.0.1": true} {
 		if strings.Contains(text, part) != want {
 			t.Errorf("%q is there: %t, want %t", part, !want, want)
 		}
 	}
-	nft(rules)
+	w.nft(t, rules)
 	p = w.start(t, "--backend=nftables") // who serves where kube-proxy would say its mode
 	end = w.called(t, "kubelet")         // and the node's processes are seen
 	w.output(t, "--cleanup", "--take-over=kube-proxy")
 	end()
 	p.end(t, syscall.SIGTERM)
 	w.output(t, "--cleanup")
-	if text := nft("list", "ruleset"); strings.Contains(text, "kube-proxy") || strings.Contains(text, "KUBE-S") || strings.Contains(text, "10.96.0.1") {
+	if text := w.nft(t, "list", "ruleset"); strings.Contains(text, "kube-proxy") || strings.Contains(text, "KUBE-S") || strings.Contains(text, "10.96.0.1") {
 		t.Errorf("left after --cleanup:\n%s", text)
 	}
 }
