@@ -143,10 +143,10 @@ func (l *lane) send(k int, direct bool, pick uint64) error {
 	if l.over {
 		return nil
 	}
-	i := 1 + int(pick%uint64(l.s.n-1)) // not the switched one
+	i := anyTCP(pick, l.s.n)
 	mine, to := &l.sockets[2*k], netip.AddrPortFrom(vip(i), servicePort)
 	if direct {
-		mine, to = &l.sockets[2*k+1], netip.AddrPortFrom(pod(i, 1, 0), podPort)
+		mine, to = &l.sockets[2*k+1], netip.AddrPortFrom(pod(i, 1), podPort)
 	}
 	took, err := connect(*mine, to)
 	if err == nil {

@@ -33,6 +33,9 @@ type DataRow struct {
 	Ops       int             `json:"operations,omitempty"`
 	Commits   int             `json:"commits,omitempty"`
 	ChangeCPU render.Duration `json:"changeCPU,omitempty"`
+	Steady    *DataSteady     `json:"steady,omitempty"` // changes at a rate
+	Bigs      []DataBig       `json:"bigs,omitempty"`   // changes of Services with many endpoints
+	Flows     *Flows          `json:"flows,omitempty"`  // UDP flows that were there during the changes
 	Switch    *DataSpread     `json:"switch,omitempty"` // write at the API to the first packet that follows
 	Warm      *DataSpread     `json:"warm,omitempty"`   // a restart over what is there
 	WarmApply render.Duration `json:"warmApply,omitempty"`
@@ -50,6 +53,20 @@ type DataSpread struct {
 	Max render.Duration `json:"max"`
 }
 
+// DataSteady is changes at a rate: write at the API to the commit of the kernel.
+type DataSteady struct {
+	Change    *DataSpread `json:"change"`
+	Rate      float64     `json:"rate"`      // changes a second
+	Coalesced int         `json:"coalesced"` // not seen before the Service's next change
+}
+
+// DataBig is one change of a Service with many endpoints.
+type DataBig struct {
+	Endpoints int         `json:"endpoints"`
+	Change    *DataSpread `json:"change"`
+	Ops       int         `json:"operations,omitempty"`
+}
+
 // NewData is the results as programs read them.
 func NewData(results []Result, lacks string) Data {
 	d := Data{APIVersion: APIVersion, Lacks: lacks, Rows: []DataRow{}}
@@ -63,6 +80,15 @@ func NewData(results []Result, lacks string) Data {
 		}
 		if r.Load != (Load{}) {
 			row.Load = &r.Load
+		}
+		if r.Flows != (Flows{}) {
+			row.Flows = &r.Flows
+		}
+		if steady := r.Steady.Spread.data(); steady != nil {
+			row.Steady = &DataSteady{steady, r.Steady.Rate, r.Steady.Coalesced}
+		}
+		for _, b := range r.Bigs {
+			row.Bigs = append(row.Bigs, DataBig{b.Endpoints, b.Change.data(), b.Ops})
 		}
 		d.Rows = append(d.Rows, row)
 	}
@@ -89,7 +115,7 @@ func dataJSON(results []Result, lacks string) (string, error) {
 func Cells(results []Result, wide bool) [][]string {
 	rows := [][]string{{"SERVICES", "DATAPLANE", "COLD", "CHANGE p50/p99", "SWITCH p50/p99", "WARM"}}
 	if wide {
-		rows[0] = append(rows[0], "LOST IN RESTARTS", "FIRST PACKET p50 / p99", "DIRECT p50 / p99", "OPERATIONS", "CPU OF A CHANGE", "RSS (PEAK)")
+		rows[0] = append(rows[0], "LOST IN RESTARTS", "FIRST PACKET p50 / p99", "DIRECT p50 / p99", "OPERATIONS", "CPU OF A CHANGE", "200/s p50 / p99", "BIG SERVICES p50 / p99", "STALE FLOWS", "RSS (PEAK)")
 	}
 	for _, r := range results {
 		row := []string{fmt.Sprint(r.Services), r.Row, short(r.Cold), r.Change.String(), r.Switch.String(), r.Warm.cell(short(r.Warm.P50))}
@@ -97,7 +123,7 @@ func Cells(results []Result, wide bool) [][]string {
 			row[1] += " *"
 		}
 		if wide {
-			row = append(row, r.Load.String(), r.FirstPacket.String(), r.Direct.String(), number(r.Ops), short(r.ChangeCPU), memory(r))
+			row = append(row, r.Load.String(), r.FirstPacket.String(), r.Direct.String(), number(r.Ops), short(r.ChangeCPU), r.Steady.String(), bigs(r.Bigs), r.Flows.String(), memory(r))
 		}
 		rows = append(rows, row)
 	}

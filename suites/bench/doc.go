@@ -2,7 +2,8 @@
 // kube-proxy, each as its own process, on one feed, one kernel and one network.
 //
 //	Run: world (namespaces, an API) -> for each size: objects
-//	  -> for each row: cold start, changes, switches, warm restart
+//	  -> for each row: cold start, flows, changes, changes at a rate, big Services,
+//	     stale flows, switches, warm restart
 //	  -> all rows that have started, side by side: first packets
 //	  -> Results -> Markdown table, benchstat lines
 //
@@ -22,6 +23,17 @@
 //	               events) that answers it, the number of those (kernel
 //	               operations), the CPU of the process and its children. It is
 //	               over when the kernel has been quiet for 150 ms.
+//	flows          One Service of eight is of UDP. Before the changes the client sends
+//	               a datagram to each of these, from new ports, until the node remembers
+//	               Config.Flows flows. After them, within 30 s, none may be left that
+//	               leads to an endpoint that went.
+//	at a rate      200 endpoints a second are replaced for Config.Steady, each of the
+//	               next Service with a node port: from the write at the API to the commit
+//	               of the kernel that brings the new endpoint's address, each change
+//	               told apart by it. One that did not show before the Service's next
+//	               is counted as coalesced, one that never shows is missing.
+//	big Services   one endpoint of a Service with Config.Endpoints of them (slices of 100)
+//	               replaced, as in a change; the Service is there for this step alone
 //	switch         a Service's only endpoint replaced: from the write at the API to
 //	               the first packet that reaches the new one
 //	warm restart   SIGKILL, a switch meanwhile, and a start: from the start of the

@@ -109,15 +109,15 @@ func (l *load) wait(cut bool) (Load, error) {
 // one opens a connection: one of eight is a control, three go by a node port, four by a
 // ClusterIP. Some stay open, by both in turn.
 func (l *load) one(r *rand.Rand, services, k int) {
-	from := source(k / 8)       // or each would have its own kind of connection
-	i := 1 + r.IntN(services-1) // not the switched one
+	from := source(k / 8) // or each would have its own kind of connection
+	i := anyTCP(r.Uint64(), services)
 	to := netip.AddrPortFrom(vip(i), servicePort)
 	control, long := k%8 == 0, k%longInterval == 1 && k < maxLong*longInterval
 	switch {
 	case control:
-		to = netip.AddrPortFrom(pod(i, 1+r.IntN(endpoints-1), 0), podPort)
+		to = netip.AddrPortFrom(pod(i, 1+r.IntN(endpoints-1)), podPort)
 	case k%2 == 0 || long && k%(2*longInterval) == 1:
-		to = netip.AddrPortFrom(nodeAddr, nodePort(withNodePort(r, services)))
+		to = netip.AddrPortFrom(nodeAddr, nodePort(tcp(withNodePort(r, services))))
 	}
 	if long {
 		l.keep(dialAndAsk(from, to, l.patience))

@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/plumbline/plumbline/fixtures/api"
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/proxyproc"
 )
@@ -54,8 +55,8 @@ func (w *world) measure(ctx context.Context, cfg Config, row Row, n int) (Result
 		name string
 		run  func(context.Context) error
 	}{
-		{"cold start", s.coldStart}, {"changes", s.changes}, {"switches", s.switches},
-		{"warm restart", s.warmRestart},
+		{"cold start", s.coldStart}, {"flows", s.openFlows}, {"changes", s.changes}, {"changes at a rate", s.steady},
+		{"big Services", s.bigs}, {"stale flows", s.staleFlows}, {"switches", s.switches}, {"warm restart", s.warmRestart},
 	} {
 		w.log.Info("measuring", "row", row.Name(), "services", n, "step", step.name)
 		err = step.run(ctx)
@@ -162,9 +163,9 @@ func (s *subject) coldStart(ctx context.Context) error {
 	}
 	begin := s.agent.Started()
 	r := rand.New(rand.NewPCG(1, uint64(s.n)))
-	left := []int{s.n - 1}
+	left := []int{tcp(s.n - 1)}
 	for range sample {
-		left = append(left, r.IntN(s.n))
+		left = append(left, tcp(r.IntN(s.n)))
 	}
 	err := s.await(ctx, begin.Add(s.cfg.Limit), func() (bool, error) {
 		return len(left) == 0, s.w.client.Do(func() error {
@@ -202,39 +203,14 @@ func holdGarbage() (release func()) {
 // changes replaces one endpoint of one Service after another: of those with node ports,
 // so that a change is the same at every size.
 func (s *subject) changes(ctx context.Context) error {
-	var took []time.Duration
-	var ops, commits []int
 	r := rand.New(rand.NewPCG(3, 0))
 	before, err := s.agent.Usage()
 	if err != nil {
 		return err
 	}
-	defer holdGarbage()()
-	begin := time.Now()
-	for k := 0; k < s.cfg.Changes && time.Since(begin) < s.cfg.Limit; k++ {
-		i := withNodePort(r, s.n)
-		s.monitor.reset()
-		at := time.Now()
-		if err := s.w.api.Apply(s.w.next(i)); err != nil {
-			return err
-		}
-		if !s.row.Kernel {
-			continue // it changes no rule; switches measure it
-		}
-		got, err := s.monitor.settle(begin.Add(s.cfg.Limit), s.over)
-		if err != nil {
-			return err
-		}
-		if got.overrun {
-			return errors.New("the kernel's notifications overran the buffer")
-		}
-		if got.commits == 0 {
-			break // the limit
-		}
-		took, ops, commits = append(took, got.last.Sub(at)), append(ops, got.ops), append(commits, got.commits)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	took, ops, commits, err := s.each(ctx, func() api.Object { return s.w.next(withNodePort(r, s.n)) })
+	if err != nil {
+		return err
 	}
 	after, err := s.agent.Usage()
 	if s.row.Kernel {
@@ -243,6 +219,38 @@ func (s *subject) changes(ctx context.Context) error {
 	}
 	s.out.RSS, s.out.Peak = after.RSS, after.Peak
 	return err
+}
+
+// each writes one object after another, and waits each time until the kernel has followed.
+func (s *subject) each(ctx context.Context, next func() api.Object) (took []time.Duration, ops, commits []int, err error) {
+	defer holdGarbage()()
+	begin := time.Now()
+	for k := 0; k < s.cfg.Changes && time.Since(begin) < s.cfg.Limit; k++ {
+		object := next()
+		s.monitor.reset()
+		at := time.Now()
+		if err := s.w.api.Apply(object); err != nil {
+			return nil, nil, nil, err
+		}
+		if !s.row.Kernel {
+			continue // it changes no rule; switches measure it
+		}
+		got, err := s.monitor.settle(begin.Add(s.cfg.Limit), s.over)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if got.overrun {
+			return nil, nil, nil, errOverrun
+		}
+		if got.commits == 0 {
+			break // the limit
+		}
+		took, ops, commits = append(took, got.last.Sub(at)), append(ops, got.ops), append(commits, got.commits)
+		if ctx.Err() != nil {
+			return nil, nil, nil, ctx.Err()
+		}
+	}
+	return took, ops, commits, nil
 }
 
 // switches replaces the only endpoint of a Service and waits for the first packet
@@ -274,7 +282,7 @@ func (s *subject) switchOver(ctx context.Context) (time.Duration, error) {
 
 // follows waits until packets to the switched Service reach its endpoint.
 func (s *subject) follows(ctx context.Context, begin time.Time) (time.Duration, error) {
-	want := pod(switched, 0, s.w.generation[switched])
+	want := replaced(switched, s.w.generation[switched])
 	err := s.await(ctx, begin.Add(s.cfg.Limit), func() (there bool, err error) {
 		err = s.w.client.Do(func() error {
 			at, err := knock(source(0), netip.AddrPortFrom(vip(switched), servicePort), glance)

@@ -25,6 +25,7 @@ type monitor struct {
 	commits int       // guarded by mu; transactions since reset
 	last    time.Time // guarded by mu; the last notification
 	overrun bool      // guarded by mu; the kernel had more to say than room
+	await   *await    // guarded by mu; nil: nothing is looked for
 }
 
 // monitorBuffer holds the notifications of a whole cold start.
@@ -59,11 +60,15 @@ func (m *monitor) run() {
 		m.note(func() {
 			m.last = now
 			for _, msg := range msgs {
-				if msg.Header.Type&0xff != unix.NFT_MSG_NEWGEN {
-					m.ops++
+				switch kind := msg.Header.Type & 0xff; kind {
+				case unix.NFT_MSG_NEWGEN:
+					m.commits++
+					m.await.committed(now)
 					continue
+				case unix.NFT_MSG_NEWRULE, unix.NFT_MSG_NEWSETELEM:
+					m.await.look(msg.Data)
 				}
-				m.commits++
+				m.ops++
 			}
 		})
 	}
@@ -84,12 +89,24 @@ func (m *monitor) reset() {
 	m.note(func() { m.ops, m.commits, m.last, m.overrun = 0, 0, time.Time{}, false })
 }
 
+// errOverrun: what the notifications say of a step is not all there was.
+var errOverrun = errors.New("the kernel's notifications overran the buffer")
+
+func (m *monitor) overran() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.overrun
+}
+
 // seen is a count.
 type seen struct {
 	ops, commits int
 	last         time.Time // notification
 	overrun      bool
 }
+
+// look has the notifications searched for addresses, until the next call.
+func (m *monitor) look(a *await) { m.note(func() { m.await = a }) }
 
 // quiet is how long the kernel must say nothing for a change to be over.
 const quiet = 150 * time.Millisecond

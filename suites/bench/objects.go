@@ -21,7 +21,10 @@ const endpoints = 10
 // switched is the number of the Service whose only endpoint is replaced.
 const switched = 0
 
-const namespace = "default"
+const (
+	namespace = "default"
+	portName  = "main"
+)
 
 func nth(base netip.Addr, n int) netip.Addr {
 	b := base.As4()
@@ -31,10 +34,20 @@ func nth(base netip.Addr, n int) netip.Addr {
 // vip is the ClusterIP of a Service.
 func vip(i int) netip.Addr { return nth(netip.MustParseAddr("10.96.0.10"), i) }
 
-// pod is an address of a Service's endpoints. Generations tell those apart that
-// follow each other in one place.
-func pod(i, j, generation int) netip.Addr {
-	return nth(netip.MustParseAddr("10.128.0.1"), (i*endpoints+j)*2+generation%2)
+// pod is the address of an endpoint that a Service begins with.
+func pod(i, j int) netip.Addr { return nth(netip.MustParseAddr("10.128.0.1"), i*endpoints+j) }
+
+// most is how many endpoints follow each other in the first place of a Service before an
+// address comes back.
+const most = 2048
+
+// replaced is the address of a Service's first endpoint. Generations follow each other; those
+// after the first have addresses that no other endpoint had.
+func replaced(i, generation int) netip.Addr {
+	if generation == 0 {
+		return pod(i, 0)
+	}
+	return nth(netip.MustParseAddr("10.224.0.1"), i*most+generation%most)
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -53,13 +66,35 @@ func nodePort(i int) uint16 {
 // withNodePort is the number of some Service that has one.
 func withNodePort(r *rand.Rand, services int) int { return 1 + r.IntN(min(services-1, nodePorts)) }
 
+// isUDP: one Service of eight is of UDP.
+func isUDP(i int) bool { return i%8 == 7 }
+
+// tcp is the Service itself or, if it is of UDP, one beside it that is not.
+func tcp(i int) int {
+	if isUDP(i) {
+		return i - 1
+	}
+	return i
+}
+
+// anyTCP is the number of some Service of TCP that is not the switched one.
+func anyTCP(pick uint64, services int) int { return tcp(1 + int(pick%uint64(services-1))) }
+
+// protocol of a Service's port.
+func protocol(i int) corev1.Protocol {
+	if isUDP(i) {
+		return corev1.ProtocolUDP
+	}
+	return corev1.ProtocolTCP
+}
+
 func service(i int) *corev1.Service {
 	out := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("svc-%d", i)},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP, ClusterIP: vip(i).String(), ClusterIPs: []string{vip(i).String()},
 			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, SessionAffinity: corev1.ServiceAffinityNone,
-			Ports: []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: int32(servicePort)}},
+			Ports: []corev1.ServicePort{{Name: portName, Protocol: protocol(i), Port: int32(servicePort)}},
 		},
 	}
 	if p := nodePort(i); p != 0 {
@@ -70,25 +105,26 @@ func service(i int) *corev1.Service {
 
 // slice is the EndpointSlice of a Service; the first endpoint is of a generation.
 func slice(i, generation int) *discoveryv1.EndpointSlice {
+	addrs := []netip.Addr{replaced(i, generation)}
+	for j := 1; j < endpoints && i != switched; j++ {
+		addrs = append(addrs, pod(i, j))
+	}
+	return sliceOf(fmt.Sprintf("svc-%d", i), 0, protocol(i), addrs)
+}
+
+// sliceOf is the nth EndpointSlice of a Service.
+func sliceOf(service string, n int, protocol corev1.Protocol, addrs []netip.Addr) *discoveryv1.EndpointSlice {
 	out := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: fmt.Sprintf("svc-%d-abcde", i),
-			Labels: map[string]string{discoveryv1.LabelServiceName: fmt.Sprintf("svc-%d", i)},
+			Namespace: namespace, Name: fmt.Sprintf("%s-%d", service, n),
+			Labels: map[string]string{discoveryv1.LabelServiceName: service},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: ptr("http"), Protocol: ptr(corev1.ProtocolTCP), Port: ptr(int32(podPort))}},
+		Ports:       []discoveryv1.EndpointPort{{Name: ptr(portName), Protocol: ptr(protocol), Port: ptr(int32(podPort))}},
 	}
-	n := endpoints
-	if i == switched {
-		n = 1
-	}
-	for j := range n {
-		g := 0
-		if j == 0 {
-			g = generation
-		}
+	for _, a := range addrs {
 		out.Endpoints = append(out.Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{pod(i, j, g).String()}, NodeName: ptr("elsewhere"),
+			Addresses: []string{a.String()}, NodeName: ptr("elsewhere"),
 			Conditions: discoveryv1.EndpointConditions{Ready: ptr(true), Serving: ptr(true), Terminating: ptr(false)},
 		})
 	}

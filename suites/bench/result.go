@@ -27,6 +27,10 @@ type Result struct {
 	ChangeCPU    time.Duration
 	RSS, Peak    int64
 
+	Steady Steady
+	Bigs   []Big // by number of endpoints
+	Flows  Flows
+
 	Switch Spread // write at the API -> first packet that follows
 
 	Warm      Spread
@@ -51,7 +55,7 @@ func median(in []int) int {
 
 var columns = []string{
 	"dataplane", "Services", "cold start", "first Apply", "first packet p50 / p99", "direct p50 / p99", "change to kernel p50 / p99",
-	"operations", "CPU of a change", "change to first packet p50 / p99", "warm restart", "warm Apply", "connections lost in restarts", "RSS (peak)",
+	"operations", "CPU of a change", "200 changes a second p50 / p99", "change of a big Service p50 / p99", "stale UDP flows", "change to first packet p50 / p99", "warm restart", "warm Apply", "connections lost in restarts", "RSS (peak)",
 }
 
 // Markdown is the results as a table, a line for each row and size, and under it what the
@@ -62,7 +66,7 @@ func Markdown(results []Result, lacks string) string {
 	for _, r := range results {
 		cells := []string{
 			r.Row, fmt.Sprint(r.Services), short(r.Cold), short(r.ColdApply), r.FirstPacket.String(), r.Direct.String(), r.Change.String(),
-			number(r.Ops), short(r.ChangeCPU), r.Switch.String(), r.Warm.cell(short(r.Warm.P50)), short(r.WarmApply), r.Load.String(), memory(r),
+			number(r.Ops), short(r.ChangeCPU), r.Steady.String(), bigs(r.Bigs), r.Flows.String(), r.Switch.String(), r.Warm.cell(short(r.Warm.P50)), short(r.WarmApply), r.Load.String(), memory(r),
 		}
 		if r.Ended != "" {
 			cells[2] = strings.TrimSpace(cells[2] + " ended: " + r.Ended)
@@ -112,6 +116,14 @@ func (s Spread) cell(text string) string {
 	return text
 }
 
+func bigs(in []Big) string {
+	var all []string
+	for _, b := range in {
+		all = append(all, b.String())
+	}
+	return strings.Join(all, "; ")
+}
+
 func number(n int) string {
 	if n == 0 {
 		return ""
@@ -141,6 +153,10 @@ func Benchstat(results []Result) string {
 		line("FirstPacket", r.FirstPacket.N, r.FirstPacket.P50, p99(r.FirstPacket))
 		line("FirstPacketDirect", r.Direct.N, r.Direct.P50, p99(r.Direct))
 		line("ChangeToKernel", r.Change.N, r.Change.P50, p99(r.Change)+fmt.Sprintf(" %d ops %d cpu-ns %d rss-bytes", r.Ops, r.ChangeCPU.Nanoseconds(), r.RSS))
+		line("SteadyChangeToKernel", r.Steady.Spread.N, r.Steady.Spread.P50, p99(r.Steady.Spread))
+		for _, big := range r.Bigs {
+			line(fmt.Sprintf("BigChangeToKernel/endpoints=%d", big.Endpoints), big.Change.N, big.Change.P50, p99(big.Change)+fmt.Sprintf(" %d ops", big.Ops))
+		}
 		line("ChangeToPacket", r.Switch.N, r.Switch.P50, p99(r.Switch))
 		line("WarmRestart", r.Warm.N, r.Warm.P50, fmt.Sprintf(" %d lost", r.Load.Failed+r.Load.Broken))
 	}

@@ -19,8 +19,11 @@ import (
 type Config struct {
 	Lacks       string // what this run has less than another, for the tables; empty: nothing
 	Rows        []Row
-	Sizes       []int // numbers of Services, ascending
-	Changes     int   // endpoints replaced, each size
+	Sizes       []int         // numbers of Services, ascending
+	Changes     int           // endpoints replaced, each size
+	Steady      time.Duration // so long, endpoints are replaced at steadyRate; 0: not
+	Endpoints   []int         // of the big Services that are changed
+	Flows       int           // UDP flows that are there meanwhile
 	Switches    int
 	Restarts    int
 	Connections int           // opened around all restarts of a size, at least
@@ -53,7 +56,12 @@ func (c Config) Validate() error {
 			return fmt.Errorf("size %d after %d: give sizes in ascending order", n, c.Sizes[i-1])
 		}
 	}
-	for what, n := range map[string]int{"changes": c.Changes, "switches": c.Switches, "restarts": c.Restarts, "connections": c.Connections} {
+	for _, n := range c.Endpoints {
+		if n < 1 || n > 50_000 {
+			return fmt.Errorf("endpoints %d: give 1 to 50000 of one Service", n)
+		}
+	}
+	for what, n := range map[string]int{"changes": c.Changes, "steady": int(c.Steady), "flows": c.Flows, "switches": c.Switches, "restarts": c.Restarts, "connections": c.Connections} {
 		if n < 0 {
 			return fmt.Errorf("%s %d: must not be negative", what, n)
 		}

@@ -51,6 +51,8 @@ type world struct {
 	ended  chan error
 	server net.Listener
 
+	datagrams *os.File // what takes them
+
 	generation map[int]int // by Service: of its first endpoint
 
 	patience time.Duration // of the load's clients; 0: patience
@@ -124,7 +126,7 @@ func (w *world) servePods(ctx context.Context) error {
 	err := w.pods.Do(func() (err error) {
 		var lc net.ListenConfig
 		w.server, err = lc.Listen(ctx, "tcp4", netip.AddrPortFrom(netip.IPv4Unspecified(), podPort).String())
-		return err
+		return errors.Join(err, w.listenUDP())
 	})
 	if err != nil {
 		return fmt.Errorf("serve as the pods: %w", err)
@@ -187,6 +189,9 @@ func (w *world) Close() error {
 	}
 	if w.server != nil {
 		all = errors.Join(all, w.server.Close())
+	}
+	if w.datagrams != nil {
+		all = errors.Join(all, w.datagrams.Close())
 	}
 	for _, ns := range []*netns.NS{w.client, w.pods, w.node} {
 		if ns != nil {

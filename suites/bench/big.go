@@ -1,0 +1,146 @@
+//go:build linux
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plumbline/plumbline/fixtures/api"
+)
+
+// perSlice is how many endpoints the EndpointSlice controller puts into a slice unless it
+// is told otherwise.
+const perSlice = 100
+
+// Big is what one change costs of a Service with many endpoints.
+type Big struct {
+	Endpoints int
+	Change    Spread
+	Ops       int
+}
+
+// String is the number of endpoints and the spread.
+func (b Big) String() string { return fmt.Sprintf("%d: %s", b.Endpoints, b.Change) }
+
+// big is a Service with many endpoints, apart from the numbered ones.
+type big struct {
+	n     int
+	addrs []netip.Addr
+	fresh netip.Addr // the next endpoint
+}
+
+func newBig(k, n int) *big {
+	b := &big{n: n, fresh: nth(netip.MustParseAddr("10.192.0.1"), k<<17)}
+	for range n {
+		b.addrs = append(b.addrs, b.next())
+	}
+	return b
+}
+
+func (b *big) next() netip.Addr {
+	a := b.fresh
+	b.fresh = a.Next()
+	return a
+}
+
+func (b *big) name() string { return fmt.Sprintf("big-%d", b.n) }
+
+// vip is beyond those of the numbered Services.
+func (b *big) vip() netip.Addr { return nth(netip.MustParseAddr("10.111.0.0"), b.n) }
+
+func (b *big) service() *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: b.name()},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeClusterIP, ClusterIP: b.vip().String(), ClusterIPs: []string{b.vip().String()},
+			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, SessionAffinity: corev1.ServiceAffinityNone,
+			Ports: []corev1.ServicePort{{Name: portName, Protocol: corev1.ProtocolTCP, Port: int32(servicePort)}},
+		},
+	}
+}
+
+// slice is the nth of its EndpointSlices.
+func (b *big) slice(n int) *discoveryv1.EndpointSlice {
+	return sliceOf(b.name(), n, corev1.ProtocolTCP, b.addrs[n*perSlice:min((n+1)*perSlice, b.n)])
+}
+
+func (b *big) slices() int { return (b.n + perSlice - 1) / perSlice }
+
+// replace gives the Service another endpoint for one it has.
+func (b *big) replace(r *rand.Rand) *discoveryv1.EndpointSlice {
+	i := r.IntN(b.n)
+	b.addrs[i] = b.next()
+	return b.slice(i / perSlice)
+}
+
+// bigs measures one change of big Services, one after another; they are there as long.
+func (s *subject) bigs(ctx context.Context) error {
+	if !s.row.Kernel {
+		return nil // it changes no rule
+	}
+	for k, n := range s.cfg.Endpoints {
+		b := newBig(k, n)
+		err := s.appear(ctx, b)
+		if err == nil {
+			var got Big
+			got, err = s.changesOf(ctx, b)
+			s.out.Bigs = append(s.out.Bigs, got)
+		}
+		s.monitor.reset()
+		err = errors.Join(err, s.w.forget(b))
+		if err == nil {
+			_, err = s.monitor.settle(time.Now().Add(s.cfg.Limit), s.over)
+		}
+		if err != nil {
+			return fmt.Errorf("a Service of %d endpoints: %w", n, err)
+		}
+	}
+	return nil
+}
+
+// appear writes it and waits until it answers.
+func (s *subject) appear(ctx context.Context, b *big) error {
+	all := []api.Object{b.service()}
+	for n := range b.slices() {
+		all = append(all, b.slice(n))
+	}
+	if err := s.w.api.Apply(all...); err != nil {
+		return err
+	}
+	err := s.await(ctx, time.Now().Add(s.cfg.Limit), func() (there bool, err error) {
+		return there, s.w.client.Do(func() error {
+			_, err := knock(source(0), netip.AddrPortFrom(b.vip(), servicePort), glance)
+			there = err == nil
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	_, err = s.monitor.settle(time.Now(), s.over)
+	return err
+}
+
+func (s *subject) changesOf(ctx context.Context, b *big) (Big, error) {
+	r := rand.New(rand.NewPCG(4, uint64(b.n)))
+	took, ops, _, err := s.each(ctx, func() api.Object { return b.replace(r) })
+	return Big{Endpoints: b.n, Change: spread(took, s.cfg.Changes), Ops: median(ops)}, err
+}
+
+// forget takes it away again.
+func (w *world) forget(b *big) error {
+	err := w.api.Delete(api.Services, namespace+"/"+b.name())
+	for n := range b.slices() {
+		err = errors.Join(err, w.api.Delete(api.EndpointSlices, fmt.Sprintf("%s/%s-%d", namespace, b.name(), n)))
+	}
+	return err
+}
