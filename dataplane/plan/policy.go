@@ -32,7 +32,11 @@ func (b *builder) endpoints(port objects.ServicePort, v6 bool) []candidate {
 	if known, ok := b.found[at]; ok {
 		return known
 	}
-	var out []candidate
+	n := 0
+	for _, sl := range b.slices {
+		n += len(sl.Endpoints)
+	}
+	out := make([]candidate, 0, n)
 	for _, sl := range b.slices {
 		if sl.Headless {
 			continue
@@ -60,7 +64,6 @@ func (b *builder) endpoints(port objects.ServicePort, v6 bool) []candidate {
 }
 
 func (b *builder) gather(out []candidate, eps []objects.Endpoint, port uint16, v6 bool) []candidate {
-	out = slices.Grow(out, len(eps))
 	for i := range eps {
 		e := &eps[i]
 		if e.Addr.Is6() != v6 {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/binary"
 	"slices"
 )
 
@@ -90,18 +91,18 @@ func settle(old, want []Endpoint) []Endpoint {
 	if len(at) == 0 {
 		return want
 	}
-	place := make(map[Endpoint]int, len(at))
+	slot := make(map[place]int32, len(at))
 	for _, i := range at {
 		if i < len(old) {
-			place[bare(old[i])] = i
+			slot[old[i].place()] = int32(i)
 		}
 	}
 	out := slices.Clone(want)
-	filled := make(map[int]bool, len(at))
+	filled := make([]bool, len(want))
 	var rest []Endpoint
 	for _, i := range at {
 		e := want[i]
-		if to, ok := place[bare(e)]; ok && !filled[to] {
+		if to, ok := slot[e.place()]; ok && !filled[to] {
 			out[to], filled[to] = e, true
 			continue
 		}
@@ -118,8 +119,13 @@ func settle(old, want []Endpoint) []Endpoint {
 // SamePlace tells whether two endpoints are one place, whatever is known of it.
 func (e Endpoint) SamePlace(o Endpoint) bool { return e.Addr == o.Addr && e.Port == o.Port }
 
-// bare is an endpoint without what is known of it beside its place.
-func bare(e Endpoint) Endpoint { return Endpoint{Addr: e.Addr, Port: e.Port} }
+// place is where an endpoint is, in words that are quick to look up.
+type place [3]uint64
+
+func (e Endpoint) place() place {
+	b := e.Addr.As16()
+	return place{binary.NativeEndian.Uint64(b[:8]), binary.NativeEndian.Uint64(b[8:]), uint64(e.Port)}
+}
 
 // Sorted are endpoints in an order that does not depend on what was before.
 func Sorted(eps []Endpoint) []Endpoint {

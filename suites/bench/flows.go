@@ -52,12 +52,12 @@ func (s *subject) openFlows(ctx context.Context) error {
 		return fmt.Errorf("have the node remember flows: %w", err)
 	}
 	err = s.w.client.Do(func() error {
-		for sent := 0; sent < s.cfg.Flows && ctx.Err() == nil; {
-			some := all[:min(len(all), s.cfg.Flows-sent)]
-			if err := sendEach(source(sent/len(all)), some); err != nil {
+		for k, left := 0, s.cfg.Flows; left > 0 && ctx.Err() == nil; k++ {
+			some := all[:min(len(all), left)]
+			if err := sendEach(netip.AddrPortFrom(source(k).Addr(), firstPort+uint16(k/sources)), some); err != nil {
 				return err
 			}
-			sent += len(some)
+			left -= len(some)
 		}
 		return ctx.Err()
 	})
@@ -67,6 +67,12 @@ func (s *subject) openFlows(ctx context.Context) error {
 	s.out.Flows.Open, _, err = s.countFlows()
 	return err
 }
+
+// firstPort is the lowest that a flow begins at.
+const firstPort = 1024
+
+// mostFlows that a world has ports for, of one Service of UDP.
+var mostFlows = sources * (1<<16 - firstPort)
 
 func (s *subject) udpServices() (out []netip.AddrPort) {
 	for i := range s.n {

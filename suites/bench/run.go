@@ -61,6 +61,9 @@ func (c Config) Validate() error {
 			return fmt.Errorf("endpoints %d: give 1 to 50000 of one Service", n)
 		}
 	}
+	if c.Flows > mostFlows {
+		return fmt.Errorf("flows %d: give at most %d", c.Flows, mostFlows)
+	}
 	for what, n := range map[string]int{"changes": c.Changes, "steady": int(c.Steady), "flows": c.Flows, "switches": c.Switches, "restarts": c.Restarts, "connections": c.Connections} {
 		if n < 0 {
 			return fmt.Errorf("%s %d: must not be negative", what, n)
