@@ -21,7 +21,7 @@ E2E ?=
 BENCH ?=
 
 # How long each target of `make fuzz` runs.
-FUZZTIME ?= 30s
+FUZZTIME ?= 1m
 
 .PHONY: pages build host test test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy agree conformance teeth bench microbench fuzz soak nightly lint clean
 
@@ -164,8 +164,13 @@ bench: host build
 microbench:
 	go test -run '^$$' -bench . -benchmem ./dataplane/... ./fixtures/api ./suites/...
 
+# Every target there is, in the folder that has it. What it finds is a file in testdata/fuzz.
 fuzz:
-	for f in $$(go test -list '^Fuzz' ./dataplane/dptest | grep ^Fuzz); do go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x ./dataplane/dptest || exit 1; done
+	for p in $$(grep -rl '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
+		for f in $$(go test -list '^Fuzz' $$p | grep ^Fuzz); do \
+			echo "$$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$p || exit 1; \
+		done; \
+	done
 
 # Every test over and over beside busy loops, on from where ci/soak.tsv stands, such as
 # make soak SOAK='--time=1h --packages=^tools/'.

@@ -3,13 +3,20 @@
 package dptest
 
 import (
+	"context"
+	"log/slog"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/plumbline/plumbline/dataplane/loop"
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
@@ -26,53 +33,94 @@ func seedBytes(f *testing.F) {
 	}
 }
 
-// partly applies a history to a Target by the partial plans of the Services that
-// each change touches and of their rivals.
-func partly(t *testing.T, d *bytesDice, m *Model) (*History, plan.Options) {
+// unsure is a Target of which some calls fail: nothing was done, or it was and its word is lost.
+type unsure struct {
+	*Model
+	r *rand.Rand
+}
+
+func (u unsure) Apply(ctx context.Context, old, new *plan.Plan) error {
+	fate := u.r.IntN(8)
+	if fate == 0 {
+		return errFault
+	}
+	err := u.Model.Apply(ctx, old, new)
+	if fate == 1 {
+		return errFault
+	}
+	return err
+}
+
+// told is what the loop has health checks and Events say.
+type told struct {
+	checks map[objects.Name]plan.HealthCheck
+}
+
+func (k *told) Sync(_ plan.Node, checks map[objects.Name]plan.HealthCheck) { k.checks = checks }
+func (*told) Warn(objects.Name, string, string)                            {}
+func (*told) WarnNode(string, string)                                      {}
+
+// looped has the loop carry a history to a Target, at moments that the history chooses, and
+// waits until nothing is left to do.
+func looped(t *testing.T, d *bytesDice, m *Model, k *told) (*History, plan.Options) {
 	h := &History{dice: d}
 	opt := h.Options()
-	h.First()
-	applied := plan.Build(&h.Objects, opt)
-	var claims plan.Claims
-	for name, s := range applied.Services {
-		claims.Set(name, plan.Service{}, s)
-	}
-	apply(t, m, nil, applied)
-	replay := &objects.Snapshot{}
-	for _, c := range changes(&h.Objects) {
-		replay.Apply(c)
-	}
+	target := unsure{m, rand.New(rand.NewPCG(uint64(d.IntN(256)), 0))}
+	l := loop.New(loop.Config{Options: opt, Target: target, HealthChecks: k, Events: k, Logger: slog.New(slog.DiscardHandler)})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- l.Run(ctx) }()
+	l.Handle(append(h.First(), h.node()...)) // without the Node it waits
 	for len(d.left) > 0 {
-		dirty, node := map[objects.Name]bool{}, false
-		for _, c := range h.Next() {
-			touched := replay.Apply(c)
-			for _, name := range touched.Services {
-				dirty[name] = true
-			}
-			if touched.All {
-				for name := range replay.Services {
-					dirty[name] = true
-				}
-			}
-			node = node || touched.Node
+		switch d.IntN(4) {
+		case 0:
+			synctest.Wait()
+		case 1:
+			time.Sleep(time.Duration(d.IntN(256)) * time.Millisecond)
+		case 2:
+			l.Lost()
 		}
-		old, new := plan.Step(applied, &claims, replay, opt, dirty, node)
-		apply(t, m, old, new)
+		l.Handle(h.Next())
+	}
+	time.Sleep(quarter)
+	synctest.Wait()
+	if s := l.Status(); s.Seen != s.Done || !s.Waiting.IsZero() {
+		t.Errorf("not all was done: %+v", s)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 	return h, opt
 }
 
+// quarter of an hour is more than many failures in a row take, and less than it takes the loop
+// to look at the kernel by itself.
+const quarter = 15 * time.Minute
+
 func FuzzFakeNames(f *testing.F) { FuzzNames(f, fakeBackend("")) }
 
-// FuzzHistory: partial plans, however they come, end where one fresh build does.
+// FuzzHistory: the loop, however changes and failures come, ends where one fresh build does.
 func FuzzHistory(f *testing.F) {
 	seedBytes(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		m := NewModel()
-		h, opt := partly(t, &bytesDice{left: text}, m)
-		if diff := cmp.Diff(NewModelOf(plan.Build(&h.Objects, opt)).String(), m.String()); diff != "" {
-			t.Errorf("-fresh build +by differences:\n%s", diff)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			m, k := NewModel(), &told{}
+			h, opt := looped(t, &bytesDice{left: text}, m, k)
+			fresh := plan.Build(&h.Objects, opt)
+			if diff := cmp.Diff(NewModelOf(fresh).String(), m.String()); diff != "" {
+				t.Errorf("-fresh build +by the loop:\n%s", diff)
+			}
+			want := map[objects.Name]plan.HealthCheck{}
+			for name, s := range fresh.Services {
+				if s.HealthCheck != nil {
+					want[name] = *s.HealthCheck
+				}
+			}
+			if diff := cmp.Diff(want, k.checks, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("health checks: -fresh build +by the loop:\n%s", diff)
+			}
+		})
 	})
 }
 

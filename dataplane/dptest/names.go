@@ -97,3 +97,20 @@ func FuzzNames(f *testing.F, b Backend) {
 		}
 	})
 }
+
+// FuzzPlans calls each with the plans of histories that a fuzzer chooses.
+func FuzzPlans(f *testing.F, each func(*testing.T, *plan.Plan)) {
+	for i := range 8 {
+		f.Add([]byte(strings.Repeat(fmt.Sprint("history ", i*i), 40)))
+	}
+	f.Fuzz(func(t *testing.T, history []byte) {
+		d := &bytesDice{left: history}
+		h := &History{dice: d}
+		opt := h.Options()
+		h.First()
+		for len(d.left) > 0 {
+			h.Next()
+		}
+		each(t, plan.Build(&h.Objects, opt))
+	})
+}

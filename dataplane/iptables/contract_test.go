@@ -38,6 +38,8 @@ func backend(flavour iptables.Flavour) dptest.Backend {
 
 func logger(t testing.TB) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
 
+func FuzzNames(f *testing.F) { dptest.FuzzNames(f, backend(iptables.Auto)) }
+
 // The golden sections are the same for both flavours.
 func TestContract(t *testing.T) {
 	each(t, func(t *testing.T, f iptables.Flavour) {

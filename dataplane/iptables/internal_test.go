@@ -445,3 +445,35 @@ func TestExplain(t *testing.T) {
 		t.Errorf("with the right to NET_RAW %t: %v", !asks, err)
 	}
 }
+
+// FuzzSaved: whatever iptables-save prints, only chains that it names are taken away, each once,
+// and none that a rule which stays leads to.
+func FuzzSaved(f *testing.F) {
+	f.Add("*nat\n:PREROUTING ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n:KUBE-X - [0:0]\n-A PREROUTING -j KUBE-SERVICES\n-A KUBE-SERVICES -j KUBE-X\nCOMMIT\n")
+	f.Add("*filter\n:FORWARD DROP [0:0]\n:KUBE-FORWARD - [0:0]\n:OTHER - [0:0]\n-A OTHER -g KUBE-FORWARD\n-A FORWARD -m comment --comment \"a b\" -j KUBE-FORWARD\nCOMMIT\n")
+	f.Add("-A X\n*nat\n-A\n: \n:\n-A  -j\n*\n")
+	theirs := func(chain string) bool { return strings.HasPrefix(chain, "KUBE-") }
+	f.Fuzz(func(t *testing.T, text string) {
+		parse(text)
+		for _, s := range parseSaved(text) {
+			got := s.without(theirs, map[string]string{})
+			gone := map[string]bool{}
+			for _, end := range got.ends {
+				chain := strings.TrimPrefix(end, "-X ")
+				if _, there := s.builtin[chain]; !there || !theirs(chain) || gone[chain] {
+					t.Errorf("%s: %q is taken away", s.table, chain)
+				}
+				gone[chain] = true
+			}
+			for _, r := range s.rules {
+				to := leadsTo(r.text)
+				if _, named := s.builtin[r.chain]; !named {
+					continue // iptables-save names each chain
+				}
+				if gone[to] && !gone[r.chain] && !slices.Contains(got.ways, "-D "+r.chain+" "+r.text) {
+					t.Errorf("%s: %q goes, and %q leads to it from %q", s.table, to, r.text, r.chain)
+				}
+			}
+		}
+	})
+}

@@ -34,4 +34,6 @@ func backend() dptest.Backend {
 
 func logger(t testing.TB) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
 
+func FuzzNames(f *testing.F) { dptest.FuzzNames(f, backend()) }
+
 func TestContract(t *testing.T) { dptest.Contract(t, cases, backend(), *update) }

@@ -323,7 +323,9 @@ func hairpinElement(a netip.Addr) Element {
 
 // Render is every element of a plan as sorted text, the form of the golden files
 // and of Dump.
-func Render(p *plan.Plan) string {
+func Render(p *plan.Plan) string { return text(planElements(p)) }
+
+func planElements(p *plan.Plan) []Element {
 	elems := nodeElements(p.Node)
 	locals := map[netip.Addr]bool{}
 	for _, f := range kernelFrontends(p) {
@@ -335,7 +337,7 @@ func Render(p *plan.Plan) string {
 	for a := range locals {
 		elems = append(elems, hairpinElement(a))
 	}
-	return text(elems)
+	return elems
 }
 
 // kernelFrontends are those of a plan as a kernel without any gets them, in order of their keys.

@@ -43,6 +43,8 @@ func started(t testing.TB, cfg userspace.Config) *userspace.Target {
 
 func logger(t testing.TB) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
 
+func FuzzNames(f *testing.F) { dptest.FuzzNames(f, backend()) }
+
 func TestContract(t *testing.T) { dptest.Contract(t, cases, backend(), *update) }
 
 // A plan with SCTP is applied but for its SCTP frontends, which are named.

@@ -88,6 +88,9 @@ func (s *subject) bigs(ctx context.Context) error {
 		return nil // it changes no rule
 	}
 	for k, n := range s.cfg.Endpoints {
+		if n == 0 {
+			continue
+		}
 		b := newBig(k, n)
 		err := s.appear(ctx, b)
 		if err == nil {

@@ -57,8 +57,8 @@ func (c Config) Validate() error {
 		}
 	}
 	for _, n := range c.Endpoints {
-		if n < 1 || n > 50_000 {
-			return fmt.Errorf("endpoints %d: give 1 to 50000 of one Service", n)
+		if n < 0 || n > 50_000 {
+			return fmt.Errorf("endpoints %d: give 1 to 50000 of one Service, or 0 to leave it out", n)
 		}
 	}
 	if c.Flows > mostFlows {
