@@ -116,55 +116,67 @@ func (o *ops) size() (writes, bytes int) {
 	return o.writes, o.bytes + lists*perList
 }
 
-// lists are the deletions and additions, by family and set.
-func (o *ops) lists() (dels, adds []Element) {
+// lists are the deletions and additions, by family and set, in the order in which they came;
+// those of intervals by address: the kernel takes a start before its end, and where two meet the
+// end before the next start.
+func (o *ops) lists() (dels, adds [][]Element) {
+	dels, adds = make([][]Element, 2*setCount), make([][]Element, 2*setCount)
 	for _, f := range o.list {
 		if f.had && f.has && f.was == f.now {
 			continue
 		}
+		at := f.id.place()
 		if f.had {
-			dels = append(dels, Element{f.id, f.was})
+			dels[at] = append(dels[at], Element{f.id, f.was})
 		}
 		if f.has {
-			adds = append(adds, Element{f.id, f.now})
+			adds[at] = append(adds[at], Element{f.id, f.now})
 		}
 	}
-	slices.SortStableFunc(dels, compareElements)
-	slices.SortStableFunc(adds, compareElements)
+	for _, list := range slices.Concat(dels, adds) {
+		if len(list) > 0 && list[0].id.set.isInterval() {
+			slices.SortFunc(list, compareIntervals)
+		}
+	}
 	return dels, adds
 }
 
-// compareElements orders by family and set, and intervals by address: the kernel
-// takes a start before its end, and where two meet the end before the next start.
-func compareElements(a, b Element) int {
-	num := func(b bool) int {
-		if b {
-			return 1
-		}
-		return 0
+// place numbers the sets of both families.
+func (id elementID) place() int {
+	if id.v6 {
+		return int(id.set + setCount)
 	}
-	c := cmp.Or(cmp.Compare(num(a.id.v6), num(b.id.v6)), cmp.Compare(a.id.set, b.id.set))
-	if c != 0 || !a.id.set.isInterval() {
+	return int(id.set)
+}
+
+// compareElements orders by family and set, and intervals as lists does.
+func compareElements(a, b Element) int {
+	if c := cmp.Compare(a.id.place(), b.id.place()); c != 0 || !a.id.set.isInterval() {
 		return c
 	}
-	return cmp.Or(cmp.Compare(a.id.key, b.id.key), cmp.Compare(num(b.id.end), num(a.id.end)))
+	return compareIntervals(a, b)
+}
+
+func compareIntervals(a, b Element) int {
+	if c := cmp.Compare(a.id.key, b.id.key); c != 0 || a.id.end == b.id.end {
+		return c
+	}
+	if a.id.end {
+		return -1
+	}
+	return 1
 }
 
 // write puts the changes into a batch.
 func (o *ops) write(fam *both, b *batch) {
 	dels, adds := o.lists()
-	bySet(fam, dels, func(f family, id setID, part []Element) { b.elements(f, id, unix.NFT_MSG_DELSETELEM, part) })
-	bySet(fam, adds, func(f family, id setID, part []Element) { b.elements(f, id, unix.NFT_MSG_NEWSETELEM, part) })
-}
-
-func bySet(fam *both, sorted []Element, do func(family, setID, []Element)) {
-	for len(sorted) > 0 {
-		first := sorted[0].id
-		n := slices.IndexFunc(sorted, func(e Element) bool { return e.id.set != first.set || e.id.v6 != first.v6 })
-		if n < 0 {
-			n = len(sorted)
+	all := func(typ uint16, lists [][]Element) {
+		for _, list := range lists {
+			if len(list) > 0 {
+				b.elements(fam.of(list[0].id.v6), list[0].id.set, typ, list)
+			}
 		}
-		do(fam.of(first.v6), first.set, sorted[:n])
-		sorted = sorted[n:]
 	}
+	all(unix.NFT_MSG_DELSETELEM, dels)
+	all(unix.NFT_MSG_NEWSETELEM, adds)
 }

@@ -75,10 +75,10 @@ func TestOpsFold(t *testing.T) {
 			c.do(o)
 			dels, adds := o.lists()
 			var got []string
-			for _, e := range dels {
+			for _, e := range slices.Concat(dels...) {
 				got = append(got, "-"+e.id.key+e.val)
 			}
-			for _, e := range adds {
+			for _, e := range slices.Concat(adds...) {
 				got = append(got, "+"+e.id.key+e.val)
 			}
 			if s := strings.Join(got, " "); s != c.want {

@@ -87,11 +87,10 @@ type Owner struct {
 // address away from one of its kind that has it, whatever its name.
 func Owners(p *Plan) map[Key]Owner {
 	out := make(map[Key]Owner, 2*len(p.Services))
-	for _, name := range p.byAge() {
-		frontends := p.Services[name].Frontends
-		for i := range frontends {
-			f := &frontends[i]
-			if had, taken := out[f.Key]; !taken || f.Kind < had.Frontend.Kind {
+	for name, service := range p.Services {
+		for i := range service.Frontends {
+			f := &service.Frontends[i]
+			if had, taken := out[f.Key]; !taken || p.precedes(name, f.Kind, had) {
 				out[f.Key] = Owner{name, f}
 			}
 		}
@@ -99,27 +98,32 @@ func Owners(p *Plan) map[Key]Owner {
 	return out
 }
 
-func (p *Plan) byAge() []objects.Name {
-	return slices.SortedFunc(maps.Keys(p.Services), func(a, b objects.Name) int {
-		return cmp.Or(cmp.Compare(p.Services[a].Created, p.Services[b].Created), a.Compare(b))
-	})
+// precedes tells whether a Service's claim of a kind goes before the one of an owner.
+func (p *Plan) precedes(name objects.Name, kind Kind, had Owner) bool {
+	return cmp.Or(cmp.Compare(kind, had.Frontend.Kind), p.compareAge(name, had.Service)) < 0
+}
+
+func (p *Plan) compareAge(a, b objects.Name) int {
+	return cmp.Or(cmp.Compare(p.Services[a].Created, p.Services[b].Created), a.Compare(b))
 }
 
 // Rivalries are a line for each frontend that a Service claims and another one too, by
 // Service: for who has it, and for who has not.
 func Rivalries(p *Plan) map[objects.Name][]string {
-	claimed := map[Key][]objects.Name{}
-	shared := false
-	for _, name := range p.byAge() {
-		for _, f := range p.Services[name].Frontends {
-			claimed[f.Key] = append(claimed[f.Key], name)
-			shared = shared || len(claimed[f.Key]) > 1
-		}
+	owners, claims := Owners(p), 0
+	for _, s := range p.Services {
+		claims += len(s.Frontends) // of which a Service has one for each key
 	}
-	if !shared {
+	if claims == len(owners) {
 		return nil
 	}
-	out, owners := map[objects.Name][]string{}, Owners(p)
+	claimed := map[Key][]objects.Name{}
+	for _, name := range slices.SortedFunc(maps.Keys(p.Services), p.compareAge) {
+		for _, f := range p.Services[name].Frontends {
+			claimed[f.Key] = append(claimed[f.Key], name)
+		}
+	}
+	out := map[objects.Name][]string{}
 	for _, k := range slices.SortedFunc(maps.Keys(claimed), Key.Compare) {
 		if len(claimed[k]) < 2 {
 			continue
