@@ -46,6 +46,28 @@ func benchmark(b *testing.B, edit func(plan.Service, int) plan.Service) {
 	})
 }
 
+// One endpoint of a Service replaced, however many it has.
+func BenchmarkBigService(b *testing.B) {
+	for _, f := range flavours() {
+		for _, n := range []int{10, 100, 1000, 5000, 10000} {
+			b.Run(fmt.Sprintf("%s/endpoints=%d", f, n), func(b *testing.B) {
+				needFlavour(b, f)
+				target, p := newTarget(b, netns.ForTest(b, "bench"), f), many(1, n)
+				apply(b, target, nil, p)
+				old, i := part(p, 0, service(0, n)), 0
+				for b.Loop() {
+					i++
+					s := service(0, n)
+					s.Frontends[0].Outside.Endpoints[n/2] = endpoint(70000+i, 4)
+					new := part(p, 0, s)
+					apply(b, target, old, new)
+					old = new
+				}
+			})
+		}
+	}
+}
+
 // The whole state, from nothing.
 func BenchmarkLoad(b *testing.B) {
 	atSizes(b, func(b *testing.B, ns *netns.NS, f iptables.Flavour, n int) {
