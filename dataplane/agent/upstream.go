@@ -9,6 +9,7 @@ import (
 
 	"github.com/plumbline/plumbline/dataplane/conntrack"
 	"github.com/plumbline/plumbline/dataplane/loop"
+	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
 // upstream are metrics by kube-proxy's names, labels and buckets (pkg/proxy/metrics), those that
@@ -74,6 +75,16 @@ func newUpstream(to prometheus.Registerer, mode string, status func() loop.Statu
 		}
 		return float64(s.Deleted - s.IPv6)
 	}, true)
+	for policy, of := range map[string]func(plan.NoLocal) [2]int{
+		"internal": func(n plan.NoLocal) [2]int { return n.Internal }, "external": func(n plan.NoLocal) [2]int { return n.External },
+	} {
+		for i, f := range families {
+			to.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name: "kubeproxy_sync_proxy_rules_no_local_endpoints_total", Help: "Ports of Services with a Local traffic policy and no local endpoint, though there are some elsewhere.",
+				ConstLabels: prometheus.Labels{"ip_family": f, "traffic_policy": policy},
+			}, func() float64 { return float64(of(status().NoLocal)[i]) }))
+		}
+	}
 	countChanges(to, "service", func(c loop.Changes) uint64 { return c.Services }, status)
 	countChanges(to, "endpoint", func(c loop.Changes) uint64 { return c.Slices }, status)
 	return u

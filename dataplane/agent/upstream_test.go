@@ -12,12 +12,13 @@ import (
 
 	"github.com/plumbline/plumbline/dataplane/conntrack"
 	"github.com/plumbline/plumbline/dataplane/loop"
+	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
 // The metrics by kube-proxy's names, with what upstream's labels are, and what they count.
 func TestUpstream(t *testing.T) {
 	begin := time.Unix(1_700_000_000, 0)
-	status := loop.Status{Applied: begin, Queued: begin.Add(time.Second), Seen: loop.Changes{Services: 3, Slices: 7}, Done: loop.Changes{Services: 1, Slices: 4}}
+	status := loop.Status{Applied: begin, Queued: begin.Add(time.Second), Seen: loop.Changes{Services: 3, Slices: 7}, Done: loop.Changes{Services: 1, Slices: 4}, NoLocal: plan.NoLocal{Internal: [2]int{1, 2}, External: [2]int{3, 4}}}
 	for mode, own := range map[string]string{
 		"nftables":  "kubeproxy_sync_proxy_rules_nftables_sync_failures_total{IPv4} 1, kubeproxy_sync_proxy_rules_nftables_sync_failures_total{IPv6} 1",
 		"iptables":  "kubeproxy_sync_proxy_rules_iptables_restore_failures_total{IPv4} 1, kubeproxy_sync_proxy_rules_iptables_restore_failures_total{IPv6} 1",
@@ -51,6 +52,10 @@ kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds{IPv4} 1.700000001e+09
 kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds{IPv6} 1.700000001e+09
 kubeproxy_sync_proxy_rules_last_timestamp_seconds{IPv4} 1.7e+09
 kubeproxy_sync_proxy_rules_last_timestamp_seconds{IPv6} 1.7e+09
+kubeproxy_sync_proxy_rules_no_local_endpoints_total{IPv4,external} 3
+kubeproxy_sync_proxy_rules_no_local_endpoints_total{IPv4,internal} 1
+kubeproxy_sync_proxy_rules_no_local_endpoints_total{IPv6,external} 4
+kubeproxy_sync_proxy_rules_no_local_endpoints_total{IPv6,internal} 2
 kubeproxy_sync_proxy_rules_service_changes_pending{} 2
 kubeproxy_sync_proxy_rules_service_changes_total{} 3`, "\n")
 			if own != "" {

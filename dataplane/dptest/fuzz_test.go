@@ -84,8 +84,16 @@ func looped(t *testing.T, d *bytesDice, m *Model, k *told) (*History, plan.Optio
 	}
 	time.Sleep(quarter)
 	synctest.Wait()
-	if s := l.Status(); s.Seen != s.Done || !s.Waiting.IsZero() {
+	s := l.Status()
+	if s.Seen != s.Done || !s.Waiting.IsZero() {
 		t.Errorf("not all was done: %+v", s)
+	}
+	var without plan.NoLocal
+	for _, fresh := range plan.Build(&h.Objects, opt).Services {
+		without.Add(fresh.NoLocal(), 1)
+	}
+	if s.NoLocal != without {
+		t.Errorf("without a local endpoint: %+v counted by and by, %+v at the end", s.NoLocal, without)
 	}
 	stop()
 	if err := <-ended; err != nil {

@@ -111,9 +111,10 @@ type Loop struct {
 	claims  plan.Claims
 	checks  map[objects.Name]plan.HealthCheck
 	refused map[plan.Key]error // frontends that the kernel does not take
-	known   bool               // the Target holds what applied says
-	taken   []Trigger          // of changes not applied yet
-	doing   Changes            // seen when the changes were taken
+	noLocal plan.NoLocal
+	known   bool      // the Target holds what applied says
+	taken   []Trigger // of changes not applied yet
+	doing   Changes   // seen when the changes were taken
 	// What was last told of a Service.
 	toldRefused, toldOdd, toldRivals map[objects.Name]string
 }

@@ -244,6 +244,35 @@ func TestRetry(t *testing.T) {
 	})
 }
 
+// What policy Local leaves without an endpoint is counted by port, family and policy, as changes
+// come and after a complete Apply; a Service without any endpoint is none of them.
+func TestNoLocal(t *testing.T) {
+	lb := svc(1)
+	lb.Service.Type, lb.Service.External, lb.Service.Internal = objects.LoadBalancer, objects.Local, objects.Local
+	lb.Service.LoadBalancerIPs = []netip.Addr{netip.MustParseAddr("203.0.113.1")}
+	lb.Service.Ports[0].NodePort = 30080
+	elsewhere := slice(1, true)
+	elsewhere.Slice.Endpoints[0].Node = "there"
+	both := plan.NoLocal{Internal: [2]int{1, 0}, External: [2]int{1, 0}}
+	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		for _, c := range []struct {
+			change objects.Change
+			want   plan.NoLocal
+		}{
+			{lb, plan.NoLocal{}}, {elsewhere, both}, {slice(1, true), plan.NoLocal{}}, {elsewhere, both},
+			{objects.Change{Gone: &objects.Gone{Kind: objects.KindService, Name: lb.Service.Name}}, plan.NoLocal{}}, {lb, both},
+		} {
+			l.Handle([]objects.Change{node(), c.change})
+			time.Sleep(time.Second)
+			l.Lost()
+			time.Sleep(time.Second)
+			if got := l.Status().NoLocal; got != c.want {
+				t.Errorf("after %+v: %+v, want %+v", c.change, got, c.want)
+			}
+		}
+	})
+}
+
 // Health checks are told after the rules, and only when they change.
 func TestHealthChecks(t *testing.T) {
 	lb := svc(1)

@@ -54,6 +54,7 @@ func (l *Loop) apply(ctx context.Context, old, new *plan.Plan, waited time.Durat
 	first := !l.known
 	l.known = true
 	l.setAside(old, new, refused)
+	l.countLocal(old, new)
 	l.tellFlows(old, new)
 	if l.keepChecks(new, old) || first {
 		l.cfg.HealthChecks.Sync(l.applied.Node, maps.Clone(l.checks))
@@ -74,12 +75,25 @@ func (l *Loop) settled(begin time.Time) {
 	left := len(l.dirty) > 0 || l.node || l.lost
 	l.tell(func(s *Status) {
 		s.Applied = time.Now()
-		s.Services, s.Refused = len(l.applied.Services), l.refusedServices()
+		s.Services, s.Refused, s.NoLocal = len(l.applied.Services), l.refusedServices(), l.noLocal
 		s.Waiting, s.Done = time.Time{}, l.doing
 		if left {
 			s.Waiting = begin // what is left came after this round began
 		}
 	})
+}
+
+// countLocal brings up to date what policy Local leaves without an endpoint.
+func (l *Loop) countLocal(old, new *plan.Plan) {
+	if old == nil {
+		old, l.noLocal = &plan.Plan{}, plan.NoLocal{}
+	}
+	for _, s := range old.Services {
+		l.noLocal.Add(s.NoLocal(), -1)
+	}
+	for _, s := range new.Services {
+		l.noLocal.Add(s.NoLocal(), 1)
+	}
 }
 
 // tellFlows tells them of a change that is in.

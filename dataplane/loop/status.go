@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
 // Status is what /healthz, /livez and the metrics tell.
@@ -20,6 +21,8 @@ type Status struct {
 	// kernel does not take.
 	Services int
 	Refused  int
+	// NoLocal counts the ports that policy Local leaves without an endpoint, of those applied.
+	NoLocal plan.NoLocal
 	// Queued is when a change came in last, Seen how many have, and Done those that are in the
 	// kernel, or made no difference.
 	Queued     time.Time

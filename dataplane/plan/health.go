@@ -31,3 +31,35 @@ func (b *builder) healthCheck() *HealthCheck {
 	}
 	return hc
 }
+
+// NoLocal counts the ports of a Service, by family (IPv6 second), that traffic policy Local
+// leaves without an endpoint though there are some elsewhere.
+type NoLocal struct{ Internal, External [2]int }
+
+// Add counts those of another, or takes them away again.
+func (n *NoLocal) Add(o NoLocal, times int) {
+	for i := range n.Internal {
+		n.Internal[i] += times * o.Internal[i]
+		n.External[i] += times * o.External[i]
+	}
+}
+
+// NoLocal is that of the Service. Internal traffic is dropped for nothing else; outsiders have
+// no endpoint while those inside have.
+func (s Service) NoLocal() (out NoLocal) {
+	seen := map[Key]bool{}
+	for _, f := range s.Frontends {
+		family := 0
+		if f.Key.IPv6 {
+			family = 1
+		}
+		switch {
+		case f.Kind == ClusterIP && f.Outside.Action == Drop:
+			out.Internal[family]++
+		case f.Inside != nil && len(f.Inside.Endpoints) > 0 && len(f.Outside.Endpoints) == 0 && !seen[f.Group]:
+			seen[f.Group] = true // by one of its addresses, or by its node port
+			out.External[family]++
+		}
+	}
+	return out
+}
