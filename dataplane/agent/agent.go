@@ -107,7 +107,11 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.feed(ctx, run, recorder, l)
 	a.lookout(ctx, run, dataplane, l, m)
 	if a.cfg.Healthz != "" {
-		proxy := healthz.NewProxy(func() healthz.Report { return report(status()) }, time.Now, a.cfg.Logger)
+		proxy := healthz.NewProxy(func() healthz.Report {
+			r := report(status())
+			r.WithoutIPv6 = dataplane.WithoutIPv6 != nil && dataplane.WithoutIPv6()
+			return r
+		}, time.Now, a.cfg.Logger)
 		proxy.Answered = m.upstream.answered
 		run.Go(func() error { return proxy.Run(ctx, bindable(ctx, a.cfg.Healthz)) })
 	}

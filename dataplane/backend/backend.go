@@ -59,6 +59,8 @@ type Running struct {
 	// until ctx ends; nil: nothing tells of that but the hourly check.
 	Watch  func(ctx context.Context, lost func()) error
 	Counts []Count // metrics of its own
+	// WithoutIPv6 tells, at any time, whether this kernel lacks what IPv6 takes; nil: it never does.
+	WithoutIPv6 func() bool
 	// Path is the way of a packet to a frontend, as the kernel has it; nil: there
 	// is none to show.
 	Path func(*plan.Plan, plan.Key) (string, error)
@@ -77,7 +79,7 @@ func All(netns int) map[string]Backend {
 			Start: func(o Options, log *slog.Logger) Running {
 				t := nftables.New(nftables.Config{Logger: log, NetNS: netns, Own: o.OwnTables})
 				return Running{
-					Target: t, Close: t.Close, Watch: t.Watch,
+					Target: t, Close: t.Close, Watch: t.Watch, WithoutIPv6: t.WithoutIPv6,
 					Path: func(p *plan.Plan, k plan.Key) (string, error) { return nftables.Path(p, k, netns) },
 				}
 			},
@@ -92,7 +94,7 @@ func All(netns int) map[string]Backend {
 				flavour := o.Flavour
 				t := iptables.New(iptables.Config{Logger: log, NetNS: netns, Flavour: flavour, Mark: 1 << o.MasqueradeBit})
 				return Running{
-					Target: t, Close: t.Close,
+					Target: t, Close: t.Close, WithoutIPv6: t.WithoutIPv6,
 					Watch: func(ctx context.Context, lost func()) error { return t.Poll(ctx, o.Poll, lost) },
 					Path: func(p *plan.Plan, k plan.Key) (string, error) {
 						return iptables.Path(flavour, p, k, netns)

@@ -87,6 +87,7 @@ func TestProxyBodies(t *testing.T) {
 		{"/livez", fine, `{"lastUpdated":"2026-01-01T12:00:00Z","currentTime":"2026-01-01T12:00:00Z","healthy":true,` + families(true) + `}`},
 		{"/healthz", stuck, `{"lastUpdated":"2026-01-01T11:00:00Z","currentTime":"2026-01-01T12:00:00Z","nodeEligible":false,"healthy":false,` + families(false) + `}`},
 		{"/livez", stuck, `{"lastUpdated":"2026-01-01T11:00:00Z","currentTime":"2026-01-01T12:00:00Z","healthy":false,` + families(false) + `}`},
+		{"/livez", Report{Applied: fine.Applied, WithoutIPv6: true}, `{"lastUpdated":"2026-01-01T12:00:00Z","currentTime":"2026-01-01T12:00:00Z","healthy":true,"status":{"IPv4":{"lastUpdated":"2026-01-01T11:00:00Z","healthy":true}}}`},
 		{"/livez", Report{}, `{"lastUpdated":"2026-01-01T12:00:00Z","currentTime":"2026-01-01T12:00:00Z","healthy":true}`},
 	} {
 		p := NewProxy(func() Report { return c.report }, func() time.Time { return now }, logger(t))

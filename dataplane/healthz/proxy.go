@@ -25,6 +25,8 @@ type Report struct {
 	Applied    time.Time // of the last complete state in the kernel; zero before the first
 	Waiting    time.Time // since when a change waits to be applied; zero if none does
 	Ineligible bool      // the own Node is unknown, or going away
+	// WithoutIPv6: the node's kernel lacks what serves that family.
+	WithoutIPv6 bool
 }
 
 // waitAtMost is how long a change waits when the proxy counts as stuck: two of
@@ -60,7 +62,8 @@ type answer struct {
 	CurrentTime  time.Time `json:"currentTime"`
 	NodeEligible *bool     `json:"nodeEligible,omitempty"`
 	Healthy      bool      `json:"healthy"`
-	// Status is empty before the first rules. Both families are applied as one.
+	// Status is empty before the first rules. Both families are applied as one; one that the
+	// kernel does not have is not there, as with a kube-proxy that has no such proxier.
 	Status map[string]familyAnswer `json:"status,omitempty"`
 }
 
@@ -75,7 +78,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	a := answer{LastUpdated: r.Applied, CurrentTime: now}
 	if !r.Applied.IsZero() {
 		f := familyAnswer{LastUpdated: r.Applied, Healthy: r.Alive(now)}
-		a.Status = map[string]familyAnswer{"IPv4": f, "IPv6": f}
+		a.Status = map[string]familyAnswer{"IPv4": f}
+		if !r.WithoutIPv6 {
+			a.Status["IPv6"] = f
+		}
 	}
 	ok := false
 	switch req.URL.Path {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
@@ -36,6 +37,9 @@ type Target struct {
 
 	tool *tool // nil until needed
 	lack error // why the kernel has no nat tables for IPv6, nil if it has
+
+	without6 atomic.Bool // it has none, as of the last complete Apply
+
 	// The rest is what the kernel holds while synced is true.
 	synced bool
 	node   plan.Node
@@ -158,8 +162,13 @@ func (t *Target) takeOver(ctx context.Context, p *plan.Plan, refused map[plan.Ke
 		sums[number(v6)] = render(v6, p.Node, t.cfg.Mark, groups, ports).sum()
 	}
 	t.expect(&sums)
+	t.without6.Store(t.lack != nil)
 	return nil
 }
+
+// WithoutIPv6 tells whether the kernel has no iptables for it: only IPv4 is served. It is safe to
+// call at any time.
+func (t *Target) WithoutIPv6() bool { return t.without6.Load() }
 
 func (t *Target) takeOverFamily(ctx context.Context, node plan.Node, v6 bool, groups map[plan.Key][]plan.Frontend, ports []uint16, refused map[plan.Key]error) (map[plan.Key][]plan.Frontend, error) {
 	t.groups[number(v6)] = map[plan.Key][]plan.Frontend{}

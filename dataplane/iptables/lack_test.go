@@ -93,6 +93,9 @@ func TestWithoutNatForIPv6(t *testing.T) {
 	}
 	refuses(target.Apply(t.Context(), nil, both))
 	serves(both)
+	if !target.WithoutIPv6() {
+		t.Error("the Target says nothing of it")
+	}
 	other := with(both, 0, service(0, 3))
 	apply(t, target, part(both, 0, both.Services[name(0)]), part(other, 0, other.Services[name(0)]))
 	serves(other)
@@ -105,4 +108,7 @@ func TestWithoutNatForIPv6(t *testing.T) {
 	cure()
 	apply(t, target, nil, other)
 	holds(t, ns, iptables.NFT, other)
+	if target.WithoutIPv6() {
+		t.Error("the Target says that it is still missing")
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
@@ -43,6 +44,9 @@ type Target struct {
 
 	conn *conn // nil until needed, and after an error
 	lack error // why the kernel has no family ip6, nil if it has
+
+	without6 atomic.Bool // it has none, as of the last complete Apply
+
 	// The rest mirrors the kernel while synced is true.
 	synced   bool
 	node     []Element
@@ -119,6 +123,10 @@ func (t *Target) Close() error {
 	t.conn = nil
 	return err
 }
+
+// WithoutIPv6 tells whether the kernel has no nftables for it: only IPv4 is served. It is safe to
+// call at any time.
+func (t *Target) WithoutIPv6() bool { return t.without6.Load() }
 
 func (t *Target) forget() {
 	t.synced = false

@@ -232,6 +232,9 @@ func withoutIPv6(t *testing.T, lack func(*batch) error) {
 	if err := target.Apply(t.Context(), nil, p); err != nil {
 		t.Fatal(err)
 	}
+	if !target.WithoutIPv6() {
+		t.Error("the Target says nothing of it")
+	}
 	v4 := *p
 	v4.Node.Addrs = p.Node.Addrs[:1]
 	wantKernel(t, ns, &v4)
@@ -254,4 +257,7 @@ func withoutIPv6(t *testing.T, lack func(*batch) error) {
 		t.Fatal(err)
 	}
 	wantKernel(t, ns, six)
+	if target.WithoutIPv6() {
+		t.Error("the Target says that it is still missing")
+	}
 }

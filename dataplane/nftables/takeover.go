@@ -31,6 +31,7 @@ func (t *Target) takeOverFrom(p *plan.Plan, present *state) error {
 	t.fam.by(p.Node.LocalLink)
 	there := maps.Clone(present.tables)
 	err := t.probe(there)
+	t.without6.Store(t.lack != nil)
 	if err == nil {
 		err = t.reconcile(p, present, nil)
 	}
