@@ -21,6 +21,7 @@ package loop
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -237,7 +238,7 @@ func (l *Loop) Inspect(ctx context.Context, f func(p *plan.Plan, refused map[pla
 	}
 }
 
-// The delays between attempts after a failure, and between complete checks.
+// The delays between attempts after a failure, and, at most, between complete checks.
 const (
 	retryFirst = 100 * time.Millisecond
 	retryMost  = 10 * time.Second
@@ -246,7 +247,7 @@ const (
 
 // Run applies changes until ctx ends. What is in the kernel then stays there.
 func (l *Loop) Run(ctx context.Context) error {
-	check := time.NewTicker(selfCheck)
+	check := time.NewTicker(selfCheck - rand.N(selfCheck/4)) // nodes that began at once need not look at once
 	defer check.Stop()
 	delay := retryFirst
 	var retry <-chan time.Time
