@@ -98,8 +98,8 @@ func (n *Net) finish() error {
 			"net/ipv6/icmp/ratelimit":          "0",
 			"net/ipv4/icmp_ratemask":           "0", // and those of a mask also in all (icmp_global_allow)
 			"net/ipv6/icmp/ratemask":           "\n",
-			"net/ipv4/conf/all/rp_filter":      "0",
-			"net/ipv4/conf/all/accept_local":   "1",
+			"net/ipv4/conf/all/rp_filter":      "1", // as distributions set it: a source that
+			"net/ipv4/conf/all/accept_local":   "0", // is the node's own, or comes the wrong way, is a martian
 			"net/ipv4/conf/all/send_redirects": "0",
 		} {
 			if err := os.WriteFile("/proc/sys/"+path, []byte(value), 0o644); err != nil {
