@@ -23,7 +23,7 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 1m
 
-.PHONY: pages build host test test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy agree conformance teeth bench microbench fuzz soak nightly lint clean
+.PHONY: pages build host generate test test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy agree conformance teeth bench microbench fuzz soak nightly lint clean
 
 build:
 	@mkdir -p bin
@@ -71,6 +71,12 @@ update:
 	for p in $(patsubst %/render.go,%,$(wildcard dataplane/*/render.go)); do \
 	  go test -count=1 ./$$p -run '^(TestContract|TestGolden)$$/^Golden$$' -update && \
 	  go test -count=1 ./$$p -run '^(TestGolden|TestNftLists|TestPath)$$' -update || exit 1; done
+
+# The eBPF programs, by the clang of ci/versions.env (Debian: clang-19 llvm-19 libbpf-dev). A test
+# says whether what is there is what this makes.
+generate:
+	. ci/versions.env; clang-19 --version | grep -q " $$CLANG_VERSION " || { echo "clang $$CLANG_VERSION is needed: apt-get install clang-19 llvm-19 libbpf-dev" >&2; exit 1; }
+	go generate ./dataplane/ebpf
 
 # What is generated is what would be, and the rules of the repository hold.
 verify: lint update

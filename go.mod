@@ -129,6 +129,7 @@ require (
 )
 
 tool (
+	github.com/cilium/ebpf/cmd/bpf2go // compiles dataplane/ebpf/bpf (make generate)
 	github.com/kisielk/errcheck // errors that nobody looks at: go vet and staticcheck do not tell
 	github.com/rhysd/actionlint/cmd/actionlint
 	golang.org/x/vuln/cmd/govulncheck

@@ -25,6 +25,7 @@ type Versions struct {
 	CoreDNS     string
 	Kind        string
 	DebianSuite string // such as bookworm
+	Clang       string // that compiles dataplane/ebpf/bpf
 
 	// Images for hosts that reach a registry.
 	KindNodeImage  string
@@ -47,6 +48,7 @@ func Parse(text string) (Versions, error) {
 		"COREDNS_VERSION":    &v.CoreDNS,
 		"KIND_VERSION":       &v.Kind,
 		"DEBIAN_SUITE":       &v.DebianSuite,
+		"CLANG_VERSION":      &v.Clang,
 		"KIND_NODE_IMAGE":    &v.KindNodeImage,
 		"DEBIAN_IMAGE":       &v.DebianImage,
 		"KUBE_PROXY_IMAGE":   &v.KubeProxyImage,

@@ -31,7 +31,7 @@ func Connections(t *testing.T, b Backend) {
 	alive := t.Run("live", func(t *testing.T) {
 		target, old := b.New(t, fd), connectedPlan(serves, 0, 0)
 		apply(t, target, nil, old)
-		open.begin(t, n, old)
+		open.begin(t, n, b.rows(connectedRows(old)))
 		for _, c := range []struct {
 			when string
 			plan *plan.Plan
@@ -54,7 +54,7 @@ func Connections(t *testing.T, b Backend) {
 		return
 	}
 	open.talk(t, "the Target had ended")
-	if err := n.Check(t.Context(), last, connectedRows(last), &Memory{}); err != nil {
+	if err := n.Check(t.Context(), last, b.rows(connectedRows(last)), &Memory{}); err != nil {
 		t.Errorf("new connections after the Target had ended:\n%v", err)
 	}
 	target := b.New(t, fd)
@@ -152,9 +152,9 @@ type connections struct {
 	open []conversation
 }
 
-func (c *connections) begin(t *testing.T, n kernel, p *plan.Plan) {
+func (c *connections) begin(t *testing.T, n kernel, rows []Row) {
 	t.Helper()
-	c.rows = connectedRows(p)
+	c.rows = rows
 	var err error
 	if c.open, err = n.Hold(t.Context(), c.rows); err != nil {
 		t.Fatal(err)

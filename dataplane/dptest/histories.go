@@ -175,10 +175,10 @@ func Random(t *testing.T, b Backend, seed uint64, n int) {
 		}
 		p := plan.Build(&h.Objects, b.options(h))
 		apply(t, target, old, p)
-		if err := k.Forget(); err != nil {
+		if err := b.forget(k); err != nil {
 			t.Fatal(err)
 		}
-		rows := h.Packets(p, perApply)
+		rows := b.rows(h.Packets(p, perApply))
 		if err := k.Check(t.Context(), p, rows, &memory); err != nil {
 			t.Fatalf("seed %d, after %d packets:\n%v\nplan:\n%s", seed, sent, err, p)
 		}

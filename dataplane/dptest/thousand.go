@@ -32,7 +32,7 @@ func Thousand(t *testing.T, b Backend) {
 		apply(t, target, old, p)
 		old = p
 		compareDump(t, b, k.FD(), b.Render(p), when)
-		if err := k.Forget(); err != nil {
+		if err := b.forget(k); err != nil {
 			t.Fatal(err)
 		}
 		r := row.Resolve(p)

@@ -1,0 +1,101 @@
+package ebpf
+
+import (
+	"errors"
+	"maps"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// adopt is the table as the maps have it. What is not whole has a frontend without a list, which
+// is written anew; orphans are what then belongs to nobody.
+func adopt(m *plumbMaps, w *writer, s *state) (t *table, orphans *state) {
+	t = &table{
+		maps: m, w: w, fronts: map[plan.Key]*front{}, classes: s.classes,
+		exact: map[netip.Addr]int{}, rest: map[netip.Addr]bool{}, node: map[netip.Addr]bool{},
+	}
+	orphans = &state{slots: maps.Clone(s.slots), members: maps.Clone(s.members), sources: maps.Clone(s.sources)}
+	for a, class := range s.classes {
+		if class&addressClusterIP != 0 {
+			t.rest[a] = true
+		}
+		if class&addressNode != 0 {
+			t.node[a] = true
+		}
+	}
+	for _, numbers := range []func(func(uint32) bool){maps.Keys(s.slots), maps.Keys(s.members), maps.Keys(s.sources)} {
+		for n := range numbers {
+			t.last = max(t.last, n)
+		}
+	}
+	for k, v := range s.fronts {
+		f := s.frontend(k)
+		at := &front{plan: f, value: v}
+		at.out = claimed(s, orphans, v.Routes[0])
+		at.in = claimed(s, orphans, v.Routes[1])
+		at.plan.Outside.Endpoints = at.out.eps
+		if at.plan.Inside != nil {
+			at.plan.Inside.Endpoints = at.in.eps
+		}
+		if _, mine := orphans.members[v.Draining]; mine {
+			at.drains = list{v.Draining, f.Draining}
+			delete(orphans.members, v.Draining)
+		}
+		if _, mine := orphans.sources[v.Sources]; mine {
+			at.ranges = ranges{v.Sources, f.Sources}
+			delete(orphans.sources, v.Sources)
+		}
+		t.last = max(t.last, v.Routes[0].List, v.Routes[1].List, v.Draining, v.Sources)
+		t.fronts[f.Key] = at
+		if !f.Key.IsNodePort() {
+			t.exact[f.Key.Addr]++
+		}
+	}
+	return t, orphans
+}
+
+// claimed is a route's list if it is whole and nobody else's.
+func claimed(s, orphans *state, r plumbRoute) list {
+	if _, free := orphans.slots[r.List]; !free || !s.whole(r) {
+		return list{}
+	}
+	delete(orphans.slots, r.List)
+	delete(orphans.members, r.List)
+	return list{r.List, s.route(r).Endpoints}
+}
+
+// remove deletes what is in a state: all of it belongs to nobody.
+func (s *state) remove(w *writer, m *plumbMaps) {
+	for number, slots := range s.slots {
+		for i := range slots {
+			drop(w, m.PlumbSlots, plumbSlotKey{List: number, Index: i})
+		}
+	}
+	for number, members := range s.members {
+		for at := range members {
+			drop(w, m.PlumbMembers, memberKey(number, at))
+		}
+	}
+	for number, prefixes := range s.sources {
+		for p := range prefixes {
+			drop(w, m.PlumbSources, ranges{number: number}.key(p))
+		}
+	}
+}
+
+// forgetAll empties a map that programs fill.
+func forgetAll[K comparable, V any](m *ebpf.Map) error {
+	var keys []K
+	if err := entries(m, func(k K, _ V) { keys = append(keys, k) }); err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if err := m.Delete(k); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Connections: what is remembered of them, for how long, and how they begin.
+#pragma once
+
+#include "rewrite.h"
+
+#define SECOND 1000000000ULL
+#define TCP_SYN_FOR (60 * SECOND)
+#define TCP_FOR (6 * 3600 * SECOND)
+#define TCP_CLOSING_FOR (120 * SECOND) // half of it may go on, as for conntrack
+#define TCP_RESET_FOR (10 * SECOND)
+#define UDP_FOR (120 * SECOND)
+#define UDP_UNREPLIED_FOR (30 * SECOND)
+
+static __always_inline int alive(const struct flow *f, __u8 proto, __u64 now)
+{
+	__u64 lasts;
+	if (proto == IPPROTO_UDP)
+		lasts = f->state & FLOW_REPLIED ? UDP_FOR : UDP_UNREPLIED_FOR;
+	else if (f->state & FLOW_RESET)
+		lasts = TCP_RESET_FOR;
+	else if (f->state & FLOW_CLOSING)
+		lasts = TCP_CLOSING_FOR;
+	else
+		lasts = f->state & FLOW_REPLIED ? TCP_FOR : TCP_SYN_FOR;
+	return now - f->seen < lasts;
+}
+
+// partner_key is the key of the entry that translates what answers.
+static __always_inline void partner_key(struct flow_key *out, const struct flow_key *k, const struct flow *f)
+{
+	out->proto = k->proto;
+	out->pad = 0;
+	if (k->step == INGRESS) {
+		out->src = f->addr;
+		out->sport = f->port;
+		out->dst = k->src;
+		out->dport = f->other;
+		out->step = EGRESS;
+	} else {
+		out->src = k->dst;
+		out->sport = f->other;
+		out->dst = f->addr;
+		out->dport = f->port;
+		out->step = INGRESS;
+	}
+}
+
+// touch notes that a packet was seen, in an entry and its partner: a connection lives as long as
+// either side speaks. It writes once in a second, or when something changes.
+static __always_inline void touch(const struct packet *p, struct flow *f, __u64 now)
+{
+	__u8 state = f->state;
+	if (f->answer)
+		state |= FLOW_REPLIED;
+	if (p->t.proto == IPPROTO_TCP && p->flags & TCP_FIN)
+		state |= FLOW_CLOSING;
+	if (p->t.proto == IPPROTO_TCP && p->flags & TCP_RST)
+		state |= FLOW_RESET;
+	if (state == f->state && now - f->seen < SECOND)
+		return;
+	f->state = state;
+	f->seen = now;
+	struct flow_key k;
+	partner_key(&k, &p->t, f);
+	struct flow *partner = bpf_map_lookup_elem(&plumb_flows, &k);
+	if (partner) {
+		partner->state |= state;
+		partner->seen = now;
+	}
+}
+
+// forget ends the connection of an entry F.
+SEPARATE int forget(const struct flow_key *k, const struct flow *f)
+{
+	if (!k || !f)
+		return -1;
+	struct flow_key other = {.src = k->src, .sport = f->other, .dst = f->addr, .dport = f->port, .proto = k->proto, .step = EGRESS};
+	struct flow *m = bpf_map_lookup_elem(&plumb_flows, &other);
+	if (m) {
+		struct flow_key s;
+		partner_key(&s, &other, m);
+		bpf_map_delete_elem(&plumb_flows, &s);
+		bpf_map_delete_elem(&plumb_flows, &other);
+	}
+	partner_key(&other, k, f);
+	bpf_map_delete_elem(&plumb_flows, &other);
+	bpf_map_delete_elem(&plumb_flows, k);
+	return 0;
+}
+
+// claim makes an entry where none lives. It is 0 if that is made, else what lives there is in was.
+SEPARATE int claim(const struct flow_key *k, const struct flow *f, struct flow *was)
+{
+	if (!k || !f || !was)
+		return -1;
+	if (!bpf_map_update_elem(&plumb_flows, k, f, BPF_NOEXIST))
+		return 0;
+	struct flow *old = bpf_map_lookup_elem(&plumb_flows, k);
+	if (old && alive(old, k->proto, f->seen)) {
+		*was = *old;
+		return 1;
+	}
+	// Of a connection that has ended. Two that find it so at once have the same to write there,
+	// or meet again at the next entry.
+	bpf_map_delete_elem(&plumb_flows, k);
+	if (!bpf_map_update_elem(&plumb_flows, k, f, BPF_NOEXIST))
+		return 0;
+	old = bpf_map_lookup_elem(&plumb_flows, k);
+	if (!old)
+		return -1;
+	*was = *old;
+	return 1;
+}
+
+// A connection that is to be.
+struct plan {
+	struct endpoint to;
+	struct addr masquerade; // of a connection whose source is replaced
+	__u8 masqueraded;
+};
+
+// What begin and masquerade work with: on the stack there is no room for it. Nothing interrupts a program
+// by another one of these on the same processor.
+struct masquerading {
+	struct flow m, s, was;
+	struct flow_key mk, sk;
+};
+
+struct scratch {
+	struct flow_key k;
+	struct flow r, f, was;
+	struct masquerading masquerading;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct scratch);
+	__uint(max_entries, 1);
+} plumb_scratch SEC(".maps");
+
+#define SNAT_TRIES 32
+
+// masquerade makes the entries M and S of a connection, with a port that no other has to this
+// endpoint: the client's, if it is one of ours, else one at random.
+SEPARATE int masquerade(const struct flow_key *client, const struct plan *want, __be16 sport, __u64 now)
+{
+	__u32 zero = 0;
+	struct config *cfg = bpf_map_lookup_elem(&plumb_config, &zero);
+	struct scratch *scratch = bpf_map_lookup_elem(&plumb_scratch, &zero);
+	if (!cfg || !scratch || !client || !want)
+		return -1;
+	struct masquerading *w = &scratch->masquerading;
+	*w = (struct masquerading){
+		.m = {.seen = now, .addr = want->masquerade, .other = want->to.port},
+		.s = {.seen = now, .addr = client->src, .port = sport, .other = want->to.port, .answer = 1},
+		.mk = {.src = client->src, .sport = sport, .dst = want->to.addr, .dport = want->to.port, .proto = client->proto, .step = EGRESS},
+		.sk = {.src = want->to.addr, .sport = want->to.port, .dst = want->masquerade, .proto = client->proto, .step = INGRESS},
+	};
+	__u16 low = cfg->snat_low, port = bpf_ntohs(sport);
+	__u32 ports = cfg->snat_high - low + 1u;
+	for (int i = 0; i < SNAT_TRIES; i++) {
+		if (i > 0 || port < low || port > cfg->snat_high)
+			port = low + bpf_get_prandom_u32() % ports;
+		w->sk.dport = bpf_htons(port);
+		if (claim(&w->sk, &w->s, &w->was)) {
+			// The same connection's, by another processor or from before its entry F was lost.
+			if (!same(&w->was.addr, &w->s.addr) || w->was.port != w->s.port)
+				continue;
+		}
+		w->m.port = w->sk.dport;
+		return bpf_map_update_elem(&plumb_flows, &w->mk, &w->m, BPF_ANY) ? -1 : 0;
+	}
+	return -2;
+}
+
+static __always_inline int agree(const struct flow *a, const struct flow *b)
+{
+	return same(&a->addr, &b->addr) && a->port == b->port && a->other == b->other;
+}
+
+// begin makes the entries of a connection: S, M, R, and last F, by which its packets are known.
+// Who comes second to F takes what is there. out is what is to become of the packet.
+SEPARATE int begin(const struct packet *p, const struct plan *want, struct change *out, __u64 now)
+{
+	if (!p || !want || !out)
+		return COUNT_NO_ENTRY;
+	__u32 zero = 0;
+	struct scratch *w = bpf_map_lookup_elem(&plumb_scratch, &zero);
+	if (!w)
+		return COUNT_NO_ENTRY;
+	w->k = (struct flow_key){.src = want->to.addr, .sport = want->to.port, .dst = p->t.src, .dport = p->t.sport, .proto = p->t.proto, .step = EGRESS};
+	w->r = (struct flow){.seen = now, .addr = p->t.dst, .port = p->t.dport, .other = p->t.sport, .answer = 1};
+	int taken = 0;
+	// Another connection of this client's port to this endpoint, by another frontend: its answers
+	// could not be told from ours, unless ours has another port.
+	for (int i = 0; i < SNAT_TRIES; i++) {
+		taken = claim(&w->k, &w->r, &w->was);
+		if (taken <= 0 || agree(&w->was, &w->r))
+			break;
+		w->k.dport = bpf_htons(32768 + bpf_get_prandom_u32() % 28232);
+	}
+	if (taken < 0 || (taken && !agree(&w->was, &w->r)))
+		return COUNT_NO_ENTRY;
+	if (w->k.dport != p->t.sport)
+		count(COUNT_TAKEN_PORT);
+	if (want->masqueraded) {
+		int bad = masquerade(&p->t, want, w->k.dport, now);
+		if (bad) {
+			if (!taken)
+				bpf_map_delete_elem(&plumb_flows, &w->k);
+			return bad == -2 ? COUNT_NO_SNAT_PORT : COUNT_NO_ENTRY;
+		}
+	}
+	w->f = (struct flow){.seen = now, .addr = want->to.addr, .port = want->to.port, .other = w->k.dport};
+	int lost = claim(&p->t, &w->f, &w->was);
+	if (lost < 0)
+		return COUNT_NO_ENTRY;
+	if (lost) {
+		if (!taken && !agree(&w->was, &w->f))
+			bpf_map_delete_elem(&plumb_flows, &w->k);
+		w->f = w->was;
+	} else {
+		count(COUNT_NEW);
+	}
+	out->addr = w->f.addr;
+	out->port = w->f.port;
+	out->other = w->f.other;
+	return -1;
+}

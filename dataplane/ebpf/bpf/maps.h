@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// What is kept for the programs: the maps, and the layout of what is in them. ../schema.go has
+// the same for the loader. Addresses are of 16 bytes, IPv4 as ::ffff:a.b.c.d, and they and ports
+// are in network byte order.
+#pragma once
+
+#include <linux/types.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_endian.h>
+
+struct addr {
+	__be32 w[4];
+};
+
+// What is the same for all Services.
+struct config {
+	struct addr masquerade[2]; // the node's, of IPv4 and of IPv6: for devices without one
+	__u16 snat_low, snat_high; // the ports of masqueraded connections, host byte order
+	__u32 flags;
+	__u8 local_link[20]; // by which the node's own pods come, as text: for who reads this
+};
+
+#define CONFIG_SERVICE_CIDRS 1 // networks has some: else nothing is looked up there for what is not ours
+
+// A device of the node.
+struct device {
+	struct addr masquerade[2]; // its first address of each family, zero if it has none
+	__u32 l2;		   // bytes before the network header
+	__u32 flags;
+};
+
+#define DEVICE_OWN_PODS 1 // what comes by it is of the node's own pods
+
+// Networks: what a packet's source or destination belongs to, whole.
+struct network_key {
+	__u32 bits;
+	struct addr addr;
+};
+
+#define NETWORK_OWN_PODS 1
+#define NETWORK_SERVICES 2
+
+// Classes of a destination address.
+#define ADDRESS_CLUSTER_IP 1 // whose rest is refused
+#define ADDRESS_NODE 2	     // where node ports are served
+#define ADDRESS_EXTERNAL 4   // of some other frontend
+
+struct frontend_key {
+	struct addr addr; // zero for a node port
+	__be16 port;
+	__u8 proto;
+	__u8 kind; // FRONTEND_*; of node ports also the family
+};
+
+#define FRONTEND_ADDRESS 0
+#define FRONTEND_NODE_PORT 4
+#define FRONTEND_NODE_PORT6 6
+
+#define ACTION_FORWARD 0
+#define ACTION_DROP 1
+#define ACTION_REJECT 2
+
+// Whose source is replaced: plan.Masquerade.
+#define MASQ_KEEP 0
+#define MASQ_OFF_CLUSTER 1
+#define MASQ_ALWAYS 2
+#define MASQ_NODE 3
+
+// A list of endpoints and what to do with it; the third of a frontend has room for what comes.
+struct route {
+	__u32 list;
+	__u32 n;
+	__u8 action;
+	__u8 masquerade;
+	__u16 pad;
+};
+
+#define ROUTE_OUTSIDE 0
+#define ROUTE_INSIDE 1
+#define ROUTE_SPARE 2
+#define ROUTES 3
+
+struct frontend {
+	struct route routes[ROUTES];
+	__u32 draining;	    // the list of endpoints that serve without new connections; 0: none
+	__u32 sources;	    // the number of its source ranges
+	__u32 flags;	    // FRONTEND_HAS_*
+	__u32 affinity;	    // seconds; 0: none
+	struct addr group;  // address, port and protocol of the ClusterIP frontend of its Service port
+	__be16 group_port;
+	__u8 group_proto;
+	__u8 service_kind; // plan.Kind
+};
+
+#define FRONTEND_HAS_INSIDE 1
+#define FRONTEND_RESTRICTED 2
+
+struct slot_key {
+	__u32 list;
+	__u32 index;
+};
+
+struct endpoint {
+	struct addr addr;
+	__be16 port;
+	__u16 flags; // ENDPOINT_*
+};
+
+#define ENDPOINT_LOCAL 1
+#define ENDPOINT_HOST 2
+
+// Whether an endpoint is in a list.
+struct member_key {
+	__u32 list;
+	struct addr addr;
+	__be16 port;
+	__u16 pad;
+};
+
+struct source_key {
+	__u32 bits;
+	__u32 sources; // big-endian
+	struct addr addr;
+};
+
+struct affinity_key {
+	struct addr client;
+	struct addr group;
+	__be16 group_port;
+	__u8 group_proto;
+	__u8 pad;
+};
+
+struct affinity {
+	struct addr addr;
+	__be16 port;
+	__u16 pad;
+	__u32 pad2;
+	__u64 used; // ns since boot
+};
+
+// A connection is two or four entries, each of which says what to do with a packet that looks
+// like its key at this step: with F (client to frontend) and S (endpoint to masqueraded source)
+// at ingress the destination is replaced, with R (endpoint to client) and M (client to endpoint)
+// at egress the source. M and S are of masqueraded connections only. The partner of an entry is
+// at the other step, under the packet as translated, turned round: F and R are partners, and M
+// and S are.
+struct flow_key {
+	struct addr src, dst;
+	__be16 sport, dport;
+	__u8 proto;
+	__u8 step;
+	__u16 pad;
+};
+
+#define INGRESS 0
+#define EGRESS 1
+
+struct flow {
+	struct addr addr; // instead of the destination at ingress, of the source at egress
+	__be16 port;	  // and its port
+	__be16 other;	  // the other side's port after translation
+	__u8 state;	  // FLOW_*, the same in an entry and its partner
+	__u8 answer;	  // 1: of R and S, which what comes from the endpoint meets
+	__u16 pad;
+	__u64 seen; // ns since boot, once in a second
+};
+
+#define FLOW_REPLIED 1
+#define FLOW_CLOSING 2 // a FIN was seen
+#define FLOW_RESET 4
+
+struct fragment_key {
+	struct addr src, dst;
+	__u32 id;
+	__u8 proto;
+	__u8 step;
+	__u16 pad;
+};
+
+struct ports {
+	__be16 src, dst;
+};
+
+// What a counter counts.
+enum {
+	COUNT_NEW,		  // connections made
+	COUNT_REFUSED,		  // packets answered by a refusal
+	COUNT_DROPPED,		  // by a plan: source ranges, policy, addresses that no Service has
+	COUNT_UNKNOWN_TCP,	  // established by their looks, and without an entry: passed on
+	COUNT_UNTRANSLATED,	  // stopped at egress with a Service's address
+	COUNT_NO_SNAT_PORT,	  // dropped: no port left to masquerade with
+	COUNT_NO_ENTRY,		  // dropped: a connection's entries could not be made
+	COUNT_FRAGMENT,		  // dropped: a fragment before its first one
+	COUNT_TAKEN_PORT,	  // connections whose client got another source port
+	COUNT_MALFORMED,	  // dropped: for a Service, but too short to be translated
+	COUNTERS
+};
+
+// A function that the verifier looks at by itself, once, whoever calls it. Its pointers may be NULL
+// as far as the verifier knows.
+#define SEPARATE __attribute__((noinline))
+
+#define MAP(NAME, TYPE, KEY, VALUE, MAX, FLAGS)  \
+	struct {                                 \
+		__uint(type, TYPE);              \
+		__type(key, KEY);                \
+		__type(value, VALUE);            \
+		__uint(max_entries, MAX);        \
+		__uint(map_flags, FLAGS);        \
+		__uint(pinning, LIBBPF_PIN_BY_NAME); \
+	} NAME SEC(".maps")
+
+// The loader sets the sizes of those with 1.
+MAP(plumb_config, BPF_MAP_TYPE_ARRAY, __u32, struct config, 1, 0);
+MAP(plumb_devices, BPF_MAP_TYPE_HASH, __u32, struct device, 1, BPF_F_NO_PREALLOC);
+MAP(plumb_networks, BPF_MAP_TYPE_LPM_TRIE, struct network_key, __u32, 1, BPF_F_NO_PREALLOC);
+MAP(plumb_addrs, BPF_MAP_TYPE_HASH, struct addr, __u32, 1, BPF_F_NO_PREALLOC);
+MAP(plumb_fronts, BPF_MAP_TYPE_HASH, struct frontend_key, struct frontend, 1, BPF_F_NO_PREALLOC);
+MAP(plumb_slots, BPF_MAP_TYPE_HASH, struct slot_key, struct endpoint, 1, BPF_F_NO_PREALLOC);
+MAP(plumb_members, BPF_MAP_TYPE_HASH, struct member_key, __u32, 1, BPF_F_NO_PREALLOC);
+MAP(plumb_sources, BPF_MAP_TYPE_LPM_TRIE, struct source_key, __u32, 1, BPF_F_NO_PREALLOC);
+MAP(plumb_affinity, BPF_MAP_TYPE_LRU_HASH, struct affinity_key, struct affinity, 1, 0);
+MAP(plumb_flows, BPF_MAP_TYPE_LRU_HASH, struct flow_key, struct flow, 1, 0);
+MAP(plumb_frags, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct ports, 1, 0);
+MAP(plumb_counts, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u64, COUNTERS, 0);
+
+static __always_inline void count(__u32 what)
+{
+	__u64 *n = bpf_map_lookup_elem(&plumb_counts, &what);
+	if (n)
+		*n += 1;
+}
+
+static __always_inline int same(const struct addr *a, const struct addr *b)
+{
+	return a->w[0] == b->w[0] && a->w[1] == b->w[1] && a->w[2] == b->w[2] && a->w[3] == b->w[3];
+}

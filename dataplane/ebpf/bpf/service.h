@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// What plan.Resolve says of a packet, from the maps.
+#pragma once
+
+#include "flow.h"
+
+// What a packet is for.
+enum {
+	NOTHING,   // none of a proxy's business
+	FRONTEND,
+	REST,	   // of a ClusterIP
+	UNKNOWN,   // an address that no Service has
+};
+
+static __always_inline __u32 class_of(const struct addr *a)
+{
+	__u32 *class = bpf_map_lookup_elem(&plumb_addrs, a);
+	return class ? *class : 0;
+}
+
+static __always_inline __u32 networks_of(const struct addr *a)
+{
+	struct network_key k = {.bits = 128, .addr = *a};
+	__u32 *flags = bpf_map_lookup_elem(&plumb_networks, &k);
+	return flags ? *flags : 0;
+}
+
+static __always_inline int unallocated(const struct addr *a)
+{
+	__u32 zero = 0;
+	struct config *cfg = bpf_map_lookup_elem(&plumb_config, &zero);
+	return cfg && cfg->flags & CONFIG_SERVICE_CIDRS && networks_of(a) & NETWORK_SERVICES;
+}
+
+// find is steps 1 and 2 of Resolve.
+static __always_inline int find(const struct packet *p, __u32 class, struct frontend **out)
+{
+	if (class && has_ports(p->t.proto)) {
+		struct frontend_key k = {.addr = p->t.dst, .port = p->t.dport, .proto = p->t.proto, .kind = FRONTEND_ADDRESS};
+		*out = bpf_map_lookup_elem(&plumb_fronts, &k);
+		if (*out)
+			return FRONTEND;
+		if (class & ADDRESS_NODE) {
+			__builtin_memset(&k.addr, 0, sizeof(k.addr));
+			k.kind = p->v6 ? FRONTEND_NODE_PORT6 : FRONTEND_NODE_PORT;
+			*out = bpf_map_lookup_elem(&plumb_fronts, &k);
+			if (*out)
+				return FRONTEND;
+		}
+	}
+	if (class & ADDRESS_CLUSTER_IP)
+		return REST;
+	return unallocated(&p->t.dst) ? UNKNOWN : NOTHING;
+}
+
+static __always_inline int admits(const struct frontend *f, const struct addr *src)
+{
+	if (!(f->flags & FRONTEND_RESTRICTED))
+		return 1;
+	struct source_key k = {.bits = 160, .sources = f->sources, .addr = *src};
+	return bpf_map_lookup_elem(&plumb_sources, &k) != NULL;
+}
+
+static __always_inline __u32 *member(__u32 list, const struct addr *a, __be16 port)
+{
+	struct member_key k = {.list = list, .addr = *a, .port = port};
+	return bpf_map_lookup_elem(&plumb_members, &k);
+}
+
+// serves tells whether a frontend's connection may stay with an endpoint.
+static __always_inline int serves(const struct frontend *f, const struct addr *client, const struct addr *a, __be16 port)
+{
+	if (!admits(f, client))
+		return 0;
+	return member(f->routes[ROUTE_OUTSIDE].list, a, port) || (f->flags & FRONTEND_HAS_INSIDE && member(f->routes[ROUTE_INSIDE].list, a, port)) ||
+	       (f->draining && member(f->draining, a, port));
+}
+
+static __always_inline int own_pod(struct __sk_buff *skb, const struct packet *p)
+{
+	__u32 ifindex = skb->ifindex;
+	struct device *d = bpf_map_lookup_elem(&plumb_devices, &ifindex);
+	return (d && d->flags & DEVICE_OWN_PODS) || networks_of(&p->t.src) & NETWORK_OWN_PODS;
+}
+
+// remembered is the endpoint that the client had last, if the route still has it.
+static __always_inline int remembered(const struct frontend *f, const struct route *r, const struct affinity_key *k, struct endpoint *to, __u64 now)
+{
+	struct affinity *a = bpf_map_lookup_elem(&plumb_affinity, k);
+	if (!a || now - a->used > f->affinity * SECOND)
+		return 0;
+	__u32 *flags = member(r->list, &a->addr, a->port);
+	if (!flags)
+		return 0;
+	to->addr = a->addr;
+	to->port = a->port;
+	to->flags = *flags;
+	return 1;
+}
+
+static __always_inline int choose(const struct packet *p, const struct frontend *f, const struct route *r, struct endpoint *to, __u64 now)
+{
+	struct affinity_key k = {.client = p->t.src, .group = f->group, .group_port = f->group_port, .group_proto = f->group_proto};
+	if (!f->affinity || !remembered(f, r, &k, to, now)) {
+		struct slot_key s = {.list = r->list, .index = bpf_get_prandom_u32() % (r->n ? r->n : 1)};
+		struct endpoint *e = bpf_map_lookup_elem(&plumb_slots, &s);
+		if (!e)
+			return -1;
+		*to = *e;
+	}
+	if (f->affinity) {
+		struct affinity a = {.addr = to->addr, .port = to->port, .used = now};
+		bpf_map_update_elem(&plumb_affinity, &k, &a, BPF_ANY);
+	}
+	return 0;
+}
+
+// masquerade_address is that of the device by which the endpoint is reached, else the node's.
+SEPARATE int masquerade_address(struct __sk_buff *skb, const struct packet *p, const struct endpoint *to, struct addr *out)
+{
+	if (!p || !to || !out)
+		return -1;
+	struct bpf_fib_lookup fib = {.ifindex = skb->ifindex, .l4_protocol = p->t.proto, .tot_len = 0};
+	if (p->v6) {
+		fib.family = 10; // AF_INET6
+		__builtin_memcpy(fib.ipv6_src, &p->t.src, sizeof(fib.ipv6_src));
+		__builtin_memcpy(fib.ipv6_dst, &to->addr, sizeof(fib.ipv6_dst));
+	} else {
+		fib.family = 2; // AF_INET
+		fib.ipv4_src = p->t.src.w[3];
+		fib.ipv4_dst = to->addr.w[3];
+	}
+	long found = bpf_fib_lookup(skb, &fib, sizeof(fib), 0);
+	__u32 family = p->v6 != 0, ifindex = fib.ifindex, zero = 0;
+	if (found == BPF_FIB_LKUP_RET_SUCCESS || found == BPF_FIB_LKUP_RET_NO_NEIGH) {
+		struct device *d = bpf_map_lookup_elem(&plumb_devices, &ifindex);
+		if (d) {
+			*out = d->masquerade[family];
+			if (out->w[3] || out->w[0])
+				return 0;
+		}
+	}
+	struct config *cfg = bpf_map_lookup_elem(&plumb_config, &zero);
+	if (!cfg)
+		return -1;
+	*out = cfg->masquerade[family];
+	return out->w[3] || out->w[0] ? 0 : -1;
+}
+
+// What Resolve says: forward, with want filled, drop or reject.
+SEPARATE int decide(struct __sk_buff *skb, const struct packet *p, struct plan *want, __u64 now)
+{
+	if (!p || !want)
+		return -1;
+	struct frontend *f = NULL;
+	switch (find(p, class_of(&p->t.dst), &f)) {
+	case NOTHING:
+		return -1;
+	case REST:
+		return ACTION_REJECT;
+	case UNKNOWN:
+		return ACTION_DROP;
+	}
+	if (!f)
+		return -1;
+	if (!admits(f, &p->t.src))
+		return ACTION_DROP;
+	int own = own_pod(skb, p);
+	struct route r = f->routes[ROUTE_OUTSIDE];
+	if (f->flags & FRONTEND_HAS_INSIDE && own)
+		r = f->routes[ROUTE_INSIDE];
+	if (r.action != ACTION_FORWARD)
+		return r.action;
+	if (choose(p, f, &r, &want->to, now))
+		return -2;
+	int masq = r.masquerade == MASQ_ALWAYS || (r.masquerade == MASQ_OFF_CLUSTER && !own);
+	int hairpin = want->to.flags & ENDPOINT_LOCAL && same(&want->to.addr, &p->t.src);
+	want->masqueraded = (masq || hairpin) && !(want->to.flags & ENDPOINT_HOST);
+	if (want->masqueraded && masquerade_address(skb, p, &want->to, &want->masquerade))
+		return ACTION_DROP;
+	return ACTION_FORWARD;
+}

@@ -1,0 +1,124 @@
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/dataplane/spaces"
+)
+
+// ours is one program of ours at a device.
+type ours struct {
+	device  device
+	hook    string
+	at      ebpf.AttachType
+	program *ebpf.Program
+}
+
+// Clean takes the programs from all devices of a namespace, and the maps; none there is no
+// error. Connections that they translate end.
+func Clean(netns int, pins string) error {
+	err := found(netns, pins, func(o ours) error {
+		err := link.RawDetachProgram(link.RawDetachProgramOptions{Target: o.device.index, Program: o.program, Attach: o.at})
+		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) {
+			return fmt.Errorf("detach %s from %s: %w", o.hook, o.device.name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("clean eBPF: %w", err)
+	}
+	if err := os.RemoveAll(pins); err != nil {
+		return fmt.Errorf("clean eBPF: %w", err)
+	}
+	return nil
+}
+
+// Left names what Clean would remove.
+func Left(netns int, pins string) ([]string, error) {
+	var out []string
+	err := found(netns, pins, func(o ours) error {
+		out = append(out, fmt.Sprintf("program %s at %s", o.hook, o.device.name))
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for eBPF: %w", err)
+	}
+	if _, err := os.Stat(pins); err == nil {
+		out = append(out, "folder "+pins)
+	}
+	return out, nil
+}
+
+// found calls f with every program of ours: those that are pinned, and those with their names,
+// whose pins are lost. The latter takes SYS_ADMIN, and without is left out.
+func found(netns int, pins string, f func(ours) error) error {
+	return spaces.Do(netns, func() error {
+		devs, err := devices("")
+		if err != nil {
+			return err
+		}
+		for _, h := range (&plumbObjects{}).hooks() {
+			pinned, err := predecessor(pins, h.name)
+			if err != nil {
+				return err
+			}
+			for _, d := range devs {
+				if err = h.each(d, pinned, f); err != nil {
+					break
+				}
+			}
+			if pinned != nil {
+				err = errors.Join(err, pinned.Close())
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (h hook) each(d device, pinned *ebpf.Program, f func(ours) error) error {
+	there, err := link.QueryPrograms(link.QueryOptions{Target: d.index, Attach: h.at})
+	if errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at the programs of %s: %w", d.name, err)
+	}
+	mine, _ := idOf(pinned)
+	for _, p := range there.Programs {
+		if pinned != nil && p.ID == mine {
+			if err := f(ours{d, h.name, h.at, pinned}); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := h.byName(d, p.ID, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h hook) byName(d device, id ebpf.ProgramID, f func(ours) error) error {
+	p, err := ebpf.NewProgramFromID(id)
+	if errors.Is(err, unix.EPERM) || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open program %d of %s: %w", id, d.name, err)
+	}
+	defer p.Close()
+	info, err := p.Info()
+	if err != nil || info.Name != h.name {
+		return err
+	}
+	return f(ours{d, h.name, h.at, p})
+}

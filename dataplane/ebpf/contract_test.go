@@ -1,0 +1,93 @@
+package ebpf_test
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/dataplane/dptest"
+	"github.com/plumbline/plumbline/dataplane/ebpf"
+)
+
+var update = flag.Bool("update", false, "rewrite the ebpf sections of the cases")
+
+const cases = "../testdata"
+
+func backend() dptest.Backend {
+	return dptest.Backend{
+		Section: "ebpf",
+		Render:  ebpf.Render,
+		New: func(t *testing.T, netns int) dptest.Target {
+			return started(t, config(t, netns))
+		},
+		Faulty: func(t *testing.T, netns int, fault func() error) dptest.Target {
+			cfg := config(t, netns)
+			cfg.Fault = fault
+			return started(t, cfg)
+		},
+		Dump: func(netns int) (string, error) { return at(netns, ebpf.Dump) },
+		Clean: func(netns int) error {
+			_, err := at(netns, func(pins string) (int, error) { return 0, ebpf.Clean(netns, pins) })
+			return err
+		},
+		Forget: func(netns int) error {
+			_, err := at(netns, func(pins string) (int, error) { return 0, ebpf.Forget(pins) })
+			return err
+		},
+		NoSCTP: "the eBPF programs forward TCP and UDP",
+		NoNode: "the node's own connections are routed before a program of its devices sees them",
+	}
+}
+
+// bpffs is one that nobody else sees, and that ends with the process.
+var bpffs = sync.OnceValues(func() (string, error) {
+	fs, err := unix.Fsopen("bpf", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return "", fmt.Errorf("open bpffs: %w", err)
+	}
+	defer unix.Close(fs)
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return "", fmt.Errorf("make bpffs: %w", err)
+	}
+	mount, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0)
+	return fmt.Sprintf("/proc/self/fd/%d", mount), err
+})
+
+// at calls f with the folder of a namespace.
+func at[T any](netns int, f func(pins string) (T, error)) (out T, err error) {
+	root, err := bpffs()
+	if err != nil {
+		return out, err
+	}
+	pins, err := ebpf.Folder(root, netns)
+	if err != nil {
+		return out, err
+	}
+	return f(pins)
+}
+
+func config(t testing.TB, netns int) ebpf.Config {
+	t.Helper()
+	pins, err := at(netns, func(pins string) (string, error) { return pins, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ebpf.Config{
+		Logger: logger(t), NetNS: netns, Pins: pins,
+		Sizes: ebpf.Sizes{Frontends: 1 << 13, Endpoints: 1 << 14, Sources: 1 << 12, Connections: 1 << 14, Clients: 1 << 12},
+	}
+}
+
+func started(t testing.TB, cfg ebpf.Config) *ebpf.Target {
+	target := ebpf.New(cfg)
+	t.Cleanup(func() { _ = target.Close() })
+	return target
+}
+
+func logger(t testing.TB) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
+
+func TestContract(t *testing.T) { dptest.Contract(t, cases, backend(), *update) }

@@ -1,0 +1,92 @@
+// Package ebpf keeps a plan in maps, and translates by eBPF programs at the node's devices.
+//
+//	New(Config) -> Target; Apply(old, new)  differences, or a take-over
+//	Target.Watch                            new devices get their programs
+//	Render(plan), Dump(pins)                the same text of plan and maps
+//	Path(plan, key, pins)                   one frontend's way, asked of the maps
+//	Clean(netns, pins), Left(netns, pins)   programs off all devices, maps gone
+//
+// # What there is, and what is missing
+//
+// This is the part at devices (tc), and it is complete for what crosses them: everything that
+// plan.Resolve states, of IPv4 and IPv6, TCP and UDP, from outside, from pods and to pods. A
+// packet of the node's own network namespace has been routed before a program of a device sees
+// it: what the node's own programs send to a Service is stopped, not served. The contract suite
+// leaves those rows out by name (dptest.Backend.NoNode); all others hold.
+//
+// Not built yet: programs at sockets, and with them the node's own connections; clsact where
+// there is no tcx, so Linux 6.6 is needed; counters per frontend; a limit on refusals; repair of
+// entries that somebody else deleted before the next complete Apply. No agent starts this
+// backend yet: package backend does not list it. Frontends of SCTP are refused by name.
+//
+// # Words
+//
+//	list     endpoints under a number: slots 0 to n-1, and the same as members, to ask for one
+//	entry    of a connection: what to do with a packet that looks like this at this step
+//	F, R     entries of every connection: client to frontend at ingress, endpoint to client at egress
+//	M, S     two more of a masqueraded one: client to endpoint at egress, endpoint to the node's
+//	         address at ingress
+//	class    what an address is: one whose rest is refused, one of node ports, one of frontends
+//
+// # The way of a packet
+//
+//	client -> device: plumb_ingress     F: destination becomes the endpoint's
+//	          the kernel routes          (it sees client and endpoint)
+//	          device: plumb_egress      M: source becomes the node's, if masqueraded -> endpoint
+//	endpoint -> device: plumb_ingress   S: destination becomes the client's
+//	          the kernel routes          (it sees endpoint and client)
+//	          device: plumb_egress      R: source becomes the frontend's -> client
+//
+// So routing, netfilter and conntrack see the true client and the true endpoint both ways. The
+// source is never replaced at ingress: a packet that comes in with an address of the node for its
+// source is a martian. The entries are made at once, by the first packet: S, M, R, and last F, by
+// which the others are found; who comes second to F takes what is there. Each pair of partners is
+// refreshed by either side's packets. Where another connection has the same client's port and
+// endpoint by another frontend, the client gets another source port at ingress, or the answers
+// could not be told apart. The port of a masqueraded connection is the client's, if that is in
+// Config.SNATPorts, else one of these at random that no other connection to the endpoint has.
+//
+// A TCP connection begins with a SYN; any other packet without an entry passes on untouched, for
+// conntrack may know it from the backend that was here before, and is stopped at egress if it
+// still has a Service's address. A TCP connection never moves; a UDP one asks with each packet
+// whether its endpoint still serves, and is begun anew where not. A refusal is the packet itself,
+// made a TCP reset or an ICMP port unreachable and sent back by the device it came by.
+//
+// # Maps
+//
+// bpf/maps.h has them. Addresses are of 16 bytes, so there is one set for both families. A
+// frontend's entry names its lists; an endpoint that is replaced is one slot in place, one more is
+// a slot and then the number, one less the number and then the slot. What changes most of a list,
+// or what is done with it, is a new list and then the frontend's entry. So each packet sees a
+// frontend as it was or as it is to be; one that finds a slot gone looks at the frontend again.
+// An address comes last and goes first. The cost is that of the endpoints that changed.
+//
+// Nothing but the maps is state: affinity has the key of the Service's port, not a number. A
+// Target that finds maps adopts the lists that are whole, and writes what differs.
+//
+// # Why
+//
+//   - No maps within maps: a change of an inner one makes bpf(2) wait for a grace period, 14 ms.
+//   - Programs are attached to devices without links: they stay when the process ends, go with
+//     the device, need no pin for each, and are replaced in place by the next process.
+//   - Pins are in a folder named by the namespace's cookie: opening a map by its number would take
+//     SYS_ADMIN.
+//   - An entry for each direction instead of one that is looked up both ways: a packet that is
+//     nobody's costs one lookup at egress, not two.
+//   - Lists are not shared between a Service's addresses: an endpoint that changes is written for
+//     each, and in return no list has two owners.
+//
+// # Limits
+//
+// A SYN that carries data is dropped and not reset where a Service refuses: the next one carries
+// none. A full map refuses a frontend (plan.Refused); of connections and clients the one unused
+// for the longest time goes. A later fragment that comes before its first one is dropped. The
+// checksum that a device was to complete is not completed in what an ICMP refusal quotes. Maps of
+// other sizes are replaced, and open connections end.
+//
+// # Needs
+//
+// Linux 6.6 (tcx) with BTF, NET_ADMIN and BPF; a bpffs (MountRoot). The programs are in C in
+// folder bpf, compiled by `make generate` with clang 19; what that makes is part of the
+// repository. They are licensed GPL-2.0-only OR BSD-2-Clause.
+package ebpf

@@ -1,0 +1,18 @@
+package ebpf
+
+import "fmt"
+
+// Dump is all that the maps pinned in a folder hold of a plan as sorted text, in the form of
+// Render; empty if there are none.
+func Dump(pins string) (string, error) {
+	m, err := open(pins)
+	if err != nil || m == nil {
+		return "", err
+	}
+	defer m.Close()
+	s, err := read(m)
+	if err != nil {
+		return "", fmt.Errorf("dump: %w", err)
+	}
+	return s.listing().String(), nil
+}

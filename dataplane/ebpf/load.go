@@ -1,0 +1,131 @@
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/dataplane/spaces"
+)
+
+// Root is where the folders of all nodes are, below a bpffs.
+const Root = "/sys/fs/bpf/plumbline"
+
+// Folder is a namespace's below a root: it is named by the namespace's cookie, which no other
+// namespace gets before the next boot, so that two nodes of one kernel never meet in one.
+func Folder(root string, netns int) (string, error) {
+	var cookie uint64
+	err := spaces.Do(netns, func() error {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("open socket: %w", err)
+		}
+		defer unix.Close(fd)
+		cookie, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("read the network namespace's cookie (Linux 5.14): %w", err)
+	}
+	return filepath.Join(root, strconv.FormatUint(cookie, 10)), nil
+}
+
+// MountRoot mounts a bpffs at a folder where none is: the part of a start that needs SYS_ADMIN.
+func MountRoot(at string) error {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(at, &fs); err == nil && fs.Type == unix.BPF_FS_MAGIC {
+		return nil
+	}
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		return fmt.Errorf("make %s for bpffs: %w", at, err)
+	}
+	if err := unix.Mount("bpf", at, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
+		return fmt.Errorf("mount bpffs at %s: %w", at, err)
+	}
+	return nil
+}
+
+// spec is the collection with its sizes.
+func (z Sizes) spec() (*ebpf.CollectionSpec, error) {
+	s, err := loadPlumb()
+	if err != nil {
+		return nil, fmt.Errorf("read the programs: %w", err)
+	}
+	for name, n := range map[string]uint32{
+		plumbMapPlumbDevices: 1 << 14, plumbMapPlumbNetworks: 1 << 10,
+		plumbMapPlumbAddrs: z.Frontends, plumbMapPlumbFronts: z.Frontends,
+		plumbMapPlumbSlots: z.Endpoints, plumbMapPlumbMembers: z.Endpoints, plumbMapPlumbSources: z.Sources,
+		plumbMapPlumbAffinity: z.Clients, plumbMapPlumbFlows: z.Connections, plumbMapPlumbFrags: max(1024, z.Connections/16),
+	} {
+		s.Maps[name].MaxEntries = n
+	}
+	return s, nil
+}
+
+// maps is the folder of this layout.
+func layoutFolder(pins string) string { return filepath.Join(pins, layout) }
+
+// load loads the programs over the maps that are pinned, or over new ones. Maps of other sizes
+// are replaced: what they remember of connections and clients is lost.
+func load(cfg Config) (*plumbObjects, error) {
+	folder := layoutFolder(cfg.Pins)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of pins: %w", err)
+	}
+	spec, err := cfg.Sizes.spec()
+	if err != nil {
+		return nil, err
+	}
+	opts := &ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: folder}}
+	objs := &plumbObjects{}
+	err = spec.LoadAndAssign(objs, opts)
+	if errors.Is(err, ebpf.ErrMapIncompatible) {
+		cfg.Logger.Warn("the maps that are there are of another size: new ones, open connections end", "folder", folder)
+		for name := range spec.Maps {
+			if err := os.Remove(filepath.Join(folder, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return nil, fmt.Errorf("unpin a map: %w", err)
+			}
+		}
+		err = spec.LoadAndAssign(objs, opts)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load the programs: %w", err)
+	}
+	return objs, nil
+}
+
+// open opens the maps that are pinned; nil if there are none.
+func open(pins string) (*plumbMaps, error) {
+	folder := layoutFolder(pins)
+	m := &plumbMaps{}
+	found := 0
+	all := map[string]**ebpf.Map{
+		plumbMapPlumbAddrs: &m.PlumbAddrs, plumbMapPlumbAffinity: &m.PlumbAffinity, plumbMapPlumbConfig: &m.PlumbConfig,
+		plumbMapPlumbCounts: &m.PlumbCounts, plumbMapPlumbDevices: &m.PlumbDevices, plumbMapPlumbFlows: &m.PlumbFlows,
+		plumbMapPlumbFrags: &m.PlumbFrags, plumbMapPlumbFronts: &m.PlumbFronts, plumbMapPlumbMembers: &m.PlumbMembers,
+		plumbMapPlumbNetworks: &m.PlumbNetworks, plumbMapPlumbSlots: &m.PlumbSlots, plumbMapPlumbSources: &m.PlumbSources,
+	}
+	for name, at := range all {
+		pinned, err := ebpf.LoadPinnedMap(filepath.Join(folder, name), nil)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("open pinned map %s: %w", name, err), m.Close())
+		}
+		*at = pinned
+		found++
+	}
+	switch found {
+	case len(all):
+		return m, nil
+	case 0:
+		return nil, nil
+	}
+	return nil, errors.Join(fmt.Errorf("of %d maps %d are pinned in %s", len(all), found, folder), m.Close())
+}

@@ -1,0 +1,67 @@
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// writer writes entries, one at a time and in the order in which it is asked to. After the first
+// error it does nothing more.
+type writer struct {
+	fault func() error // nil: nothing is to fail
+	err   error
+	undo  []func() error // what takes away the entries that are new
+}
+
+// put writes an entry, and fresh one that was not there: back takes these away again.
+func put[K, V any](w *writer, m *ebpf.Map, k K, v V) { write(w, m, k, v) }
+func fresh[K, V any](w *writer, m *ebpf.Map, k K, v V) {
+	if write(w, m, k, v) {
+		w.undo = append(w.undo, func() error { return m.Delete(k) })
+	}
+}
+
+func write[K, V any](w *writer, m *ebpf.Map, k K, v V) bool {
+	if !w.next() {
+		return false
+	}
+	if err := m.Update(k, v, ebpf.UpdateAny); err != nil {
+		w.err = fmt.Errorf("write to map %s: %w", m, err)
+	}
+	return w.err == nil
+}
+
+// drop deletes an entry; that it is not there is no error.
+func drop[K any](w *writer, m *ebpf.Map, k K) {
+	if !w.next() {
+		return
+	}
+	if err := m.Delete(k); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		w.err = fmt.Errorf("delete from map %s: %w", m, err)
+	}
+}
+
+func (w *writer) next() bool {
+	if w.err == nil && w.fault != nil {
+		w.err = w.fault()
+	}
+	return w.err == nil
+}
+
+// full tells whether the map that was written to had no room: of hash maps E2BIG, of tries ENOSPC.
+func full(err error) bool { return errors.Is(err, unix.E2BIG) || errors.Is(err, unix.ENOSPC) }
+
+// back takes away what was new since begin.
+func (w *writer) back() error {
+	var err error
+	for _, f := range w.undo {
+		err = errors.Join(err, f())
+	}
+	w.undo = nil
+	return err
+}
+
+func (w *writer) begin() { w.undo = nil }
