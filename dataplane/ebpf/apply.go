@@ -293,12 +293,12 @@ func (t *Target) attach() (damaged bool, err error) {
 	}
 	had, hooks := map[int]bool{}, t.objs.hooks()
 	for i := range hooks {
-		h := &hooks[i]
-		if h.before, err = predecessor(t.cfg.Pins, h.name); err != nil {
-			return false, err
+		if t.ready { // nobody else's
+			break
 		}
-		if h.before != nil {
-			defer h.before.Close()
+		defer hooks[i].leave()
+		if err := hooks[i].meet(t.cfg.Pins); err != nil {
+			return false, err
 		}
 	}
 	w := &writer{fault: t.cfg.Fault}
@@ -319,6 +319,9 @@ func (t *Target) attach() (damaged bool, err error) {
 		return damaged, err
 	}
 	for _, h := range hooks {
+		if t.ready {
+			break
+		}
 		if err := h.pin(t.cfg.Pins); err != nil {
 			return damaged, err
 		}

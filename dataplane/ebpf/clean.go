@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -23,7 +24,7 @@ type ours struct {
 // Clean takes the programs from all devices of a namespace, and the maps; none there is no
 // error. Connections that they translate end.
 func Clean(netns int, pins string) error {
-	err := found(netns, pins, func(o ours) error {
+	err := each(netns, pins, func(o ours) error {
 		err := link.RawDetachProgram(link.RawDetachProgramOptions{Target: o.device.index, Program: o.program, Attach: o.at})
 		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) {
 			return fmt.Errorf("detach %s from %s: %w", o.hook, o.device.name, err)
@@ -42,7 +43,7 @@ func Clean(netns int, pins string) error {
 // Left names what Clean would remove.
 func Left(netns int, pins string) ([]string, error) {
 	var out []string
-	err := found(netns, pins, func(o ours) error {
+	err := each(netns, pins, func(o ours) error {
 		out = append(out, fmt.Sprintf("program %s at %s", o.hook, o.device.name))
 		return nil
 	})
@@ -55,36 +56,31 @@ func Left(netns int, pins string) ([]string, error) {
 	return out, nil
 }
 
-// found calls f with every program of ours: those that are pinned, and those with their names,
+// each calls f with every program of ours: those that are pinned, and those with their names,
 // whose pins are lost. The latter takes SYS_ADMIN, and without is left out.
-func found(netns int, pins string, f func(ours) error) error {
+func each(netns int, pins string, f func(ours) error) error {
 	return spaces.Do(netns, func() error {
 		devs, err := devices("")
 		if err != nil {
 			return err
 		}
 		for _, h := range (&plumbObjects{}).hooks() {
-			pinned, err := predecessor(pins, h.name)
-			if err != nil {
+			if err := h.meet(pins); err != nil {
 				return err
 			}
 			for _, d := range devs {
-				if err = h.each(d, pinned, f); err != nil {
-					break
+				if err := h.each(d, f); err != nil {
+					h.leave()
+					return err
 				}
 			}
-			if pinned != nil {
-				err = errors.Join(err, pinned.Close())
-			}
-			if err != nil {
-				return err
-			}
+			h.leave()
 		}
 		return nil
 	})
 }
 
-func (h hook) each(d device, pinned *ebpf.Program, f func(ours) error) error {
+func (h hook) each(d device, f func(ours) error) error {
 	there, err := link.QueryPrograms(link.QueryOptions{Target: d.index, Attach: h.at})
 	if errors.Is(err, unix.ENODEV) {
 		return nil
@@ -92,15 +88,14 @@ func (h hook) each(d device, pinned *ebpf.Program, f func(ours) error) error {
 	if err != nil {
 		return fmt.Errorf("look at the programs of %s: %w", d.name, err)
 	}
-	mine, _ := idOf(pinned)
 	for _, p := range there.Programs {
-		if pinned != nil && p.ID == mine {
-			if err := f(ours{d, h.name, h.at, pinned}); err != nil {
-				return err
-			}
-			continue
+		is := func(b *ebpf.Program) bool { id, ok := idOf(b); return ok && id == p.ID }
+		if i := slices.IndexFunc(h.before, is); i >= 0 {
+			err = f(ours{d, h.name, h.at, h.before[i]})
+		} else {
+			err = h.byName(d, p.ID, f)
 		}
-		if err := h.byName(d, p.ID, f); err != nil {
+		if err != nil {
 			return err
 		}
 	}

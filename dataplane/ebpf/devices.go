@@ -1,6 +1,8 @@
 package ebpf
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -92,9 +94,9 @@ func steady[T any](list func() ([]T, error)) ([]T, error) {
 // hook is a place for a program at a device.
 type hook struct {
 	at      ebpf.AttachType
-	name    string // of the program, and of its pin
+	name    string // of the program; its pin's begins so
 	program *ebpf.Program
-	before  *ebpf.Program // what a predecessor attached, nil if there was none
+	before  []*ebpf.Program // what is pinned by a predecessor
 }
 
 func (o *plumbObjects) hooks() []hook {
@@ -119,8 +121,8 @@ func (h hook) attach(d device, w *writer) (lacked bool, err error) {
 		return false, nil
 	}
 	opts := link.RawAttachProgramOptions{Target: d.index, Program: h.program, Attach: h.at}
-	if has(h.before) {
-		opts.Anchor = link.ReplaceProgram(h.before)
+	if i := slices.IndexFunc(h.before, has); i >= 0 {
+		opts.Anchor = link.ReplaceProgram(h.before[i])
 	}
 	if !w.next() {
 		return false, w.err
@@ -142,33 +144,61 @@ func idOf(p *ebpf.Program) (ebpf.ProgramID, bool) {
 	return info.ID()
 }
 
-// predecessor opens the program that is pinned under a name, nil if there is none.
-func predecessor(pins, name string) (*ebpf.Program, error) {
-	p, err := ebpf.LoadPinnedProgram(filepath.Join(layoutFolder(pins), name), nil)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open pinned program %s: %w", name, err)
-	}
-	return p, nil
+// build tells programs of one object from those of another: it is in the names of their pins.
+func build() string {
+	sum := sha256.Sum256(_PlumbBytes)
+	return hex.EncodeToString(sum[:8])
 }
 
-// pin pins the program in its predecessor's place, unless that is itself.
+func (h hook) path(pins string) string {
+	return filepath.Join(layoutFolder(pins), h.name+"_"+build())
+}
+
+// pinned calls f with every program that is pinned for the hook, of whatever build.
+func (h hook) pinned(pins string, f func(path string, p *ebpf.Program) error) error {
+	paths, err := filepath.Glob(filepath.Join(layoutFolder(pins), h.name+"_*"))
+	if err != nil {
+		return fmt.Errorf("look for pinned programs: %w", err)
+	}
+	for _, path := range paths {
+		p, err := ebpf.LoadPinnedProgram(path, nil)
+		if err != nil {
+			return fmt.Errorf("open pinned program %s: %w", path, err)
+		}
+		if err := f(path, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meet opens what predecessors have pinned; leave closes it.
+func (h *hook) meet(pins string) error {
+	return h.pinned(pins, func(_ string, p *ebpf.Program) error { h.before = append(h.before, p); return nil })
+}
+
+func (h *hook) leave() {
+	for _, p := range h.before {
+		_ = p.Close() // of a descriptor that was only read
+	}
+}
+
+// pin pins the program, and nothing else stays pinned for the hook.
 func (h hook) pin(pins string) error {
 	mine, _ := idOf(h.program)
-	if there, ok := idOf(h.before); ok && there == mine {
-		return nil
+	there := false
+	err := h.pinned(pins, func(path string, p *ebpf.Program) error {
+		defer p.Close()
+		if id, _ := idOf(p); id == mine && path == h.path(pins) {
+			there = true
+			return nil
+		}
+		return os.Remove(path)
+	})
+	if err == nil && !there {
+		err = h.program.Pin(h.path(pins))
 	}
-	path := filepath.Join(layoutFolder(pins), h.name)
-	next := path + "_next"
-	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("unpin %s: %w", next, err)
-	}
-	if err := h.program.Pin(next); err != nil {
-		return fmt.Errorf("pin program %s: %w", h.name, err)
-	}
-	if err := os.Rename(next, path); err != nil {
+	if err != nil {
 		return fmt.Errorf("pin program %s: %w", h.name, err)
 	}
 	return nil

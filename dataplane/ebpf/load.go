@@ -70,8 +70,9 @@ func (z Sizes) spec() (*ebpf.CollectionSpec, error) {
 // maps is the folder of this layout.
 func layoutFolder(pins string) string { return filepath.Join(pins, layout) }
 
-// load loads the programs over the maps that are pinned, or over new ones. Maps of other sizes
-// are replaced: what they remember of connections and clients is lost.
+// load opens the programs and maps that are pinned, where they are of this build and size; else it
+// loads the programs over the maps that are there, or over new ones. Maps of other sizes are
+// replaced: what they remember of connections and clients is lost.
 func load(cfg Config) (*plumbObjects, error) {
 	folder := layoutFolder(cfg.Pins)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -80,6 +81,11 @@ func load(cfg Config) (*plumbObjects, error) {
 	spec, err := cfg.Sizes.spec()
 	if err != nil {
 		return nil, err
+	}
+	if objs, err := found(cfg.Pins, spec); objs != nil {
+		return objs, nil
+	} else if err != nil {
+		cfg.Logger.Info("what is pinned cannot be used as it is", "folder", folder, "err", err)
 	}
 	opts := &ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: folder}}
 	objs := &plumbObjects{}
@@ -99,17 +105,51 @@ func load(cfg Config) (*plumbObjects, error) {
 	return objs, nil
 }
 
-// open opens the maps that are pinned; nil if there are none.
-func open(pins string) (*plumbMaps, error) {
-	folder := layoutFolder(pins)
-	m := &plumbMaps{}
-	found := 0
-	all := map[string]**ebpf.Map{
+// found is what is pinned, if that is all there is to load.
+func found(pins string, spec *ebpf.CollectionSpec) (*plumbObjects, error) {
+	m, err := open(pins)
+	if m == nil {
+		return nil, err
+	}
+	objs := &plumbObjects{plumbMaps: *m}
+	for name, at := range m.pinned() {
+		if (*at).MaxEntries() != spec.Maps[name].MaxEntries {
+			return nil, m.Close()
+		}
+	}
+	for _, h := range objs.hooks() {
+		p, err := ebpf.LoadPinnedProgram(h.path(pins), nil)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, errors.Join(objs.plumbPrograms.Close(), m.Close())
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("open pinned program %s: %w", h.name, err), objs.plumbPrograms.Close(), m.Close())
+		}
+		if h.at == ebpf.AttachTCXIngress {
+			objs.PlumbIngress = p
+		} else {
+			objs.PlumbEgress = p
+		}
+	}
+	return objs, nil
+}
+
+// pinned are the maps that have a pin, by its name.
+func (m *plumbMaps) pinned() map[string]**ebpf.Map {
+	return map[string]**ebpf.Map{
 		plumbMapPlumbAddrs: &m.PlumbAddrs, plumbMapPlumbAffinity: &m.PlumbAffinity, plumbMapPlumbConfig: &m.PlumbConfig,
 		plumbMapPlumbCounts: &m.PlumbCounts, plumbMapPlumbDevices: &m.PlumbDevices, plumbMapPlumbFlows: &m.PlumbFlows,
 		plumbMapPlumbFrags: &m.PlumbFrags, plumbMapPlumbFronts: &m.PlumbFronts, plumbMapPlumbMembers: &m.PlumbMembers,
 		plumbMapPlumbNetworks: &m.PlumbNetworks, plumbMapPlumbSlots: &m.PlumbSlots, plumbMapPlumbSources: &m.PlumbSources,
 	}
+}
+
+// open opens the maps that are pinned; nil if there are none.
+func open(pins string) (*plumbMaps, error) {
+	folder := layoutFolder(pins)
+	m := &plumbMaps{}
+	found := 0
+	all := m.pinned()
 	for name, at := range all {
 		pinned, err := ebpf.LoadPinnedMap(filepath.Join(folder, name), nil)
 		if errors.Is(err, os.ErrNotExist) {

@@ -90,8 +90,10 @@ func (t *tracer) frontend(key plan.Key) {
 		t.line(2, "from the node's own pods")
 		t.route(3, v.Routes[1], *f.Inside)
 		t.line(2, "others")
+		t.route(3, v.Routes[0], f.Outside)
+	} else {
+		t.route(2, v.Routes[0], f.Outside)
 	}
-	t.route(3, v.Routes[0], f.Outside)
 	for at, flags := range t.drains(v.Draining) {
 		t.line(2, "draining, of connections there are: %s", fromPlace(at, flags))
 	}

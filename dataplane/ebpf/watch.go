@@ -30,6 +30,7 @@ func (t *Target) Watch(ctx context.Context, lost func()) error {
 		}
 	}
 	changed := make(chan struct{}, 1)
+	changed <- struct{}{} // what came before there was somebody to hear
 	run, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
 	run.Go(func() error { return hear(ctx, conn, changed) })

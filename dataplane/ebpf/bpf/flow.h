@@ -159,10 +159,11 @@ SEPARATE int masquerade(const struct flow_key *client, const struct plan *want, 
 		.sk = {.src = want->to.addr, .sport = want->to.port, .dst = want->masquerade, .proto = client->proto, .step = INGRESS},
 	};
 	__u16 low = cfg->snat_low, port = bpf_ntohs(sport);
-	__u32 ports = cfg->snat_high - low + 1u;
+	__u32 ports = cfg->snat_high - low + 1u, start = bpf_get_prandom_u32();
 	for (int i = 0; i < SNAT_TRIES; i++) {
+		// Of few ports each is tried.
 		if (i > 0 || port < low || port > cfg->snat_high)
-			port = low + bpf_get_prandom_u32() % ports;
+			port = low + (start + (ports > SNAT_TRIES / 2 ? bpf_get_prandom_u32() : (__u32)i)) % ports;
 		w->sk.dport = bpf_htons(port);
 		if (claim(&w->sk, &w->s, &w->was)) {
 			// The same connection's, by another processor or from before its entry F was lost.

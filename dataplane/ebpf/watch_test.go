@@ -1,0 +1,108 @@
+package ebpf_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+
+	dataplane "github.com/plumbline/plumbline/dataplane/ebpf"
+	"github.com/plumbline/plumbline/fixtures/netns"
+)
+
+// programs are how many a device has, of both hooks.
+func programs(t *testing.T, ns *netns.NS, index int) (n int) {
+	t.Helper()
+	err := ns.Do(func() error {
+		for _, at := range []ebpf.AttachType{ebpf.AttachTCXIngress, ebpf.AttachTCXEgress} {
+			there, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: at})
+			if err != nil {
+				return err
+			}
+			n += len(there.Programs)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func watched(t *testing.T, target *dataplane.Target) (lost chan struct{}) {
+	lost = make(chan struct{}, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- target.Watch(ctx, func() { lost <- struct{}{} }) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return lost
+}
+
+// A device that comes has its programs within milliseconds.
+func TestNewDevice(t *testing.T) {
+	w := newWorld(t, planOf(), nil)
+	lost := watched(t, w.target)
+	for range 5 {
+		index := 0
+		w.in(w.Node, func() error {
+			l := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "new"}, PeerName: "peer"}
+			if err := netlink.LinkAdd(l); err != nil {
+				return err
+			}
+			made, err := netlink.LinkByName("new")
+			if err == nil {
+				index = made.Attrs().Index
+			}
+			return err
+		})
+		took := await(t, "the new device has its programs", func() bool { return programs(t, w.Node, index) == 2 })
+		t.Logf("after %s", took)
+		if took > 500*time.Millisecond { // a glance would take a second; a busy host gets time
+			t.Errorf("a new device had no programs for %s", took)
+		}
+		w.in(w.Node, func() error {
+			l, err := netlink.LinkByName("new")
+			if err != nil {
+				return err
+			}
+			return netlink.LinkDel(l)
+		})
+	}
+	if len(lost) > 0 {
+		t.Error("a new device counts as damage")
+	}
+}
+
+// A program that somebody takes away is put back, and told of.
+func TestProgramTakenAway(t *testing.T) {
+	w := newWorld(t, planOf(), nil)
+	lost := watched(t, w.target)
+	index := 0
+	w.in(w.Node, func() error {
+		l, err := netlink.LinkByName("pa")
+		if err != nil {
+			return err
+		}
+		index = l.Attrs().Index
+		there, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: ebpf.AttachTCXEgress})
+		if err != nil {
+			return err
+		}
+		p, err := ebpf.NewProgramFromID(there.Programs[0].ID)
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		return link.RawDetachProgram(link.RawDetachProgramOptions{Target: index, Program: p, Attach: ebpf.AttachTCXEgress})
+	})
+	await(t, "the program is back", func() bool { return programs(t, w.Node, index) == 2 })
+	await(t, "the damage is told of", func() bool { return len(lost) > 0 })
+}
