@@ -9,6 +9,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
 	"github.com/plumbline/plumbline/dataplane/plan"
 	"github.com/plumbline/plumbline/dataplane/spaces"
 )
@@ -27,6 +30,8 @@ type Config struct {
 	// own programs must not be given these (net.ipv4.ip_local_reserved_ports). The zero value
 	// is 61000 to 65535, which is above what the kernel gives to clients.
 	SNATPorts [2]uint16
+	// NoTCX: attach by clsact, as where the kernel has no tcx.
+	NoTCX bool
 	// Fault, of the contract suite, is asked before each write to the kernel, and
 	// its error is the write's.
 	Fault func() error
@@ -42,6 +47,7 @@ type Target struct {
 	net    map[netip.Prefix]uint32 // networks in the map
 
 	mu    sync.Mutex
+	tcx   bool          // guarded by mu
 	objs  *plumbObjects // guarded by mu; nil before the first Apply and after Close
 	links plan.Link     // guarded by mu; by which own pods come
 	node  []netip.Addr  // guarded by mu; where node ports are served
@@ -163,6 +169,13 @@ func (t *Target) start() error {
 	defer t.mu.Unlock()
 	if t.objs != nil {
 		return nil
+	}
+	t.tcx = !t.cfg.NoTCX
+	if t.tcx {
+		err := spaces.Do(t.cfg.NetNS, func() (err error) { t.tcx, err = haveTCX(); return err })
+		if err != nil {
+			return err
+		}
 	}
 	objs, err := load(t.cfg)
 	if err != nil {
@@ -303,9 +316,18 @@ func (t *Target) attach() (damaged bool, err error) {
 	}
 	w := &writer{fault: t.cfg.Fault}
 	err = spaces.Do(t.cfg.NetNS, func() error {
+		nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+		if err != nil {
+			return fmt.Errorf("open netlink socket: %w", err)
+		}
+		defer nl.Close()
+		attach := func(h hook, d device) (bool, error) { return h.attach(d, w) }
+		if !t.tcx {
+			attach = func(h hook, d device) (bool, error) { return h.attachFilter(nl, d, w) }
+		}
 		for _, d := range devs {
 			for _, h := range hooks {
-				lacked, err := h.attach(d, w)
+				lacked, err := attach(h, d)
 				if err != nil {
 					return err
 				}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/spaces"
@@ -30,7 +31,7 @@ func Clean(netns int, pins string) error {
 			return fmt.Errorf("detach %s from %s: %w", o.hook, o.device.name, err)
 		}
 		return nil
-	})
+	}, removeFilters)
 	if err != nil {
 		return fmt.Errorf("clean eBPF: %w", err)
 	}
@@ -46,6 +47,17 @@ func Left(netns int, pins string) ([]string, error) {
 	err := each(netns, pins, func(o ours) error {
 		out = append(out, fmt.Sprintf("program %s at %s", o.hook, o.device.name))
 		return nil
+	}, func(nl *netlink.Handle, d device, hooks []hook) error {
+		for _, h := range hooks {
+			there, err := h.filters(nl, d)
+			if err != nil {
+				return err
+			}
+			for range there {
+				out = append(out, fmt.Sprintf("filter %s at %s", h.name, d.name))
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look for eBPF: %w", err)
@@ -56,28 +68,49 @@ func Left(netns int, pins string) ([]string, error) {
 	return out, nil
 }
 
-// each calls f with every program of ours: those that are pinned, and those with their names,
-// whose pins are lost. The latter takes SYS_ADMIN, and without is left out.
-func each(netns int, pins string, f func(ours) error) error {
+// each calls program with every program of ours by tcx: those that are pinned, and those with
+// their names, whose pins are lost. The latter takes SYS_ADMIN, and without is left out. Then it
+// calls filters with every device.
+func each(netns int, pins string, program func(ours) error, filters func(*netlink.Handle, device, []hook) error) error {
 	return spaces.Do(netns, func() error {
+		nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+		if err != nil {
+			return fmt.Errorf("open netlink socket: %w", err)
+		}
+		defer nl.Close()
 		devs, err := devices("")
 		if err != nil {
 			return err
 		}
-		for _, h := range (&plumbObjects{}).hooks() {
-			if err := h.meet(pins); err != nil {
-				return err
+		hooks := (&plumbObjects{}).hooks()
+		tcx, err := haveTCX()
+		for i := range hooks {
+			if err != nil || !tcx {
+				break
 			}
-			for _, d := range devs {
-				if err := h.each(d, f); err != nil {
-					h.leave()
-					return err
-				}
-			}
-			h.leave()
+			err = hooks[i].programs(pins, devs, program)
 		}
-		return nil
+		for _, d := range devs {
+			if err != nil {
+				break
+			}
+			err = filters(nl, d, hooks)
+		}
+		return err
 	})
+}
+
+func (h hook) programs(pins string, devs []device, f func(ours) error) error {
+	defer h.leave()
+	if err := h.meet(pins); err != nil {
+		return err
+	}
+	for _, d := range devs {
+		if err := h.each(d, f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (h hook) each(d device, f func(ours) error) error {

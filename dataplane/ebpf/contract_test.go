@@ -90,4 +90,16 @@ func started(t testing.TB, cfg ebpf.Config) *ebpf.Target {
 
 func logger(t testing.TB) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
 
+// The packets are the same by filters of a clsact qdisc, as where there is no tcx.
+func TestClsact(t *testing.T) {
+	b := backend()
+	b.New = func(t *testing.T, netns int) dptest.Target {
+		cfg := config(t, netns)
+		cfg.NoTCX = true
+		return started(t, cfg)
+	}
+	dptest.Packets(t, cases, b)
+	t.Run("Connections", func(t *testing.T) { dptest.Connections(t, b) })
+}
+
 func TestContract(t *testing.T) { dptest.Contract(t, cases, backend(), *update) }

@@ -111,7 +111,7 @@ func (h hook) attach(d device, w *writer) (lacked bool, err error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look at the programs of %s (tcx is of Linux 6.6): %w", d.name, err)
+		return false, fmt.Errorf("look at the programs of %s: %w", d.name, err)
 	}
 	has := func(p *ebpf.Program) bool {
 		id, ok := idOf(p)

@@ -14,10 +14,12 @@
 // it: what the node's own programs send to a Service is stopped, not served. The contract suite
 // leaves those rows out by name (dptest.Backend.NoNode); all others hold.
 //
-// Not built yet: programs at sockets, and with them the node's own connections; clsact where
-// there is no tcx, so Linux 6.6 is needed; counters per frontend; a limit on refusals; repair of
-// entries that somebody else deleted before the next complete Apply. No agent starts this
-// backend yet: package backend does not list it. Frontends of SCTP are refused by name.
+// Not built yet: programs at sockets, and with them the node's own connections; counters per
+// frontend and a ring buffer of drops; a limit on refusals; repair of entries that somebody else
+// deleted before the next complete Apply (programs are put back within a second); a sweep of
+// entries that have ended, which only go when the map needs room. No agent starts this backend
+// yet: package backend does not list it. It was tried on Linux 6.18 only, by tcx and by clsact.
+// Frontends of SCTP are refused by name.
 //
 // # Words
 //
@@ -68,7 +70,10 @@
 //
 //   - No maps within maps: a change of an inner one makes bpf(2) wait for a grace period, 14 ms.
 //   - Programs are attached to devices without links: they stay when the process ends, go with
-//     the device, need no pin for each, and are replaced in place by the next process.
+//     the device, need no pin for each, and are replaced in place by the next process. Each
+//     attachment by tcx waits for a grace period of the kernel's, some 10 ms, so a start on a
+//     node with 100 devices takes a second or two; one that finds the programs of its own build
+//     takes them over as they are. By clsact it does not wait.
 //   - Pins are in a folder named by the namespace's cookie: opening a map by its number would take
 //     SYS_ADMIN.
 //   - An entry for each direction instead of one that is looked up both ways: a packet that is
@@ -86,7 +91,8 @@
 //
 // # Needs
 //
-// Linux 6.6 (tcx) with BTF, NET_ADMIN and BPF; a bpffs (MountRoot). The programs are in C in
+// A kernel with BTF and programs of several functions; tcx (Linux 6.6), else a clsact qdisc at
+// each device. NET_ADMIN and BPF; a bpffs (MountRoot). The programs are in C in
 // folder bpf, compiled by `make generate` with clang 19; what that makes is part of the
 // repository. They are licensed GPL-2.0-only OR BSD-2-Clause.
 package ebpf

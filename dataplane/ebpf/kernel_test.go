@@ -162,8 +162,11 @@ func counted(t *testing.T, cfg dataplane.Config) {
 // Left names what Clean removes, which is everything; and what is there though its pins are lost.
 func TestClean(t *testing.T) {
 	p := planOf(service{number: 1, endpoints: both(2)})
-	for _, lost := range []bool{false, true} {
-		w := newWorld(t, p, nil)
+	for _, c := range []struct {
+		lost, noTCX bool
+		what        string
+	}{{false, false, "program"}, {true, false, "program"}, {false, true, "filter"}, {true, true, "filter"}} {
+		w := newWorld(t, p, func(cfg *dataplane.Config) { cfg.NoTCX = c.noTCX })
 		left := func() string {
 			t.Helper()
 			names, err := dataplane.Left(w.FD(), w.cfg.Pins)
@@ -172,12 +175,12 @@ func TestClean(t *testing.T) {
 			}
 			return strings.Join(names, "\n")
 		}
-		if lost {
+		if c.lost {
 			if err := os.RemoveAll(w.cfg.Pins); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for _, want := range []string{"program plumb_ingress at out", "program plumb_egress at pa"} {
+		for _, want := range []string{c.what + " plumb_ingress at out", c.what + " plumb_egress at pa"} {
 			if got := left(); !strings.Contains(got, want) {
 				t.Errorf("left is %q, without %q", got, want)
 			}
