@@ -12,6 +12,13 @@
 #define UDP_FOR (120 * SECOND)
 #define UDP_UNREPLIED_FOR (30 * SECOND)
 
+// since is never negative: another processor may have written a moment that is to come for this
+// one, which read the time before.
+static __always_inline __u64 since(__u64 then, __u64 now)
+{
+	return (__s64)(now - then) > 0 ? now - then : 0;
+}
+
 static __always_inline int alive(const struct flow *f, __u8 proto, __u64 now)
 {
 	__u64 lasts;
@@ -23,7 +30,7 @@ static __always_inline int alive(const struct flow *f, __u8 proto, __u64 now)
 		lasts = TCP_CLOSING_FOR;
 	else
 		lasts = f->state & FLOW_REPLIED ? TCP_FOR : TCP_SYN_FOR;
-	return now - f->seen < lasts;
+	return since(f->seen, now) < lasts;
 }
 
 // partner_key is the key of the entry that translates what answers.
@@ -48,8 +55,10 @@ static __always_inline void partner_key(struct flow_key *out, const struct flow_
 
 // touch notes that a packet was seen, in an entry and its partner: a connection lives as long as
 // either side speaks. It writes once in a second, or when something changes.
-static __always_inline void touch(const struct packet *p, struct flow *f, __u64 now)
+SEPARATE int touch(const struct packet *p, struct flow *f, __u64 now)
 {
+	if (!p || !f)
+		return -1;
 	__u8 state = f->state;
 	if (f->answer)
 		state |= FLOW_REPLIED;
@@ -57,8 +66,8 @@ static __always_inline void touch(const struct packet *p, struct flow *f, __u64 
 		state |= FLOW_CLOSING;
 	if (p->t.proto == IPPROTO_TCP && p->flags & TCP_RST)
 		state |= FLOW_RESET;
-	if (state == f->state && now - f->seen < SECOND)
-		return;
+	if (state == f->state && since(f->seen, now) < SECOND)
+		return 0;
 	f->state = state;
 	f->seen = now;
 	struct flow_key k;
@@ -67,11 +76,19 @@ static __always_inline void touch(const struct packet *p, struct flow *f, __u64 
 	if (partner) {
 		partner->state |= state;
 		partner->seen = now;
+		return 0;
 	}
+	// The map had no room for it: it says the same the other way.
+	struct flow again = {.seen = now, .state = state, .answer = !f->answer};
+	int ingress = p->t.step == INGRESS;
+	again.addr = ingress ? p->t.dst : p->t.src;
+	again.port = ingress ? p->t.dport : p->t.sport;
+	again.other = ingress ? p->t.sport : p->t.dport;
+	return bpf_map_update_elem(&plumb_flows, &k, &again, BPF_NOEXIST);
 }
 
-// forget ends the connection of an entry F.
-SEPARATE int forget(const struct flow_key *k, const struct flow *f)
+// withdraw takes the entries that belong to an entry F.
+SEPARATE int withdraw(const struct flow_key *k, const struct flow *f)
 {
 	if (!k || !f)
 		return -1;
@@ -84,9 +101,14 @@ SEPARATE int forget(const struct flow_key *k, const struct flow *f)
 		bpf_map_delete_elem(&plumb_flows, &other);
 	}
 	partner_key(&other, k, f);
-	bpf_map_delete_elem(&plumb_flows, &other);
+	return bpf_map_delete_elem(&plumb_flows, &other);
+}
+
+// forget ends the connection of an entry F.
+static __always_inline void forget(const struct flow_key *k, const struct flow *f)
+{
+	withdraw(k, f);
 	bpf_map_delete_elem(&plumb_flows, k);
-	return 0;
 }
 
 // claim makes an entry where none lives. It is 0 if that is made, else what lives there is in was.
@@ -158,6 +180,14 @@ SEPARATE int masquerade(const struct flow_key *client, const struct plan *want, 
 		.mk = {.src = client->src, .sport = sport, .dst = want->to.addr, .dport = want->to.port, .proto = client->proto, .step = EGRESS},
 		.sk = {.src = want->to.addr, .sport = want->to.port, .dst = want->masquerade, .proto = client->proto, .step = INGRESS},
 	};
+	struct flow *m = bpf_map_lookup_elem(&plumb_flows, &w->mk);
+	if (m && alive(m, client->proto, now)) { // made by another processor, or of a connection just ended
+		w->sk.dst = m->addr;
+		w->sk.dport = m->port;
+		if (!claim(&w->sk, &w->s, &w->was) || (same(&w->was.addr, &w->s.addr) && w->was.port == w->s.port))
+			return 0;
+		w->sk.dst = want->masquerade;
+	}
 	__u16 low = cfg->snat_low, port = bpf_ntohs(sport);
 	__u32 ports = cfg->snat_high - low + 1u, start = bpf_get_prandom_u32();
 	for (int i = 0; i < SNAT_TRIES; i++) {
@@ -171,7 +201,10 @@ SEPARATE int masquerade(const struct flow_key *client, const struct plan *want, 
 				continue;
 		}
 		w->m.port = w->sk.dport;
-		return bpf_map_update_elem(&plumb_flows, &w->mk, &w->m, BPF_ANY) ? -1 : 0;
+		int lost = claim(&w->mk, &w->m, &w->was);
+		if (lost && !(same(&w->was.addr, &w->m.addr) && w->was.port == w->m.port))
+			bpf_map_delete_elem(&plumb_flows, &w->sk);
+		return lost < 0 ? -1 : 0;
 	}
 	return -2;
 }
@@ -219,8 +252,8 @@ SEPARATE int begin(const struct packet *p, const struct plan *want, struct chang
 	if (lost < 0)
 		return COUNT_NO_ENTRY;
 	if (lost) {
-		if (!taken && !agree(&w->was, &w->f))
-			bpf_map_delete_elem(&plumb_flows, &w->k);
+		if (!agree(&w->was, &w->f))
+			withdraw(&p->t, &w->f);
 		w->f = w->was;
 	} else {
 		count(COUNT_NEW);

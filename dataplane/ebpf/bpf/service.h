@@ -87,7 +87,7 @@ static __always_inline int own_pod(struct __sk_buff *skb, const struct packet *p
 static __always_inline int remembered(const struct frontend *f, const struct route *r, const struct affinity_key *k, struct endpoint *to, __u64 now)
 {
 	struct affinity *a = bpf_map_lookup_elem(&plumb_affinity, k);
-	if (!a || now - a->used > f->affinity * SECOND)
+	if (!a || since(a->used, now) > f->affinity * SECOND)
 		return 0;
 	__u32 *flags = member(r->list, &a->addr, a->port);
 	if (!flags)
