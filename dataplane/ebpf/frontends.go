@@ -175,8 +175,9 @@ func (t *table) gone(k plan.Key) {
 		return
 	}
 	drop(t.w, t.maps.PlumbFronts, toKey(k))
-	listChange{was: was.out}.after(t.w, t.maps)
-	listChange{was: was.in}.after(t.w, t.maps)
+	for _, l := range []list{was.out, was.in} {
+		changed(l, nil, false, t.number).after(t.w, t.maps)
+	}
 	t.leave(&front{}, was)
 	if t.w.err == nil {
 		delete(t.fronts, k)

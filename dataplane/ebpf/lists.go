@@ -18,92 +18,100 @@ type list struct {
 // what only after it: a packet finds an endpoint of the list as it was or as it is to be.
 type listChange struct {
 	was, now list
-	gone     []plan.Endpoint // members of was alone
+	at       []int           // slots of both whose endpoint changes in place
+	fresh    []plan.Endpoint // members that now has and was has not
+	flagged  []plan.Endpoint // members of both of which something else is known
+	gone     []plan.Endpoint // members that was has and now has not
 }
 
 // changed decides whether a list is changed in place or is a new one: in place while most of it
-// stays and whoever uses it does with it what he did before.
+// stays and whoever uses it does with it what he did before. It costs a comparison, and else by
+// what changes.
 func changed(was list, eps []plan.Endpoint, same bool, number func() uint32) listChange {
 	c := listChange{was: was, now: list{number: was.number, eps: eps}}
-	if len(eps) == 0 {
-		c.now.number = 0
-		return c
-	}
-	differ := max(len(was.eps), len(eps)) - min(len(was.eps), len(eps))
-	for i := range min(len(was.eps), len(eps)) {
+	both := min(len(was.eps), len(eps))
+	for i := range both {
 		if was.eps[i] != eps[i] {
-			differ++
+			c.at = append(c.at, i)
 		}
 	}
-	if differ == 0 {
+	differ := len(c.at) + max(len(was.eps), len(eps)) - both
+	switch {
+	case len(eps) == 0:
+		c.now.number, c.gone = 0, was.eps
+		return c
+	case differ == 0:
+		return c
+	case was.number == 0 || !same || 2*differ > max(len(was.eps), 4):
+		c.now.number, c.at, c.fresh, c.gone = number(), nil, eps, was.eps
 		return c
 	}
-	if was.number == 0 || !same || 2*differ > max(len(was.eps), 4) {
-		c.now.number = number()
-		return c
+	left, came := slices.Clone(was.eps[both:]), slices.Clone(eps[both:])
+	for _, i := range c.at {
+		left, came = append(left, was.eps[i]), append(came, eps[i])
 	}
-	stays := make(map[place]bool, len(eps))
-	for _, e := range eps {
-		stays[toPlace(e)] = true
-	}
-	for _, e := range was.eps {
-		if !stays[toPlace(e)] {
-			c.gone = append(c.gone, e)
+	had := byPlace(left)
+	for _, e := range came {
+		at := toPlace(e)
+		if old, is := had[at]; !is {
+			c.fresh = append(c.fresh, e)
+		} else if old != e {
+			c.flagged = append(c.flagged, e)
 		}
+		delete(had, at)
+	}
+	for _, e := range had {
+		c.gone = append(c.gone, e)
 	}
 	return c
 }
 
+func byPlace(eps []plan.Endpoint) map[place]plan.Endpoint {
+	out := make(map[place]plan.Endpoint, len(eps))
+	for _, e := range eps {
+		out[toPlace(e)] = e
+	}
+	return out
+}
+
 func (c listChange) inPlace() bool { return c.was.number == c.now.number }
 
-// before writes what the new frontend needs: members first, so that a client is remembered.
+// before writes what the new frontend needs: members first, so that a client is remembered. What
+// is new comes before what changes: the latter never fails for want of room.
 func (c listChange) before(w *writer, m *plumbMaps) {
-	had := map[place]plan.Endpoint{}
+	for _, e := range c.fresh {
+		fresh(w, m.PlumbMembers, memberKey(c.now.number, toPlace(e)), uint32(toFlags(e)))
+	}
+	from := 0
 	if c.inPlace() {
-		for _, e := range c.was.eps {
-			had[toPlace(e)] = e
-		}
+		from = min(len(c.was.eps), len(c.now.eps))
 	}
-	for _, e := range c.now.eps {
-		at := toPlace(e)
-		switch old, is := had[at]; {
-		case !is:
-			fresh(w, m.PlumbMembers, memberKey(c.now.number, at), uint32(toFlags(e)))
-		case old != e:
-			put(w, m.PlumbMembers, memberKey(c.now.number, at), uint32(toFlags(e)))
-		}
+	for i := from; i < len(c.now.eps); i++ {
+		fresh(w, m.PlumbSlots, plumbSlotKey{List: c.now.number, Index: uint32(i)}, slotValue(c.now.eps[i]))
 	}
-	// What is new comes before what changes: the latter never fails for want of room.
-	for i, e := range c.now.eps {
-		if !c.inPlace() || i >= len(c.was.eps) {
-			fresh(w, m.PlumbSlots, plumbSlotKey{List: c.now.number, Index: uint32(i)}, slotValue(e))
-		}
+	for _, e := range c.flagged {
+		put(w, m.PlumbMembers, memberKey(c.now.number, toPlace(e)), uint32(toFlags(e)))
 	}
 }
 
 // replace changes slots in place: from here on packets go there.
 func (c listChange) replace(w *writer, m *plumbMaps) {
-	if !c.inPlace() {
-		return
-	}
-	for i := range min(len(c.was.eps), len(c.now.eps)) {
-		if c.was.eps[i] != c.now.eps[i] {
-			put(w, m.PlumbSlots, plumbSlotKey{List: c.now.number, Index: uint32(i)}, slotValue(c.now.eps[i]))
-		}
+	for _, i := range c.at {
+		put(w, m.PlumbSlots, plumbSlotKey{List: c.now.number, Index: uint32(i)}, slotValue(c.now.eps[i]))
 	}
 }
 
 // after deletes what no frontend leads to any more. A packet that still meant to finds nothing
 // there, and looks at the frontend again.
 func (c listChange) after(w *writer, m *plumbMaps) {
-	gone, from := c.gone, len(c.now.eps)
-	if !c.inPlace() {
-		gone, from = c.was.eps, 0
+	from := 0
+	if c.inPlace() {
+		from = len(c.now.eps)
 	}
 	for i := from; i < len(c.was.eps); i++ {
 		drop(w, m.PlumbSlots, plumbSlotKey{List: c.was.number, Index: uint32(i)})
 	}
-	for _, e := range gone {
+	for _, e := range c.gone {
 		drop(w, m.PlumbMembers, memberKey(c.was.number, toPlace(e)))
 	}
 }
