@@ -78,8 +78,13 @@ func config(t testing.TB, netns int) ebpf.Config {
 	}
 	return ebpf.Config{
 		Logger: logger(t), NetNS: netns, Pins: pins,
-		Sizes: ebpf.Sizes{Frontends: 1 << 13, Endpoints: 1 << 14, Sources: 1 << 12, Connections: 1 << 14, Clients: 1 << 12},
+		Sizes: small(),
 	}
+}
+
+// small maps are enough for any case.
+func small() ebpf.Sizes {
+	return ebpf.Sizes{Frontends: 1 << 13, Endpoints: 1 << 14, Sources: 1 << 12, Connections: 1 << 14, Clients: 1 << 12}
 }
 
 func started(t testing.TB, cfg ebpf.Config) *ebpf.Target {

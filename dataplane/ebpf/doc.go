@@ -92,7 +92,10 @@
 // # Needs
 //
 // A kernel with BTF and programs of several functions; tcx (Linux 6.6), else a clsact qdisc at
-// each device. NET_ADMIN and BPF; a bpffs (MountRoot). The programs are in C in
+// each device. NET_ADMIN and BPF, no other capability (TestCapabilities): without PERFMON the
+// verifier also follows branches that are mispredicted, and lets no pointer be one of two places,
+// so there is no loop in the programs but the kernel's (bpf_loop, Linux 5.17), and choices are
+// made by masks. A bpffs (MountRoot). The programs are in C in
 // folder bpf, compiled by `make generate` with clang 19; what that makes is part of the
 // repository. They are licensed GPL-2.0-only OR BSD-2-Clause.
 package ebpf

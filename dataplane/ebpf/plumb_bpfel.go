@@ -147,13 +147,19 @@ type plumbScratch struct {
 	R            plumbFlow
 	F            plumbFlow
 	Was          plumbFlow
+	Taken        int32
+	_            [4]byte
 	Masquerading struct {
-		_   structs.HostLayout
-		M   plumbFlow
-		S   plumbFlow
-		Was plumbFlow
-		Mk  plumbFlowKey
-		Sk  plumbFlowKey
+		_     structs.HostLayout
+		M     plumbFlow
+		S     plumbFlow
+		Was   plumbFlow
+		Mk    plumbFlowKey
+		Sk    plumbFlowKey
+		Low   uint32
+		Ports uint32
+		Start uint32
+		Found int32
 	}
 }
 

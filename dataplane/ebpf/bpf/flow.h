@@ -38,19 +38,12 @@ static __always_inline void partner_key(struct flow_key *out, const struct flow_
 {
 	out->proto = k->proto;
 	out->pad = 0;
-	if (k->step == INGRESS) {
-		out->src = f->addr;
-		out->sport = f->port;
-		out->dst = k->src;
-		out->dport = f->other;
-		out->step = EGRESS;
-	} else {
-		out->src = k->dst;
-		out->sport = f->other;
-		out->dst = f->addr;
-		out->dport = f->port;
-		out->step = INGRESS;
-	}
+	int ingress = k->step == INGRESS;
+	out->src = pick(ingress, &f->addr, &k->dst);
+	out->dst = pick(ingress, &k->src, &f->addr);
+	out->sport = either(ingress, f->port, f->other);
+	out->dport = either(ingress, f->other, f->port);
+	out->step = !k->step;
 }
 
 // touch notes that a packet was seen, in an entry and its partner: a connection lives as long as
@@ -81,9 +74,9 @@ SEPARATE int touch(const struct packet *p, struct flow *f, __u64 now)
 	// The map had no room for it: it says the same the other way.
 	struct flow again = {.seen = now, .state = state, .answer = !f->answer};
 	int ingress = p->t.step == INGRESS;
-	again.addr = ingress ? p->t.dst : p->t.src;
-	again.port = ingress ? p->t.dport : p->t.sport;
-	again.other = ingress ? p->t.sport : p->t.dport;
+	again.addr = pick(ingress, &p->t.dst, &p->t.src);
+	again.port = either(ingress, p->t.dport, p->t.sport);
+	again.other = either(ingress, p->t.sport, p->t.dport);
 	return bpf_map_update_elem(&plumb_flows, &k, &again, BPF_NOEXIST);
 }
 
@@ -147,11 +140,14 @@ struct plan {
 struct masquerading {
 	struct flow m, s, was;
 	struct flow_key mk, sk;
+	__u32 low, ports, start; // of the range, and where in it to begin
+	int found;
 };
 
 struct scratch {
 	struct flow_key k;
 	struct flow r, f, was;
+	int taken; // k lives already: 1, or -1 that it could not be told
 	struct masquerading masquerading;
 };
 
@@ -162,7 +158,42 @@ struct {
 	__uint(max_entries, 1);
 } plumb_scratch SEC(".maps");
 
-#define SNAT_TRIES 32
+#define PORT_TRIES 32
+
+static __always_inline struct scratch *scratch(void)
+{
+	__u32 zero = 0;
+	return bpf_map_lookup_elem(&plumb_scratch, &zero);
+}
+
+static __always_inline int agree(const struct flow *a, const struct flow *b)
+{
+	return same(&a->addr, &b->addr) && a->port == b->port && a->other == b->other;
+}
+
+// ours tells whether an entry S that lives is the one wanted: by another processor, or from before
+// its entry F was lost.
+static __always_inline int ours(const struct masquerading *w)
+{
+	return same(&w->was.addr, &w->s.addr) && w->was.port == w->s.port;
+}
+
+// try_snat tries one port for S. The loops are the kernel's, for the verifier has to see no end.
+static long try_snat(__u32 i, void *unused)
+{
+	(void)unused;
+	struct scratch *all = scratch();
+	if (!all)
+		return 1;
+	struct masquerading *w = &all->masquerading;
+	__u32 port = bpf_ntohs(w->s.port);
+	// The client's first; of few ports each is tried.
+	if (i > 0 || port < w->low || port >= w->low + w->ports)
+		port = w->low + (w->start + (w->ports > PORT_TRIES / 2 ? bpf_get_prandom_u32() : i)) % (w->ports ? w->ports : 1);
+	w->sk.dport = bpf_htons(port);
+	w->found = !claim(&w->sk, &w->s, &w->was) || ours(w);
+	return w->found;
+}
 
 // masquerade makes the entries M and S of a connection, with a port that no other has to this
 // endpoint: the client's, if it is one of ours, else one at random.
@@ -170,48 +201,46 @@ SEPARATE int masquerade(const struct flow_key *client, const struct plan *want, 
 {
 	__u32 zero = 0;
 	struct config *cfg = bpf_map_lookup_elem(&plumb_config, &zero);
-	struct scratch *scratch = bpf_map_lookup_elem(&plumb_scratch, &zero);
-	if (!cfg || !scratch || !client || !want)
+	struct scratch *all = scratch();
+	if (!cfg || !all || !client || !want)
 		return -1;
-	struct masquerading *w = &scratch->masquerading;
+	struct masquerading *w = &all->masquerading;
 	*w = (struct masquerading){
 		.m = {.seen = now, .addr = want->masquerade, .other = want->to.port},
 		.s = {.seen = now, .addr = client->src, .port = sport, .other = want->to.port, .answer = 1},
 		.mk = {.src = client->src, .sport = sport, .dst = want->to.addr, .dport = want->to.port, .proto = client->proto, .step = EGRESS},
 		.sk = {.src = want->to.addr, .sport = want->to.port, .dst = want->masquerade, .proto = client->proto, .step = INGRESS},
+		.low = cfg->snat_low, .ports = cfg->snat_high - cfg->snat_low + 1u, .start = bpf_get_prandom_u32(),
 	};
 	struct flow *m = bpf_map_lookup_elem(&plumb_flows, &w->mk);
 	if (m && alive(m, client->proto, now)) { // made by another processor, or of a connection just ended
 		w->sk.dst = m->addr;
 		w->sk.dport = m->port;
-		if (!claim(&w->sk, &w->s, &w->was) || (same(&w->was.addr, &w->s.addr) && w->was.port == w->s.port))
+		if (!claim(&w->sk, &w->s, &w->was) || ours(w))
 			return 0;
 		w->sk.dst = want->masquerade;
 	}
-	__u16 low = cfg->snat_low, port = bpf_ntohs(sport);
-	__u32 ports = cfg->snat_high - low + 1u, start = bpf_get_prandom_u32();
-	for (int i = 0; i < SNAT_TRIES; i++) {
-		// Of few ports each is tried.
-		if (i > 0 || port < low || port > cfg->snat_high)
-			port = low + (start + (ports > SNAT_TRIES / 2 ? bpf_get_prandom_u32() : (__u32)i)) % ports;
-		w->sk.dport = bpf_htons(port);
-		if (claim(&w->sk, &w->s, &w->was)) {
-			// The same connection's, by another processor or from before its entry F was lost.
-			if (!same(&w->was.addr, &w->s.addr) || w->was.port != w->s.port)
-				continue;
-		}
-		w->m.port = w->sk.dport;
-		int lost = claim(&w->mk, &w->m, &w->was);
-		if (lost && !(same(&w->was.addr, &w->m.addr) && w->was.port == w->m.port))
-			bpf_map_delete_elem(&plumb_flows, &w->sk);
-		return lost < 0 ? -1 : 0;
-	}
-	return -2;
+	bpf_loop(PORT_TRIES, try_snat, NULL, 0);
+	if (!w->found)
+		return -2;
+	w->m.port = w->sk.dport;
+	int lost = claim(&w->mk, &w->m, &w->was);
+	if (lost && !(same(&w->was.addr, &w->m.addr) && w->was.port == w->m.port))
+		bpf_map_delete_elem(&plumb_flows, &w->sk);
+	return lost < 0 ? -1 : 0;
 }
 
-static __always_inline int agree(const struct flow *a, const struct flow *b)
+// try_port tries one source port of the client's for R: the client's own first.
+static long try_port(__u32 i, void *unused)
 {
-	return same(&a->addr, &b->addr) && a->port == b->port && a->other == b->other;
+	(void)unused;
+	struct scratch *w = scratch();
+	if (!w)
+		return 1;
+	if (i > 0)
+		w->k.dport = bpf_htons(32768 + bpf_get_prandom_u32() % 28232);
+	w->taken = claim(&w->k, &w->r, &w->was);
+	return w->taken <= 0 || agree(&w->was, &w->r);
 }
 
 // begin makes the entries of a connection: S, M, R, and last F, by which its packets are known.
@@ -220,21 +249,15 @@ SEPARATE int begin(const struct packet *p, const struct plan *want, struct chang
 {
 	if (!p || !want || !out)
 		return COUNT_NO_ENTRY;
-	__u32 zero = 0;
-	struct scratch *w = bpf_map_lookup_elem(&plumb_scratch, &zero);
+	struct scratch *w = scratch();
 	if (!w)
 		return COUNT_NO_ENTRY;
 	w->k = (struct flow_key){.src = want->to.addr, .sport = want->to.port, .dst = p->t.src, .dport = p->t.sport, .proto = p->t.proto, .step = EGRESS};
 	w->r = (struct flow){.seen = now, .addr = p->t.dst, .port = p->t.dport, .other = p->t.sport, .answer = 1};
-	int taken = 0;
 	// Another connection of this client's port to this endpoint, by another frontend: its answers
 	// could not be told from ours, unless ours has another port.
-	for (int i = 0; i < SNAT_TRIES; i++) {
-		taken = claim(&w->k, &w->r, &w->was);
-		if (taken <= 0 || agree(&w->was, &w->r))
-			break;
-		w->k.dport = bpf_htons(32768 + bpf_get_prandom_u32() % 28232);
-	}
+	bpf_loop(PORT_TRIES, try_port, NULL, 0);
+	int taken = w->taken;
 	if (taken < 0 || (taken && !agree(&w->was, &w->r)))
 		return COUNT_NO_ENTRY;
 	if (w->k.dport != p->t.sport)

@@ -35,18 +35,18 @@ static __always_inline __sum16 updated(__sum16 check, __s64 diff)
 static __always_inline int outer(struct __sk_buff *skb, const struct packet *p, __u32 l2, const struct addr *now, int is, __s64 inside)
 {
 	int source = p->t.step == EGRESS;
-	const struct addr *old = source ? &p->t.src : &p->t.dst;
+	struct addr old = pick(source, &p->t.src, &p->t.dst);
 	__u32 sum = l2 + p->l4 + offsetof(struct icmp_header, checksum);
 	if (inside && bpf_l4_csum_replace(skb, sum, 0, inside, 0))
 		return -1;
 	if (!is)
 		return 0;
 	if (p->v6) {
-		__s64 diff = bpf_csum_diff((__be32 *)old, sizeof(*old), (__be32 *)now, sizeof(*now), 0);
+		__s64 diff = bpf_csum_diff((__be32 *)&old, sizeof(old), (__be32 *)now, sizeof(*now), 0);
 		if (bpf_l4_csum_replace(skb, sum, 0, diff, BPF_F_PSEUDO_HDR))
 			return -1;
 	}
-	return write_address(skb, p, l2, old, now, source);
+	return write_address(skb, p, l2, &old, now, source);
 }
 
 // translation finds the entry for a quoted packet.
@@ -73,15 +73,12 @@ SEPARATE int icmp_error4(struct __sk_buff *skb, const struct packet *p, __u64 no
 		return TC_ACT_UNSPEC;
 	was = q;
 	int ingress = p->t.step == INGRESS;
-	if (ingress) {
-		q.ip.saddr = f->addr.w[3];
-		q.src = f->port;
-		q.dst = f->other;
-	} else {
-		q.ip.daddr = f->addr.w[3];
-		q.dst = f->port;
-		q.src = f->other;
-	}
+	__u32 mask = mask_of(ingress);
+	struct addr now_at = f->addr;
+	q.ip.saddr = (now_at.w[3] & mask) | (q.ip.saddr & ~mask);
+	q.ip.daddr = (q.ip.daddr & mask) | (now_at.w[3] & ~mask);
+	q.src = either(ingress, f->port, f->other);
+	q.dst = either(ingress, f->other, f->port);
 	__s64 diff = bpf_csum_diff(&was.ip.saddr, 8, &q.ip.saddr, 8, 0);
 	q.ip.check = updated(q.ip.check, diff);
 	if (k.proto == IPPROTO_UDP && q.check) {
@@ -90,8 +87,7 @@ SEPARATE int icmp_error4(struct __sk_buff *skb, const struct packet *p, __u64 no
 		if (!q.check)
 			q.check = 0xffff;
 	}
-	struct addr now_at = f->addr;
-	int is = ingress ? same(&p->t.dst, &k.dst) : same(&p->t.src, &k.src);
+	int to = same(&p->t.dst, &k.dst), from = same(&p->t.src, &k.src), is = (to & mask) | (from & ~mask);
 	diff = bpf_csum_diff((__be32 *)&was, sizeof(was), (__be32 *)&q, sizeof(q), 0);
 	if (bpf_skb_store_bytes(skb, at, &q, sizeof(q), 0) || outer(skb, p, l2, &now_at, is, diff))
 		return TC_ACT_SHOT;
@@ -114,15 +110,12 @@ SEPARATE int icmp_error6(struct __sk_buff *skb, const struct packet *p, __u64 no
 		return TC_ACT_UNSPEC;
 	was = q;
 	int ingress = p->t.step == INGRESS;
-	if (ingress) {
-		__builtin_memcpy(&q.ip.saddr, &f->addr, sizeof(q.ip.saddr));
-		q.src = f->port;
-		q.dst = f->other;
-	} else {
-		__builtin_memcpy(&q.ip.daddr, &f->addr, sizeof(q.ip.daddr));
-		q.dst = f->port;
-		q.src = f->other;
-	}
+	__u32 mask = mask_of(ingress);
+	struct addr now_at = f->addr, src = pick(ingress, &now_at, &k.dst), dst = pick(ingress, &k.src, &now_at);
+	__builtin_memcpy(&q.ip.saddr, &src, sizeof(q.ip.saddr));
+	__builtin_memcpy(&q.ip.daddr, &dst, sizeof(q.ip.daddr));
+	q.src = either(ingress, f->port, f->other);
+	q.dst = either(ingress, f->other, f->port);
 	if (k.proto == IPPROTO_UDP && q.check) {
 		// Addresses and ports stand together.
 		__s64 diff = bpf_csum_diff((__be32 *)&was.ip.saddr, 36, (__be32 *)&q.ip.saddr, 36, 0);
@@ -130,8 +123,7 @@ SEPARATE int icmp_error6(struct __sk_buff *skb, const struct packet *p, __u64 no
 		if (!q.check)
 			q.check = 0xffff;
 	}
-	struct addr now_at = f->addr;
-	int is = ingress ? same(&p->t.dst, &k.dst) : same(&p->t.src, &k.src);
+	int to = same(&p->t.dst, &k.dst), from = same(&p->t.src, &k.src), is = (to & mask) | (from & ~mask);
 	__s64 diff = bpf_csum_diff((__be32 *)&was, sizeof(was), (__be32 *)&q, sizeof(q), 0);
 	if (bpf_skb_store_bytes(skb, at, &q, sizeof(q), BPF_F_RECOMPUTE_CSUM) || outer(skb, p, l2, &now_at, is, diff))
 		return TC_ACT_SHOT;

@@ -202,6 +202,9 @@ enum {
 // as far as the verifier knows.
 #define SEPARATE __attribute__((noinline))
 
+// Without CAP_PERFMON the verifier follows mispredicted branches too, and a loop has no end there.
+#define UNROLLED _Pragma("clang loop unroll(full)")
+
 #define MAP(NAME, TYPE, KEY, VALUE, MAX, FLAGS)  \
 	struct {                                 \
 		__uint(type, TYPE);              \
@@ -235,5 +238,33 @@ static __always_inline void count(__u32 what)
 
 static __always_inline int same(const struct addr *a, const struct addr *b)
 {
-	return a->w[0] == b->w[0] && a->w[1] == b->w[1] && a->w[2] == b->w[2] && a->w[3] == b->w[3];
+	return !((a->w[0] ^ b->w[0]) | (a->w[1] ^ b->w[1]) | (a->w[2] ^ b->w[2]) | (a->w[3] ^ b->w[3]));
+}
+
+// mask is all ones or none, and the compiler does not know which.
+static __always_inline __u32 mask_of(int all)
+{
+	__u32 mask = all ? ~0u : 0;
+	asm volatile("" : "+r"(mask));
+	return mask;
+}
+
+// pick is one of two addresses. Without CAP_PERFMON the verifier lets no pointer be one of two
+// places, which is what a compiler makes of a plain choice.
+static __always_inline struct addr pick(int first, const struct addr *a, const struct addr *b)
+{
+	__u32 mask = mask_of(first);
+	return (struct addr){{
+		(a->w[0] & mask) | (b->w[0] & ~mask),
+		(a->w[1] & mask) | (b->w[1] & ~mask),
+		(a->w[2] & mask) | (b->w[2] & ~mask),
+		(a->w[3] & mask) | (b->w[3] & ~mask),
+	}};
+}
+
+// either is pick of ports.
+static __always_inline __be16 either(int first, __be16 a, __be16 b)
+{
+	__u32 mask = mask_of(first);
+	return (a & mask) | (b & ~mask);
 }

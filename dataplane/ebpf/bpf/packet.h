@@ -102,6 +102,7 @@ static __always_inline int parse6(struct __sk_buff *skb, struct packet *p)
 	p->length = bpf_ntohs(ip.payload_len) + sizeof(ip);
 	__u8 next = ip.nexthdr;
 	__u32 off = sizeof(ip);
+	UNROLLED
 	for (int i = 0; i < MAX_EXTENSIONS; i++) {
 		if (next == IPPROTO_FRAGMENT) {
 			struct fragment_header fh;

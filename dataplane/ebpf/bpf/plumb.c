@@ -113,8 +113,10 @@ SEPARATE int beginning(struct __sk_buff *skb, const struct packet *p, __u64 now)
 			count(COUNT_UNKNOWN_TCP);
 		return TC_ACT_UNSPEC;
 	}
-	int action = -2;
-	for (int i = 0; i < 3 && action == -2; i++) // a list that was taken away meanwhile has a successor
+	int action = decide(skb, p, &want, now);
+	if (action == -2) // a list that was taken away meanwhile has a successor
+		action = decide(skb, p, &want, now);
+	if (action == -2)
 		action = decide(skb, p, &want, now);
 	switch (action) {
 	case ACTION_FORWARD:

@@ -66,6 +66,7 @@ SEPARATE int reset(struct __sk_buff *skb, const struct packet *p)
 	now.ack = 1;
 	old.check = 0;
 	__s64 diff = bpf_csum_diff((__be32 *)&old, sizeof(old), (__be32 *)&now, sizeof(now), 0);
+	UNROLLED
 	for (int i = 0; i < 10; i++) {
 		__be32 option;
 		if (sizeof(old) + 4 * i >= header)
@@ -107,6 +108,7 @@ SEPARATE int unreachable(struct __sk_buff *skb, const struct packet *p)
 		sum = bpf_csum_diff(NULL, 0, rest, sizeof(rest), sum);
 	}
 	sum = bpf_csum_diff(NULL, 0, (__be32 *)&icmp, sizeof(icmp), sum);
+	UNROLLED
 	for (__u32 i = 0; i < QUOTE_WORDS; i++) {
 		__be32 word;
 		if (4 * i >= quote)

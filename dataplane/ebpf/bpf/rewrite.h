@@ -43,21 +43,21 @@ SEPARATE int translate(struct __sk_buff *skb, const struct packet *p, const stru
 		return -1;
 	__u32 l2 = l2_of(skb), l4 = l2 + p->l4;
 	int source = p->t.step == EGRESS;
-	const struct addr *old = source ? &p->t.src : &p->t.dst;
+	struct addr old = pick(source, &p->t.src, &p->t.dst);
 	if (!p->later) {
 		int udp = p->t.proto == IPPROTO_UDP;
 		__u32 sum = l4 + (udp ? offsetof(struct udphdr, check) : offsetof(struct tcphdr, check));
 		__u64 flags = udp ? BPF_F_MARK_MANGLED_0 : 0;
-		__be16 port = source ? p->t.sport : p->t.dport, other = source ? p->t.dport : p->t.sport;
+		__be16 port = either(source, p->t.sport, p->t.dport), other = either(source, p->t.dport, p->t.sport);
 		int bad;
 		if (p->v6) {
-			__s64 diff = bpf_csum_diff((__be32 *)old, sizeof(*old), (__be32 *)&c->addr, sizeof(c->addr), 0);
+			__s64 diff = bpf_csum_diff((__be32 *)&old, sizeof(old), (__be32 *)&c->addr, sizeof(c->addr), 0);
 			bad = diff < 0 || bpf_l4_csum_replace(skb, sum, 0, diff, BPF_F_PSEUDO_HDR | flags);
 		} else {
-			bad = bpf_l4_csum_replace(skb, sum, old->w[3], c->addr.w[3], BPF_F_PSEUDO_HDR | 4 | flags);
+			bad = bpf_l4_csum_replace(skb, sum, old.w[3], c->addr.w[3], BPF_F_PSEUDO_HDR | 4 | flags);
 		}
 		if (bad || write_port(skb, l4 + (source ? 0 : 2), sum, port, c->port, flags) || write_port(skb, l4 + (source ? 2 : 0), sum, other, c->other, flags))
 			return -1;
 	}
-	return write_address(skb, p, l2, old, &c->addr, source);
+	return write_address(skb, p, l2, &old, &c->addr, source);
 }

@@ -131,11 +131,11 @@ SEPARATE int masquerade_address(struct __sk_buff *skb, const struct packet *p, c
 		fib.ipv4_dst = to->addr.w[3];
 	}
 	long found = bpf_fib_lookup(skb, &fib, sizeof(fib), 0);
-	__u32 family = p->v6 != 0, ifindex = fib.ifindex, zero = 0;
+	__u32 ifindex = fib.ifindex, zero = 0;
 	if (found == BPF_FIB_LKUP_RET_SUCCESS || found == BPF_FIB_LKUP_RET_NO_NEIGH) {
 		struct device *d = bpf_map_lookup_elem(&plumb_devices, &ifindex);
 		if (d) {
-			*out = d->masquerade[family];
+			*out = pick(p->v6, &d->masquerade[1], &d->masquerade[0]);
 			if (out->w[3] || out->w[0])
 				return 0;
 		}
@@ -143,7 +143,7 @@ SEPARATE int masquerade_address(struct __sk_buff *skb, const struct packet *p, c
 	struct config *cfg = bpf_map_lookup_elem(&plumb_config, &zero);
 	if (!cfg)
 		return -1;
-	*out = cfg->masquerade[family];
+	*out = pick(p->v6, &cfg->masquerade[1], &cfg->masquerade[0]);
 	return out->w[3] || out->w[0] ? 0 : -1;
 }
 
