@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -225,8 +224,4 @@ func await(t testing.TB, what string, so func() bool) time.Duration {
 		<-again.C
 	}
 	return time.Since(begin)
-}
-
-func sysctl(path, value string) error {
-	return os.WriteFile("/proc/sys/"+path, []byte(value), 0o644)
 }
