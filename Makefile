@@ -23,7 +23,7 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 1m
 
-.PHONY: pages build host generate test test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy agree conformance teeth bench microbench fuzz soak nightly lint clean
+.PHONY: pages build host generate test tc test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy agree conformance teeth bench microbench fuzz soak nightly lint clean
 
 build:
 	@mkdir -p bin
@@ -40,6 +40,12 @@ PURE = $(filter-out $(addprefix github.com/plumbline/plumbline/,$(REALTIME:./%=%
 # Ginkgo's suites refuse -parallel.
 GINKGO = ./suites/conformance
 
+# The eBPF dataplane at devices alone: no agent starts it yet, and its contract, by tcx and by
+# clsact, takes two minutes.
+TC = ./dataplane/ebpf
+tc:
+	go test -count=1 -parallel 8 -timeout 20m $(TC)
+
 # As root all of it, on a prepared host; otherwise what needs root skips by name. What
 # depends on real time has the host for itself: no compiler and no other package beside it;
 # within a package those that mostly wait go side by side. It is run every time: what it
@@ -48,7 +54,7 @@ test: build
 	go vet ./...
 	go test $(PURE)
 	if [ $$(id -u) = 0 ]; then ci/host/prepare.sh; fi
-	go test -count=1 -p 1 -parallel 8 $(filter-out $(GINKGO),$(REALTIME))
+	go test -count=1 -p 1 -parallel 8 $(filter-out $(GINKGO) $(TC),$(REALTIME))
 	go test -count=1 -p 1 $(GINKGO)
 
 # What needs no root and no kernel: before a commit.
@@ -198,6 +204,7 @@ nightly: host build
 	$(MAKE) selftest CLUSTER=existing
 	$(MAKE) conformance CLUSTER=kind
 	$(MAKE) differential
+	$(MAKE) tc
 	$(MAKE) haproxy
 	$(MAKE) installed
 	$(MAKE) race
