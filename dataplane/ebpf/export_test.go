@@ -1,5 +1,12 @@
 package ebpf
 
+import (
+	"fmt"
+	"time"
+
+	"github.com/cilium/ebpf"
+)
+
 // ForgetAnswers deletes the entries that what endpoints send meets, as a map without room may, and
 // tells how many there were.
 func ForgetAnswers(pins string) (n int) {
@@ -23,4 +30,28 @@ func ForgetAnswers(pins string) (n int) {
 		}
 	}
 	return n
+}
+
+// Age lets time go by for connections and fragments.
+func Age(pins string, d time.Duration) error {
+	m, err := open(pins)
+	if err != nil || m == nil {
+		return fmt.Errorf("no maps: %w", err)
+	}
+	defer m.Close()
+	return older[plumbFlowKey](m.PlumbFlows, func(f *plumbFlow) { f.Seen -= uint64(d) })
+}
+
+func older[K comparable, V any](m *ebpf.Map, change func(*V)) error {
+	all := map[K]V{}
+	if err := entries(m, func(k K, v V) { all[k] = v }); err != nil {
+		return err
+	}
+	for k, v := range all {
+		change(&v)
+		if err := m.Update(k, v, ebpf.UpdateExist); err != nil {
+			return err
+		}
+	}
+	return nil
 }

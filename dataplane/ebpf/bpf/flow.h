@@ -5,12 +5,12 @@
 #include "rewrite.h"
 
 #define SECOND 1000000000ULL
-#define TCP_SYN_FOR (60 * SECOND)
+#define TCP_SYN_FOR (60 * SECOND) // until the client has answered the answer
 #define TCP_FOR (6 * 3600 * SECOND)
 #define TCP_CLOSING_FOR (120 * SECOND) // half of it may go on, as for conntrack
-#define TCP_RESET_FOR (10 * SECOND)
+#define TCP_CLOSED_FOR (10 * SECOND)   // for the last packets of both halves: its port is wanted
 #define UDP_FOR (120 * SECOND)
-#define UDP_UNREPLIED_FOR (30 * SECOND)
+#define UDP_SHORT_FOR (30 * SECOND) // one question, whether answered or not
 
 // since is never negative: another processor may have written a moment that is to come for this
 // one, which read the time before.
@@ -19,17 +19,23 @@ static __always_inline __u64 since(__u64 then, __u64 now)
 	return (__s64)(now - then) > 0 ? now - then : 0;
 }
 
+// closed tells whether both sides of a TCP connection have ended it, or one has reset it.
+static __always_inline int closed(const struct flow *f)
+{
+	return f->state & FLOW_RESET || (f->state & FLOW_FINS) == FLOW_FINS;
+}
+
 static __always_inline int alive(const struct flow *f, __u8 proto, __u64 now)
 {
 	__u64 lasts;
 	if (proto == IPPROTO_UDP)
-		lasts = f->state & FLOW_REPLIED ? UDP_FOR : UDP_UNREPLIED_FOR;
-	else if (f->state & FLOW_RESET)
-		lasts = TCP_RESET_FOR;
-	else if (f->state & FLOW_CLOSING)
+		lasts = f->state & FLOW_ESTABLISHED ? UDP_FOR : UDP_SHORT_FOR;
+	else if (closed(f))
+		lasts = TCP_CLOSED_FOR;
+	else if (f->state & FLOW_FINS)
 		lasts = TCP_CLOSING_FOR;
 	else
-		lasts = f->state & FLOW_REPLIED ? TCP_FOR : TCP_SYN_FOR;
+		lasts = f->state & FLOW_ESTABLISHED ? TCP_FOR : TCP_SYN_FOR;
 	return since(f->seen, now) < lasts;
 }
 
@@ -46,55 +52,90 @@ static __always_inline void partner_key(struct flow_key *out, const struct flow_
 	out->step = !k->step;
 }
 
+static __always_inline int agree(const struct flow *a, const struct flow *b)
+{
+	return same(&a->addr, &b->addr) && a->port == b->port && a->other == b->other;
+}
+
+// partner_of is what the partner of an entry under k says but for its state: the same the other way.
+static __always_inline struct flow partner_of(const struct flow_key *k, const struct flow *f)
+{
+	struct flow out = {.seen = f->seen, .state = f->state, .answer = !f->answer};
+	int ingress = k->step == INGRESS;
+	out.addr = pick(ingress, &k->dst, &k->src);
+	out.port = either(ingress, k->dport, k->sport);
+	out.other = either(ingress, k->sport, k->dport);
+	return out;
+}
+
+// state_after is an entry's state when a packet of it was seen.
+static __always_inline __u8 state_after(const struct packet *p, const struct flow *f, __u64 now)
+{
+	__u8 state = f->state;
+	if (p->t.proto == IPPROTO_UDP) {
+		if (state & FLOW_REPLIED && since(f->seen, now) >= SECOND)
+			state |= FLOW_ESTABLISHED;
+		return f->answer ? state | FLOW_REPLIED : state;
+	}
+	if (f->answer)
+		state |= FLOW_REPLIED;
+	else if (state & FLOW_REPLIED && p->flags & TCP_ACK)
+		state |= FLOW_ESTABLISHED;
+	if (p->flags & TCP_FIN)
+		state |= f->answer ? FLOW_FIN_BACK : FLOW_FIN;
+	// A reset that the other side does not take for one does not end it.
+	state &= ~FLOW_RESET;
+	return p->flags & TCP_RST ? state | FLOW_RESET : state;
+}
+
 // touch notes that a packet was seen, in an entry and its partner: a connection lives as long as
-// either side speaks. It writes once in a second, or when something changes.
+// either side speaks. It writes once in a second, or when something changes. What stands in the
+// partner's place may be another connection's.
 SEPARATE int touch(const struct packet *p, struct flow *f, __u64 now)
 {
 	if (!p || !f)
 		return -1;
-	__u8 state = f->state;
-	if (f->answer)
-		state |= FLOW_REPLIED;
-	if (p->t.proto == IPPROTO_TCP && p->flags & TCP_FIN)
-		state |= FLOW_CLOSING;
-	if (p->t.proto == IPPROTO_TCP && p->flags & TCP_RST)
-		state |= FLOW_RESET;
+	__u8 state = state_after(p, f, now);
 	if (state == f->state && since(f->seen, now) < SECOND)
 		return 0;
 	f->state = state;
 	f->seen = now;
 	struct flow_key k;
 	partner_key(&k, &p->t, f);
-	struct flow *partner = bpf_map_lookup_elem(&plumb_flows, &k);
-	if (partner) {
-		partner->state |= state;
+	struct flow again = partner_of(&p->t, f), *partner = bpf_map_lookup_elem(&plumb_flows, &k);
+	if (!partner) // the map had no room for it
+		return bpf_map_update_elem(&plumb_flows, &k, &again, BPF_NOEXIST);
+	if (agree(partner, &again)) {
+		partner->state = state;
 		partner->seen = now;
-		return 0;
 	}
-	// The map had no room for it: it says the same the other way.
-	struct flow again = {.seen = now, .state = state, .answer = !f->answer};
-	int ingress = p->t.step == INGRESS;
-	again.addr = pick(ingress, &p->t.dst, &p->t.src);
-	again.port = either(ingress, p->t.dport, p->t.sport);
-	again.other = either(ingress, p->t.sport, p->t.dport);
-	return bpf_map_update_elem(&plumb_flows, &k, &again, BPF_NOEXIST);
+	return 0;
 }
 
-// withdraw takes the entries that belong to an entry F.
+// take deletes the partner of an entry under k. It is not 0 if that was not there, or what stands
+// in its place is another connection's.
+static __always_inline int take(const struct flow_key *k, const struct flow *f)
+{
+	struct flow_key other;
+	partner_key(&other, k, f);
+	struct flow want = partner_of(k, f), *partner = bpf_map_lookup_elem(&plumb_flows, &other);
+	return !partner || !agree(partner, &want) || bpf_map_delete_elem(&plumb_flows, &other);
+}
+
+// withdraw takes the entries that belong to an entry F. Without its R the others may be another
+// connection's: they end by themselves.
 SEPARATE int withdraw(const struct flow_key *k, const struct flow *f)
 {
 	if (!k || !f)
 		return -1;
-	struct flow_key other = {.src = k->src, .sport = f->other, .dst = f->addr, .dport = f->port, .proto = k->proto, .step = EGRESS};
-	struct flow *m = bpf_map_lookup_elem(&plumb_flows, &other);
-	if (m) {
-		struct flow_key s;
-		partner_key(&s, &other, m);
-		bpf_map_delete_elem(&plumb_flows, &s);
-		bpf_map_delete_elem(&plumb_flows, &other);
-	}
-	partner_key(&other, k, f);
-	return bpf_map_delete_elem(&plumb_flows, &other);
+	if (take(k, f))
+		return 0;
+	struct flow_key mk = {.src = k->src, .sport = f->other, .dst = f->addr, .dport = f->port, .proto = k->proto, .step = EGRESS};
+	struct flow *m = bpf_map_lookup_elem(&plumb_flows, &mk);
+	if (!m)
+		return 0;
+	take(&mk, m);
+	return bpf_map_delete_elem(&plumb_flows, &mk);
 }
 
 // forget ends the connection of an entry F.
@@ -164,11 +205,6 @@ static __always_inline struct scratch *scratch(void)
 {
 	__u32 zero = 0;
 	return bpf_map_lookup_elem(&plumb_scratch, &zero);
-}
-
-static __always_inline int agree(const struct flow *a, const struct flow *b)
-{
-	return same(&a->addr, &b->addr) && a->port == b->port && a->other == b->other;
 }
 
 // ours tells whether an entry S that lives is the one wanted: by another processor, or from before

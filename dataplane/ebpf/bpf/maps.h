@@ -167,9 +167,12 @@ struct flow {
 	__u64 seen; // ns since boot, once in a second
 };
 
-#define FLOW_REPLIED 1
-#define FLOW_CLOSING 2 // a FIN was seen
-#define FLOW_RESET 4
+#define FLOW_REPLIED 1	   // the endpoint has answered
+#define FLOW_ESTABLISHED 2 // and the client the answer: TCP; or they still speak a second later: UDP
+#define FLOW_FIN 4	   // of the client
+#define FLOW_FIN_BACK 8	   // of the endpoint
+#define FLOW_FINS (FLOW_FIN | FLOW_FIN_BACK)
+#define FLOW_RESET 16 // by the last packet
 
 struct fragment_key {
 	struct addr src, dst;

@@ -151,7 +151,7 @@ int plumb_ingress(struct __sk_buff *skb)
 		struct flow *f = bpf_map_lookup_elem(&plumb_flows, &p.t);
 		int over = f && !alive(f, p.t.proto, now);
 		if (f && !f->answer && p.t.proto == IPPROTO_TCP)
-			over |= (p.flags & (TCP_SYN | TCP_ACK)) == TCP_SYN && f->state & (FLOW_CLOSING | FLOW_RESET);
+			over |= (p.flags & (TCP_SYN | TCP_ACK)) == TCP_SYN && f->state & (FLOW_FINS | FLOW_RESET);
 		else if (f && !f->answer && !over)
 			over = is_stale(&p, f);
 		if (f && !over)
