@@ -28,7 +28,9 @@ type Config struct {
 	Sizes Sizes
 	// SNATPorts are the first and the last port that masqueraded connections get. The node's
 	// own programs must not be given these (net.ipv4.ip_local_reserved_ports). The zero value
-	// is 61000 to 65535, which is above what the kernel gives to clients.
+	// is 16384 to 29999, below node ports and what the kernel gives to clients (from 32768 on), and
+	// above what daemons listen at: above 60999 only a third as many are left, and a port is taken
+	// for 10 s after its connection.
 	SNATPorts [2]uint16
 	// NoTCX: attach by clsact, as where the kernel has no tcx.
 	NoTCX bool
@@ -61,7 +63,7 @@ func New(cfg Config) *Target {
 		cfg.Sizes = DefaultSizes()
 	}
 	if cfg.SNATPorts == ([2]uint16{}) {
-		cfg.SNATPorts = [2]uint16{61000, 65535}
+		cfg.SNATPorts = [2]uint16{16384, 29999}
 	}
 	return &Target{cfg: cfg, log: cfg.Logger}
 }

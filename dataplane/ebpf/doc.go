@@ -46,7 +46,8 @@
 // refreshed by either side's packets. Where another connection has the same client's port and
 // endpoint by another frontend, the client gets another source port at ingress, or the answers
 // could not be told apart. The port of a masqueraded connection is the client's, if that is in
-// Config.SNATPorts, else one of these at random that no other connection to the endpoint has.
+// Config.SNATPorts, else the next one of these from one at random on that no other connection to
+// the endpoint has; at need that of one which both sides have ended, or one has reset.
 //
 // A TCP connection begins with a SYN; any other packet without an entry passes on untouched, for
 // conntrack may know it from the backend that was here before, and is stopped at egress if it

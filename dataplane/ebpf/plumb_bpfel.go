@@ -160,6 +160,8 @@ type plumbScratch struct {
 		Ports uint32
 		Start uint32
 		Found int32
+		Spare uint16
+		_     [6]byte
 	}
 }
 

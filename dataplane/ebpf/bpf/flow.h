@@ -183,6 +183,7 @@ struct masquerading {
 	struct flow_key mk, sk;
 	__u32 low, ports, start; // of the range, and where in it to begin
 	int found;
+	__be16 spare; // of a connection that is closed, whose port another may have at need
 };
 
 struct scratch {
@@ -200,6 +201,7 @@ struct {
 } plumb_scratch SEC(".maps");
 
 #define PORT_TRIES 32
+#define SNAT_TRIES 256 // in a row: of a range with one port in fifty free, all but one in a hundred find it
 
 static __always_inline struct scratch *scratch(void)
 {
@@ -222,17 +224,32 @@ static long try_snat(__u32 i, void *unused)
 	if (!all)
 		return 1;
 	struct masquerading *w = &all->masquerading;
+	if (i > w->ports)
+		return 1;
 	__u32 port = bpf_ntohs(w->s.port);
-	// The client's first; of few ports each is tried.
-	if (i > 0 || port < w->low || port >= w->low + w->ports)
-		port = w->low + (w->start + (w->ports > PORT_TRIES / 2 ? bpf_get_prandom_u32() : i)) % (w->ports ? w->ports : 1);
+	if (i > 0 || port < w->low || port >= w->low + w->ports) // the client's first
+		port = w->low + (w->start + i) % (w->ports ? w->ports : 1);
 	w->sk.dport = bpf_htons(port);
-	w->found = !claim(&w->sk, &w->s, &w->was) || ours(w);
+	int taken = claim(&w->sk, &w->s, &w->was);
+	w->found = !taken || (taken > 0 && ours(w));
+	if (taken > 0 && !w->found && !w->spare && closed(&w->was))
+		w->spare = w->sk.dport;
 	return w->found;
 }
 
+// supplant takes the port of a connection that is closed, where no other is left.
+static __always_inline int supplant(struct masquerading *w)
+{
+	w->sk.dport = w->spare;
+	struct flow *old = bpf_map_lookup_elem(&plumb_flows, &w->sk);
+	if (old && closed(old))
+		bpf_map_delete_elem(&plumb_flows, &w->sk);
+	int taken = claim(&w->sk, &w->s, &w->was);
+	return !taken || (taken > 0 && ours(w));
+}
+
 // masquerade makes the entries M and S of a connection, with a port that no other has to this
-// endpoint: the client's, if it is one of ours, else one at random.
+// endpoint: the client's, if it is one of ours, else the first that is free from one at random on.
 SEPARATE int masquerade(const struct flow_key *client, const struct plan *want, __be16 sport, __u64 now)
 {
 	__u32 zero = 0;
@@ -255,8 +272,11 @@ SEPARATE int masquerade(const struct flow_key *client, const struct plan *want, 
 		if (!claim(&w->sk, &w->s, &w->was) || ours(w))
 			return 0;
 		w->sk.dst = want->masquerade;
+		bpf_map_delete_elem(&plumb_flows, &w->mk); // another connection has its port
 	}
-	bpf_loop(PORT_TRIES, try_snat, NULL, 0);
+	bpf_loop(SNAT_TRIES, try_snat, NULL, 0);
+	if (!w->found && w->spare)
+		w->found = supplant(w);
 	if (!w->found)
 		return -2;
 	w->m.port = w->sk.dport;

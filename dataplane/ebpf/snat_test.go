@@ -1,0 +1,88 @@
+package ebpf_test
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/plumbline/plumbline/dataplane/ebpf"
+	"github.com/plumbline/plumbline/dataplane/objects"
+)
+
+// through sends a packet of a masqueraded connection from outside to its endpoint: as what it
+// arrives there. It is not valid where the packet was dropped.
+func (w *world) through(f frame) (at, source netip.AddrPort) {
+	w.t.Helper()
+	verdict, out := w.ingress(f)
+	if verdict != passes {
+		return at, source
+	}
+	_, at = out.ends()
+	verdict, out = w.egress(frame{device: "rem", src: f.src, dst: at, proto: f.proto, flags: f.flags})
+	if source, _ = out.ends(); verdict != passes || source == f.src {
+		w.t.Fatalf("%s to %s: at egress verdict %d, from %s", f.src, f.dst, verdict, source)
+	}
+	return at, source
+}
+
+// back is the way of an answer to such a packet.
+func (w *world) back(f frame, at, source netip.AddrPort, flags byte) {
+	w.t.Helper()
+	verdict, out := w.ingress(frame{device: "rem", src: at, dst: source, proto: f.proto, flags: flags})
+	if _, dst := out.ends(); verdict != passes || dst != f.src {
+		w.t.Fatalf("an answer to %s: at ingress verdict %d, to %s", f.src, verdict, dst)
+	}
+	w.answers(f, at, flags)
+}
+
+func outside(n int) netip.AddrPort { return from(fmt.Sprintf("192.0.2.100:%d", 40000+n)) }
+
+// The last port is found too.
+func TestEveryPortIsUsed(t *testing.T) {
+	s := service{number: 1, endpoints: both(2)}
+	w := newWorld(t, planOf(s), func(c *ebpf.Config) { c.SNATPorts = [2]uint16{61000, 61199} })
+	used := map[netip.AddrPort]bool{}
+	for n := range 200 {
+		f := frame{device: "out", src: outside(n), dst: s.nodePort(false), proto: objects.UDP}
+		_, source := w.through(f)
+		if used[source] || !source.IsValid() {
+			t.Fatalf("connection %d comes from %s", n, source)
+		}
+		used[source] = true
+	}
+}
+
+// Where all ports are taken, those of connections that both sides have ended serve new ones at
+// once; the old ones harm them no more.
+func TestPortsOfEndedConnections(t *testing.T) {
+	s := service{number: 1, endpoints: both(2)}
+	for name, ended := range map[string]bool{"open": false, "ended": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, planOf(s), func(c *ebpf.Config) { c.SNATPorts = [2]uint16{61000, 61007} })
+			for n := range 24 {
+				f := frame{device: "out", src: outside(n % 12), dst: s.nodePort(false), proto: objects.TCP, flags: syn}
+				at, source := w.through(f)
+				if !source.IsValid() {
+					if ended || n < 8 {
+						t.Fatalf("connection %d is dropped", n)
+					}
+					return
+				}
+				w.back(f, at, source, syn|ack)
+				f.flags = ack
+				w.through(f)
+				if !ended {
+					continue
+				}
+				f.flags = fin | ack
+				w.through(f)
+				w.back(f, at, source, fin|ack)
+				f.flags = ack
+				w.through(f)
+			}
+			if !ended {
+				t.Error("there were more connections than ports")
+			}
+		})
+	}
+}
