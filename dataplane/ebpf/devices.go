@@ -40,6 +40,10 @@ func devices(own plan.Link) ([]device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list addresses: %w", err)
 	}
+	byIndex := map[int]netlink.Link{}
+	for _, l := range links {
+		byIndex[l.Attrs().Index] = l
+	}
 	var out []device
 	for _, l := range links {
 		a := l.Attrs()
@@ -50,9 +54,7 @@ func devices(own plan.Link) ([]device, error) {
 		if a.EncapType == "ether" {
 			d.value.L2 = 14
 		}
-		if own.Is(a.Name) {
-			d.value.Flags |= deviceOwnPods
-		}
+		d.stands(l, byIndex, own)
 		for _, at := range addrs {
 			if at.LinkIndex == a.Index {
 				d.address(at)
@@ -61,6 +63,25 @@ func devices(own plan.Link) ([]device, error) {
 		out = append(out, d)
 	}
 	return out, nil
+}
+
+// stands takes the place of a link among the others: a program of a bridge's port sees what goes to
+// the bridge before that does.
+func (d *device) stands(l netlink.Link, all map[int]netlink.Link, own plan.Link) {
+	copy(d.value.Mac[:], l.Attrs().HardwareAddr)
+	for range len(all) {
+		a := l.Attrs()
+		if own.Is(a.Name) {
+			d.value.Flags |= deviceOwnPods
+		}
+		master, ok := all[a.MasterIndex]
+		if !ok {
+			return
+		}
+		if l = master; l.Type() == "bridge" {
+			copy(d.value.Mac[:], l.Attrs().HardwareAddr)
+		}
+	}
 }
 
 // address takes the first of each family.

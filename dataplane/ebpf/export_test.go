@@ -1,6 +1,7 @@
 package ebpf
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -39,7 +40,9 @@ func Age(pins string, d time.Duration) error {
 		return fmt.Errorf("no maps: %w", err)
 	}
 	defer m.Close()
-	return older[plumbFlowKey](m.PlumbFlows, func(f *plumbFlow) { f.Seen -= uint64(d) })
+	return errors.Join(
+		older[plumbFlowKey](m.PlumbFlows, func(f *plumbFlow) { f.Seen -= uint64(d) }),
+		older[plumbFragmentKey](m.PlumbFrags, func(f *plumbPorts) { f.Seen -= uint64(d) }))
 }
 
 func older[K comparable, V any](m *ebpf.Map, change func(*V)) error {
@@ -54,4 +57,15 @@ func older[K comparable, V any](m *ebpf.Map, change func(*V)) error {
 		}
 	}
 	return nil
+}
+
+// OwnPods tells by how many devices own pods come.
+func OwnPods(pins string) (n int, err error) {
+	m, err := open(pins)
+	if err != nil || m == nil {
+		return 0, fmt.Errorf("no maps: %w", err)
+	}
+	defer m.Close()
+	err = entries(m.PlumbDevices, func(_ uint32, d plumbDevice) { n += int(d.Flags & deviceOwnPods) })
+	return n, err
 }

@@ -2,6 +2,7 @@ package ebpf_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/dataplane/ebpf"
 	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/fixtures/netns"
 )
 
 // What a program makes of a packet: the numbers of linux/pkt_cls.h.
@@ -34,53 +36,41 @@ const (
 // frame is a packet as a device of the node has it.
 type frame struct {
 	device   string
+	ns       *netns.NS        // that has it; nil: the node
 	mac      net.HardwareAddr // to which; nil: the device's
 	src, dst netip.AddrPort
 	proto    objects.Protocol
 	flags    byte   // of TCP
 	options  []byte // of IPv4, whole words
 	fragment uint16 // of IPv4: offset and what else is there
-	payload  []byte // of a fragment that is not the first: all there is
-	icmp     []byte // instead of TCP and UDP
+	body     []byte // what follows the network header, if not TCP or UDP with their headers
 }
 
 func (f frame) v6() bool { return f.dst.Addr().Is6() }
 
 func (f frame) transport() []byte {
-	switch {
-	case f.icmp != nil:
-		return f.icmp
-	case f.fragment&0x1fff != 0:
-		return f.payload
+	if f.body != nil {
+		return f.body
 	}
 	b := binary.BigEndian.AppendUint16(nil, f.src.Port())
 	b = binary.BigEndian.AppendUint16(b, f.dst.Port())
 	if f.proto == objects.TCP {
-		b = append(b, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, f.flags, 1, 0, 0, 0, 0, 0)
-	} else {
-		b = binary.BigEndian.AppendUint16(b, uint16(8+len(f.payload)))
-		b = append(b, 0x12, 0x34) // some checksum
+		return append(b, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, f.flags, 1, 0, 0, 0, 0, 0)
 	}
-	return append(b, f.payload...)
+	return append(b, 0, 8, 0x12, 0x34) // some checksum
 }
 
 // network is the packet without the frame.
 func (f frame) network() []byte {
-	body, proto := f.transport(), byte(f.proto)
+	body := f.transport()
 	if f.v6() {
-		if f.icmp != nil {
-			proto = unix.IPPROTO_ICMPV6
-		}
 		b := binary.BigEndian.AppendUint16([]byte{0x60, 0, 0, 0}, uint16(len(body)))
-		b = append(append(append(b, proto, 64), f.src.Addr().AsSlice()...), f.dst.Addr().AsSlice()...)
+		b = append(append(append(b, byte(f.proto), 64), f.src.Addr().AsSlice()...), f.dst.Addr().AsSlice()...)
 		return append(b, body...)
-	}
-	if f.icmp != nil {
-		proto = unix.IPPROTO_ICMP
 	}
 	b := binary.BigEndian.AppendUint16([]byte{byte(0x45 + len(f.options)/4), 0}, uint16(20+len(f.options)+len(body)))
 	b = binary.BigEndian.AppendUint16(append(b, 0, 7), f.fragment)
-	b = append(append(append(b, 64, proto, 0, 0), f.src.Addr().AsSlice()...), f.dst.Addr().AsSlice()...)
+	b = append(append(append(b, 64, byte(f.proto), 0, 0), f.src.Addr().AsSlice()...), f.dst.Addr().AsSlice()...)
 	b = append(b, f.options...)
 	binary.BigEndian.PutUint16(b[10:], ^checksum(b))
 	return append(b, body...)
@@ -99,7 +89,11 @@ func (w *world) run(program string, f frame) (verdict int, out frameOut) {
 		w.t.Fatal(err)
 	}
 	defer p.Close()
-	w.in(w.Node, func() error {
+	ns := w.Node
+	if f.ns != nil {
+		ns = f.ns
+	}
+	w.in(ns, func() error {
 		l, err := netlink.LinkByName(f.device)
 		if err != nil {
 			return err
@@ -117,6 +111,10 @@ func (w *world) run(program string, f frame) (verdict int, out frameOut) {
 		const checksumComplete = 4 // what the device has summed up is looked at too
 		opts := &bpf.RunOptions{Data: append(data, f.network()...), DataOut: make([]byte, 4096), Context: ctx, Flags: checksumComplete}
 		n, err := p.Run(opts)
+		if errors.Is(err, unix.EINVAL) { // before Linux 6.11
+			opts.Flags = 0
+			n, err = p.Run(opts)
+		}
 		verdict, out = int(int32(n)), frameOut(opts.DataOut)
 		return err
 	})

@@ -50,6 +50,8 @@ type plumbDevice struct {
 	Masquerade [2]plumbAddr
 	L2         uint32
 	Flags      uint32
+	Mac        [6]uint8
+	Pad        [2]uint8
 }
 
 type plumbEndpoint struct {
@@ -127,9 +129,11 @@ type plumbNetworkKey struct {
 }
 
 type plumbPorts struct {
-	_   structs.HostLayout
-	Src uint16
-	Dst uint16
+	_    structs.HostLayout
+	Src  uint16
+	Dst  uint16
+	Pad  uint32
+	Seen uint64
 }
 
 type plumbRoute struct {

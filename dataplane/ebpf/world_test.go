@@ -28,6 +28,7 @@ type service struct {
 	number    int // of its addresses 10.96.5.n and fd00:10:96::5:n, and of its node port, 30200+n
 	endpoints []string
 	leaving   []string // serve and terminate
+	external  []string // externalIPs
 }
 
 func (s service) vip(v6 bool) netip.AddrPort {
@@ -49,6 +50,9 @@ func (s service) changes() []objects.Change {
 	svc := objects.Service{
 		Name: name, Type: objects.NodePort, Internal: objects.Cluster, External: objects.Cluster,
 		ClusterIPs: []netip.Addr{s.vip(false).Addr(), s.vip(true).Addr()},
+	}
+	for _, a := range s.external {
+		svc.ExternalIPs = append(svc.ExternalIPs, netip.MustParseAddr(a))
 	}
 	slice := objects.EndpointSlice{Name: name, Service: name}
 	for _, p := range []objects.Protocol{objects.TCP, objects.UDP} {

@@ -139,10 +139,13 @@ SEPARATE int withdraw(const struct flow_key *k, const struct flow *f)
 }
 
 // forget ends the connection of an entry F.
-static __always_inline void forget(const struct flow_key *k, const struct flow *f)
+SEPARATE int forget(const struct flow_key *k, const struct flow *f)
 {
-	withdraw(k, f);
-	bpf_map_delete_elem(&plumb_flows, k);
+	if (!k || !f)
+		return -1;
+	struct flow old = *f;
+	withdraw(k, &old);
+	return bpf_map_delete_elem(&plumb_flows, k);
 }
 
 // claim makes an entry where none lives. It is 0 if that is made, else what lives there is in was.

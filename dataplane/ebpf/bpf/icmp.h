@@ -6,6 +6,8 @@
 
 #include "flow.h"
 
+#define NO_ENTRY -3 // an error of a packet that is not translated
+
 struct quoted4 {
 	struct iphdr ip;
 	__be16 src, dst, length;
@@ -61,16 +63,19 @@ SEPARATE int icmp_error4(struct __sk_buff *skb, const struct packet *p, __u64 no
 {
 	if (!p)
 		return TC_ACT_UNSPEC;
-	__u32 l2 = l2_of(skb), at = l2 + p->l4 + sizeof(struct icmp_header);
+	__u32 l2 = p->l2, at = l2 + p->l4 + sizeof(struct icmp_header);
 	struct quoted4 q, was;
-	if (bpf_skb_load_bytes(skb, at, &q, sizeof(q)) || q.ip.ihl != 5 || q.ip.frag_off & bpf_htons(IP_OFFSET))
-		return TC_ACT_UNSPEC;
+	if (bpf_skb_load_bytes(skb, at, &q, sizeof(q.ip)) || q.ip.ihl < 5 || q.ip.frag_off & bpf_htons(IP_OFFSET))
+		return NO_ENTRY;
+	__u32 ports_at = at + q.ip.ihl * 4; // behind options
+	if (bpf_skb_load_bytes(skb, ports_at, &q.src, sizeof(q) - sizeof(q.ip)))
+		return NO_ENTRY;
 	struct flow_key k = {.sport = q.dst, .dport = q.src, .proto = q.ip.protocol};
 	mapped(&k.src, q.ip.daddr);
 	mapped(&k.dst, q.ip.saddr);
 	struct flow *f = translation(p, &k, now);
 	if (!f)
-		return TC_ACT_UNSPEC;
+		return NO_ENTRY;
 	was = q;
 	int ingress = p->t.step == INGRESS;
 	__u32 mask = mask_of(ingress);
@@ -89,7 +94,7 @@ SEPARATE int icmp_error4(struct __sk_buff *skb, const struct packet *p, __u64 no
 	}
 	int to = same(&p->t.dst, &k.dst), from = same(&p->t.src, &k.src), is = (to & mask) | (from & ~mask);
 	diff = bpf_csum_diff((__be32 *)&was, sizeof(was), (__be32 *)&q, sizeof(q), 0);
-	if (bpf_skb_store_bytes(skb, at, &q, sizeof(q), 0) || outer(skb, p, l2, &now_at, is, diff))
+	if (bpf_skb_store_bytes(skb, at, &q, sizeof(q.ip), 0) || bpf_skb_store_bytes(skb, ports_at, &q.src, sizeof(q) - sizeof(q.ip), 0) || outer(skb, p, l2, &now_at, is, diff))
 		return TC_ACT_SHOT;
 	return TC_ACT_UNSPEC;
 }
@@ -98,16 +103,16 @@ SEPARATE int icmp_error6(struct __sk_buff *skb, const struct packet *p, __u64 no
 {
 	if (!p)
 		return TC_ACT_UNSPEC;
-	__u32 l2 = l2_of(skb), at = l2 + p->l4 + sizeof(struct icmp_header);
+	__u32 l2 = p->l2, at = l2 + p->l4 + sizeof(struct icmp_header);
 	struct quoted6 q, was;
 	if (bpf_skb_load_bytes(skb, at, &q, sizeof(q)))
-		return TC_ACT_UNSPEC;
+		return NO_ENTRY;
 	struct flow_key k = {.sport = q.dst, .dport = q.src, .proto = q.ip.nexthdr};
 	__builtin_memcpy(&k.src, &q.ip.daddr, sizeof(k.src));
 	__builtin_memcpy(&k.dst, &q.ip.saddr, sizeof(k.dst));
 	struct flow *f = translation(p, &k, now);
 	if (!f)
-		return TC_ACT_UNSPEC;
+		return NO_ENTRY;
 	was = q;
 	int ingress = p->t.step == INGRESS;
 	__u32 mask = mask_of(ingress);
@@ -125,7 +130,7 @@ SEPARATE int icmp_error6(struct __sk_buff *skb, const struct packet *p, __u64 no
 	}
 	int to = same(&p->t.dst, &k.dst), from = same(&p->t.src, &k.src), is = (to & mask) | (from & ~mask);
 	__s64 diff = bpf_csum_diff((__be32 *)&was, sizeof(was), (__be32 *)&q, sizeof(q), 0);
-	if (bpf_skb_store_bytes(skb, at, &q, sizeof(q), BPF_F_RECOMPUTE_CSUM) || outer(skb, p, l2, &now_at, is, diff))
+	if (bpf_skb_store_bytes(skb, at, &q, sizeof(q), 0) || outer(skb, p, l2, &now_at, is, diff))
 		return TC_ACT_SHOT;
 	return TC_ACT_UNSPEC;
 }

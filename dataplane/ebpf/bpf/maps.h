@@ -28,6 +28,8 @@ struct device {
 	struct addr masquerade[2]; // its first address of each family, zero if it has none
 	__u32 l2;		   // bytes before the network header
 	__u32 flags;
+	__u8 mac[6]; // to which frames are for the node: its own, or that of the bridge it is a port of
+	__u8 pad[2];
 };
 
 #define DEVICE_OWN_PODS 1 // what comes by it is of the node's own pods
@@ -184,6 +186,8 @@ struct fragment_key {
 
 struct ports {
 	__be16 src, dst;
+	__u32 pad;
+	__u64 seen; // ns since boot
 };
 
 // What a counter counts.

@@ -43,6 +43,7 @@ struct packet {
 	__u32 id;      // of a fragment
 	__u16 l4;      // where the transport header is, from the network header
 	__u16 length;  // of network header and all that follows
+	__u8 l2;       // bytes before the network header
 	__u8 v6;
 	__u8 flags;    // of TCP
 	__u8 type;     // of ICMP
@@ -69,6 +70,11 @@ static __always_inline void mapped(struct addr *a, __be32 v4)
 	a->w[1] = 0;
 	a->w[2] = bpf_htonl(0xffff);
 	a->w[3] = v4;
+}
+
+static __always_inline int is_v4(const struct addr *a)
+{
+	return !(a->w[0] | a->w[1] | (a->w[2] ^ bpf_htonl(0xffff)));
 }
 
 static __always_inline int parse4(struct __sk_buff *skb, struct packet *p)
@@ -98,6 +104,8 @@ static __always_inline int parse6(struct __sk_buff *skb, struct packet *p)
 		return -1;
 	__builtin_memcpy(&p->t.src, &ip.saddr, sizeof(p->t.src));
 	__builtin_memcpy(&p->t.dst, &ip.daddr, sizeof(p->t.dst));
+	if (is_v4(&p->t.src) || is_v4(&p->t.dst)) // it would be taken for a packet of IPv4
+		return -1;
 	p->v6 = 1;
 	p->length = bpf_ntohs(ip.payload_len) + sizeof(ip);
 	__u8 next = ip.nexthdr;
@@ -160,10 +168,32 @@ static __always_inline void parse_transport(struct __sk_buff *skb, struct packet
 	}
 }
 
-// parse is 0 for what can be looked at.
+#define PACKET_HOST 0
+#define PACKET_OTHERHOST 3
+
+// aimed tells whether a frame that comes in is for the node. One for a bridge is not for its port,
+// by which it comes, but for the node.
+static __always_inline int aimed(struct __sk_buff *skb, const struct device *d)
+{
+	__u16 to[ETH_ALEN / 2];
+	const __u16 *mac = (const __u16 *)d->mac;
+	if (skb->pkt_type == PACKET_HOST)
+		return 1;
+	if (skb->pkt_type != PACKET_OTHERHOST || d->l2 != ETH_HLEN || bpf_skb_load_bytes(skb, 0, to, sizeof(to)))
+		return 0;
+	return !((to[0] ^ mac[0]) | (to[1] ^ mac[1]) | (to[2] ^ mac[2]));
+}
+
+// parse is 0 for what can be looked at: a packet of a device of the node. The programs stay with a
+// device that moves to another namespace, and there it is not known.
 static __always_inline int parse(struct __sk_buff *skb, struct packet *p, __u8 step)
 {
 	int bad = -1;
+	__u32 ifindex = skb->ifindex;
+	struct device *d = bpf_map_lookup_elem(&plumb_devices, &ifindex);
+	if (!d || (step == INGRESS && !aimed(skb, d)))
+		return -1;
+	p->l2 = d->l2;
 	if (skb->protocol == bpf_htons(ETH_P_IP))
 		bad = parse4(skb, p);
 	else if (skb->protocol == bpf_htons(ETH_P_IPV6))
@@ -179,6 +209,18 @@ static __always_inline int parse(struct __sk_buff *skb, struct packet *p, __u8 s
 static __always_inline int is_icmp(const struct packet *p)
 {
 	return p->t.proto == (p->v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP);
+}
+
+// may_be_refused: ICMP is answered by no error, for that could go on for ever, but for an echo; nor
+// is what comes from nobody, or from many.
+static __always_inline int may_be_refused(const struct packet *p)
+{
+	const struct addr *src = &p->t.src;
+	if (is_icmp(p) && p->type != (p->v6 ? ICMPV6_ECHO : ICMP_ECHO))
+		return 0;
+	__u32 rest = src->w[0] | src->w[1] | src->w[2];
+	__u8 first4 = bpf_ntohl(src->w[3]) >> 24, first6 = bpf_ntohl(src->w[0]) >> 24;
+	return p->v6 ? first6 != 0xff && rest | src->w[3] : first4 != 0 && first4 < 224;
 }
 
 static __always_inline int is_icmp_error(const struct packet *p)

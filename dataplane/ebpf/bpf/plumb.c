@@ -21,33 +21,34 @@ static __always_inline void fragment_key(struct fragment_key *k, const struct pa
 }
 
 // note_ports lets the fragments that come after this one be told.
-SEPARATE int note_ports(const struct packet *p)
+SEPARATE int note_ports(const struct packet *p, __u64 now)
 {
 	if (!p)
 		return -1;
 	struct fragment_key k;
-	struct ports ports = {.src = p->t.sport, .dst = p->t.dport};
+	struct ports ports = {.src = p->t.sport, .dst = p->t.dport, .seen = now};
 	fragment_key(&k, p);
 	return bpf_map_update_elem(&plumb_frags, &k, &ports, BPF_ANY);
 }
 
-// apply translates a packet of a connection that is known.
-static __always_inline int apply(struct __sk_buff *skb, const struct packet *p, const struct change *c)
-{
-	if (p->first)
-		note_ports(p);
-	return translate(skb, p, c) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
-}
-
+// known translates a packet of a connection.
 static __always_inline int known(struct __sk_buff *skb, const struct packet *p, struct flow *f, __u64 now)
 {
 	struct change c = {.addr = f->addr, .port = f->port, .other = f->other};
 	touch(p, f, now);
-	return apply(skb, p, &c);
+	if (p->first)
+		note_ports(p, now);
+	return translate(skb, p, &c) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
+}
+
+// is_syn tells whether a packet begins a TCP connection.
+static __always_inline int is_syn(const struct packet *p)
+{
+	return p->t.proto == IPPROTO_TCP && (p->flags & (TCP_SYN | TCP_ACK | TCP_RST | TCP_FIN)) == TCP_SYN;
 }
 
 // is_stale tells whether the endpoint of an entry F serves its frontend no more. It is asked for
-// UDP, for whose connections nothing says when they end.
+// UDP, for whose connections nothing says when they end, and for a SYN, which has nothing to lose.
 static __always_inline int is_stale(const struct packet *p, const struct flow *f)
 {
 	struct frontend *fr = NULL;
@@ -58,29 +59,62 @@ static __always_inline int is_stale(const struct packet *p, const struct flow *f
 	return 1;
 }
 
-// later_fragment has no ports of its own.
+// untranslated stops what would leave the node with a Service's address: nobody out there has it.
+SEPARATE int untranslated(const struct packet *p, __u32 class)
+{
+	if (!p)
+		return TC_ACT_UNSPEC;
+	struct frontend *f = NULL;
+	if (find(p, class, &f) == NOTHING)
+		return TC_ACT_UNSPEC;
+	// An endpoint may have such an address.
+	struct flow_key answer = {.src = p->t.dst, .dst = p->t.src, .sport = p->t.dport, .dport = p->t.sport, .proto = p->t.proto, .step = EGRESS};
+	if (bpf_map_lookup_elem(&plumb_flows, &answer))
+		return TC_ACT_UNSPEC;
+	count(COUNT_UNTRANSLATED);
+	return TC_ACT_SHOT;
+}
+
+#define FRAGMENTS_FOR (30 * SECOND) // as long as the kernel waits for the last one
+
+// without_first is a later fragment of which no first one was seen: it is dropped where that must
+// have been for a Service.
+static __always_inline int without_first(const struct packet *p, __u32 class)
+{
+	int external = class & ADDRESS_EXTERNAL && !(class & ADDRESS_NODE) && p->t.step == INGRESS;
+	if (!external && !(class & ADDRESS_CLUSTER_IP) && (class || !unallocated(&p->t.dst)))
+		return TC_ACT_UNSPEC;
+	count(COUNT_FRAGMENT);
+	return TC_ACT_SHOT;
+}
+
+// later_fragment has no ports of its own, and fares as its first one did.
 SEPARATE int later_fragment(struct __sk_buff *skb, struct packet *p, __u64 now)
 {
 	if (!p)
 		return TC_ACT_UNSPEC;
 	struct fragment_key k;
 	fragment_key(&k, p);
+	__u32 class = class_of(&p->t.dst);
 	struct ports *ports = bpf_map_lookup_elem(&plumb_frags, &k);
-	if (ports) {
-		p->t.sport = ports->src;
-		p->t.dport = ports->dst;
-		struct flow *f = bpf_map_lookup_elem(&plumb_flows, &p->t);
-		if (f && alive(f, p->t.proto, now)) {
-			struct change c = {.addr = f->addr, .port = f->port, .other = f->other};
-			return translate(skb, p, &c) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
-		}
+	if (!ports || since(ports->seen, now) >= FRAGMENTS_FOR)
+		return without_first(p, class);
+	p->t.sport = ports->src;
+	p->t.dport = ports->dst;
+	struct flow *f = bpf_map_lookup_elem(&plumb_flows, &p->t);
+	if (f && alive(f, p->t.proto, now)) {
+		struct change c = {.addr = f->addr, .port = f->port, .other = f->other};
+		return translate(skb, p, &c) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
+	}
+	// Of TCP the first one passed at ingress, for conntrack.
+	if (p->t.proto == IPPROTO_TCP && p->t.step == INGRESS)
 		return TC_ACT_UNSPEC;
-	}
-	if (class_of(&p->t.dst) & (ADDRESS_CLUSTER_IP | ADDRESS_EXTERNAL)) {
-		count(COUNT_FRAGMENT);
-		return TC_ACT_SHOT;
-	}
-	return TC_ACT_UNSPEC;
+	return untranslated(p, class);
+}
+
+static __always_inline int icmp_error(struct __sk_buff *skb, const struct packet *p, __u64 now)
+{
+	return p->v6 ? icmp_error6(skb, p, now) : icmp_error4(skb, p, now);
 }
 
 static __always_inline int drop(void)
@@ -101,13 +135,13 @@ SEPARATE int beginning(struct __sk_buff *skb, const struct packet *p, __u64 now)
 		return TC_ACT_UNSPEC;
 	if (p->cut || p->unknown) {
 		count(COUNT_MALFORMED);
-		return class & (ADDRESS_CLUSTER_IP | ADDRESS_EXTERNAL) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
+		return !class || class & (ADDRESS_CLUSTER_IP | ADDRESS_EXTERNAL) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
 	}
 	if (is_icmp_error(p))
 		return TC_ACT_UNSPEC;
 	if (p->first)
-		note_ports(p);
-	if (p->t.proto == IPPROTO_TCP && (p->flags & (TCP_SYN | TCP_ACK | TCP_RST | TCP_FIN)) != TCP_SYN) {
+		note_ports(p, now);
+	if (p->t.proto == IPPROTO_TCP && !is_syn(p)) {
 		struct frontend *f = NULL;
 		if (find(p, class, &f) == FRONTEND)
 			count(COUNT_UNKNOWN_TCP);
@@ -122,7 +156,7 @@ SEPARATE int beginning(struct __sk_buff *skb, const struct packet *p, __u64 now)
 	case ACTION_FORWARD:
 		break;
 	case ACTION_REJECT:
-		return refuse(skb, p);
+		return may_be_refused(p) ? refuse(skb, p) : drop();
 	case -1:
 		return TC_ACT_UNSPEC;
 	default:
@@ -145,40 +179,25 @@ int plumb_ingress(struct __sk_buff *skb)
 	__u64 now = bpf_ktime_get_ns();
 	if (p.later)
 		return later_fragment(skb, &p, now);
-	if (is_icmp_error(&p))
-		return p.v6 ? icmp_error6(skb, &p, now) : icmp_error4(skb, &p, now);
+	if (is_icmp_error(&p)) {
+		int done = icmp_error(skb, &p, now);
+		return done == NO_ENTRY ? TC_ACT_UNSPEC : done;
+	}
 	if (has_ports(p.t.proto) && !p.cut && !p.unknown) {
 		struct flow *f = bpf_map_lookup_elem(&plumb_flows, &p.t);
 		int over = f && !alive(f, p.t.proto, now);
-		if (f && !f->answer && p.t.proto == IPPROTO_TCP)
-			over |= (p.flags & (TCP_SYN | TCP_ACK)) == TCP_SYN && f->state & (FLOW_FINS | FLOW_RESET);
-		else if (f && !f->answer && !over)
-			over = is_stale(&p, f);
+		if (f && !f->answer && !over) {
+			if (is_syn(&p))
+				over = f->state & (FLOW_FINS | FLOW_RESET) || is_stale(&p, f);
+			else if (p.t.proto == IPPROTO_UDP)
+				over = is_stale(&p, f);
+		}
 		if (f && !over)
 			return known(skb, &p, f, now);
-		if (f && !f->answer) {
-			struct flow old = *f;
-			forget(&p.t, &old);
-		}
+		if (f && !f->answer)
+			forget(&p.t, f);
 	}
 	return beginning(skb, &p, now);
-}
-
-// untranslated stops what would leave the node with a Service's address: nobody out there has it.
-SEPARATE int untranslated(const struct packet *p, __u32 class)
-{
-	if (!p)
-		return TC_ACT_UNSPEC;
-	struct frontend *f = NULL;
-	int what = find(p, class, &f);
-	if (what != FRONTEND && what != REST)
-		return TC_ACT_UNSPEC;
-	// An endpoint may have such an address.
-	struct flow_key answer = {.src = p->t.dst, .dst = p->t.src, .sport = p->t.dport, .dport = p->t.sport, .proto = p->t.proto, .step = EGRESS};
-	if (bpf_map_lookup_elem(&plumb_flows, &answer))
-		return TC_ACT_UNSPEC;
-	count(COUNT_UNTRANSLATED);
-	return TC_ACT_SHOT;
 }
 
 SEC("tc")
@@ -190,15 +209,20 @@ int plumb_egress(struct __sk_buff *skb)
 	__u64 now = bpf_ktime_get_ns();
 	if (p.later)
 		return later_fragment(skb, &p, now);
-	if (is_icmp_error(&p))
-		return p.v6 ? icmp_error6(skb, &p, now) : icmp_error4(skb, &p, now);
+	if (is_icmp_error(&p)) {
+		int done = icmp_error(skb, &p, now);
+		if (done != NO_ENTRY)
+			return done;
+	}
 	if (has_ports(p.t.proto) && !p.cut && !p.unknown) {
 		struct flow *f = bpf_map_lookup_elem(&plumb_flows, &p.t);
 		if (f && alive(f, p.t.proto, now))
 			return known(skb, &p, f, now);
 	}
 	__u32 class = class_of(&p.t.dst);
-	if (!(class & (ADDRESS_CLUSTER_IP | ADDRESS_EXTERNAL)))
+	if (class ? !(class & (ADDRESS_CLUSTER_IP | ADDRESS_EXTERNAL)) : !unallocated(&p.t.dst))
 		return TC_ACT_UNSPEC;
+	if (p.first)
+		note_ports(&p, now);
 	return untranslated(&p, class);
 }

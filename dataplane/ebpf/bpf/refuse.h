@@ -51,9 +51,9 @@ SEPARATE int reset(struct __sk_buff *skb, const struct packet *p)
 {
 	if (!p)
 		return TC_ACT_SHOT;
-	__u32 l2 = l2_of(skb), l4 = l2 + p->l4, at = l4 + offsetof(struct tcphdr, check);
+	__u32 l2 = p->l2, l4 = l2 + p->l4, at = l4 + offsetof(struct tcphdr, check);
 	struct tcphdr old, now = {};
-	if (p->l4 != (p->v6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr)) || bpf_skb_load_bytes(skb, l4, &old, sizeof(old)))
+	if (bpf_skb_load_bytes(skb, l4, &old, sizeof(old)))
 		return TC_ACT_SHOT;
 	__u32 header = old.doff * 4;
 	if (header < sizeof(old) || p->length != p->l4 + header)
@@ -83,19 +83,21 @@ SEPARATE int reset(struct __sk_buff *skb, const struct packet *p)
 	return turn_round(skb, l2);
 }
 
-#define QUOTE_WORDS 24 // the longest header of IPv4, and what is asked for of the transport's
+#define QUOTE_WORDS 24 // the longest header of IPv4, and what is asked for of the transport's; most of IPv6
 
 // unreachable answers with an ICMP port unreachable that quotes the packet's beginning.
 SEPARATE int unreachable(struct __sk_buff *skb, const struct packet *p)
 {
 	if (!p)
 		return TC_ACT_SHOT;
-	__u32 l2 = l2_of(skb), quote = p->l4 + 32u;
+	__u32 l2 = p->l2, quote = p->l4 + 32u;
 	__u32 header = p->v6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
 	if (quote > p->length)
 		quote = p->length;
+	if (quote > QUOTE_WORDS * 4)
+		quote = QUOTE_WORDS * 4;
 	quote &= ~3u;
-	if (quote < p->l4 + 8u || quote > QUOTE_WORDS * 4 || bpf_skb_change_tail(skb, l2 + quote, 0))
+	if (quote < p->l4 + 8u || bpf_skb_change_tail(skb, l2 + quote, 0))
 		return TC_ACT_SHOT;
 	if (bpf_skb_adjust_room(skb, header + sizeof(struct icmp_header), BPF_ADJ_ROOM_MAC, 0))
 		return TC_ACT_SHOT;
@@ -127,5 +129,7 @@ SEPARATE int unreachable(struct __sk_buff *skb, const struct packet *p)
 static __always_inline int refuse(struct __sk_buff *skb, const struct packet *p)
 {
 	count(COUNT_REFUSED);
-	return p->t.proto == IPPROTO_TCP ? reset(skb, p) : unreachable(skb, p);
+	// With options before TCP there is no answer to be made of the SYN.
+	int plain = p->l4 == (p->v6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
+	return p->t.proto == IPPROTO_TCP && plain ? reset(skb, p) : unreachable(skb, p);
 }

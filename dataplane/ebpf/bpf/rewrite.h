@@ -5,14 +5,6 @@
 
 #include "packet.h"
 
-// Where a device's packets have their network header.
-static __always_inline __u32 l2_of(struct __sk_buff *skb)
-{
-	__u32 ifindex = skb->ifindex;
-	struct device *d = bpf_map_lookup_elem(&plumb_devices, &ifindex);
-	return d ? d->l2 : ETH_HLEN;
-}
-
 // A translation as the packet sees it: a new address and port for one side, a port for the other.
 struct change {
 	struct addr addr;
@@ -41,7 +33,7 @@ SEPARATE int translate(struct __sk_buff *skb, const struct packet *p, const stru
 {
 	if (!p || !c)
 		return -1;
-	__u32 l2 = l2_of(skb), l4 = l2 + p->l4;
+	__u32 l2 = p->l2, l4 = l2 + p->l4;
 	int source = p->t.step == EGRESS;
 	struct addr old = pick(source, &p->t.src, &p->t.dst);
 	if (!p->later) {
