@@ -29,6 +29,7 @@ type service struct {
 	endpoints []string
 	leaving   []string // serve and terminate
 	external  []string // externalIPs
+	sticky    bool     // for three hours
 }
 
 func (s service) vip(v6 bool) netip.AddrPort {
@@ -50,6 +51,9 @@ func (s service) changes() []objects.Change {
 	svc := objects.Service{
 		Name: name, Type: objects.NodePort, Internal: objects.Cluster, External: objects.Cluster,
 		ClusterIPs: []netip.Addr{s.vip(false).Addr(), s.vip(true).Addr()},
+	}
+	if s.sticky {
+		svc.Affinity = 3 * time.Hour
 	}
 	for _, a := range s.external {
 		svc.ExternalIPs = append(svc.ExternalIPs, netip.MustParseAddr(a))

@@ -95,23 +95,34 @@ static __always_inline int remembered(const struct frontend *f, const struct rou
 	to->addr = a->addr;
 	to->port = a->port;
 	to->flags = *flags;
+	a->used = now;
 	return 1;
+}
+
+// remember keeps the endpoint for the client, or takes the one that another processor has kept
+// meanwhile. What stands there else is over.
+static __always_inline void remember(const struct frontend *f, const struct route *r, const struct affinity_key *k, struct endpoint *to, __u64 now)
+{
+	struct affinity a = {.addr = to->addr, .port = to->port, .used = now};
+	if (!bpf_map_update_elem(&plumb_affinity, k, &a, BPF_NOEXIST) || remembered(f, r, k, to, now))
+		return;
+	bpf_map_delete_elem(&plumb_affinity, k);
+	if (bpf_map_update_elem(&plumb_affinity, k, &a, BPF_NOEXIST))
+		remembered(f, r, k, to, now);
 }
 
 static __always_inline int choose(const struct packet *p, const struct frontend *f, const struct route *r, struct endpoint *to, __u64 now)
 {
 	struct affinity_key k = {.client = p->t.src, .group = f->group, .group_port = f->group_port, .group_proto = f->group_proto};
-	if (!f->affinity || !remembered(f, r, &k, to, now)) {
-		struct slot_key s = {.list = r->list, .index = bpf_get_prandom_u32() % (r->n ? r->n : 1)};
-		struct endpoint *e = bpf_map_lookup_elem(&plumb_slots, &s);
-		if (!e)
-			return -1;
-		*to = *e;
-	}
-	if (f->affinity) {
-		struct affinity a = {.addr = to->addr, .port = to->port, .used = now};
-		bpf_map_update_elem(&plumb_affinity, &k, &a, BPF_ANY);
-	}
+	if (f->affinity && remembered(f, r, &k, to, now))
+		return 0;
+	struct slot_key s = {.list = r->list, .index = bpf_get_prandom_u32() % (r->n ? r->n : 1)};
+	struct endpoint *e = bpf_map_lookup_elem(&plumb_slots, &s);
+	if (!e)
+		return -1;
+	*to = *e;
+	if (f->affinity)
+		remember(f, r, &k, to, now);
 	return 0;
 }
 
