@@ -51,9 +51,20 @@
 //
 // A TCP connection begins with a SYN; any other packet without an entry passes on untouched, for
 // conntrack may know it from the backend that was here before, and is stopped at egress if it
-// still has a Service's address. A TCP connection never moves; a UDP one asks with each packet
-// whether its endpoint still serves, and is begun anew where not. A refusal is the packet itself,
-// made a TCP reset or an ICMP port unreachable and sent back by the device it came by.
+// still has a Service's address, or one of the service CIDRs that no Service has. A TCP connection
+// never moves; a UDP one asks with each packet, and TCP with a SYN, whether the endpoint still
+// serves, and is begun anew where not. An open TCP connection is remembered for 6 hours, one whose
+// client has not answered the answer for 60 s, after one side's FIN for 120 s, after both or a reset
+// for 10 s; a UDP one for 30 s, or 120 s if they still speak after a second. A refusal is the packet
+// itself, made a TCP reset or an ICMP port unreachable and sent back by the device it came by; ICMP
+// but for an echo is not answered, nor what has no single sender.
+//
+// What a device only hears (frames for others, broadcast, multicast) passes on untouched at ingress.
+// A port of a bridge sees frames for the bridge, and stands for it: so what is translated is so
+// before netfilter sees it, also where that looks into bridges. The programs go along with a device
+// that moves to another namespace and do nothing there, for they ask for the device first: its
+// entry goes when Watch hears that it left. (The cookie of bpf_get_netns_cookie is the socket's, and
+// a packet that comes in has none.)
 //
 // # Maps
 //
@@ -78,7 +89,7 @@
 //   - Pins are in a folder named by the namespace's cookie: opening a map by its number would take
 //     SYS_ADMIN.
 //   - An entry for each direction instead of one that is looked up both ways: a packet that is
-//     nobody's costs one lookup at egress, not two.
+//     nobody's costs one lookup of connections at egress, not two.
 //   - Lists are not shared between a Service's addresses: an endpoint that changes is written for
 //     each, and in return no list has two owners.
 //
@@ -86,7 +97,10 @@
 //
 // A SYN that carries data is dropped and not reset where a Service refuses: the next one carries
 // none. A full map refuses a frontend (plan.Refused); of connections and clients the one unused
-// for the longest time goes. A later fragment that comes before its first one is dropped. The
+// for the longest time goes. A later fragment to a Service that comes before its first one, or 30 s
+// after it, is dropped. A client that speaks to an endpoint and to a Service with that endpoint from
+// one port at once gets both answers as the Service's. In a namespace that a device has moved to,
+// its programs know it still if it got a number there that a device of the node has. The
 // checksum that a device was to complete is not completed in what an ICMP refusal quotes. Maps of
 // other sizes are replaced, and open connections end.
 //

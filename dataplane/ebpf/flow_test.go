@@ -104,3 +104,17 @@ func TestUDPLasts(t *testing.T) {
 		})
 	}
 }
+
+// What another processor saw a moment later than now is not over.
+func TestSeenLater(t *testing.T) {
+	s := service{number: 1, endpoints: both(2)}
+	w := newWorld(t, planOf(s), nil)
+	f := frame{device: "pa", src: from(podA), dst: s.vip(false), proto: objects.UDP}
+	at := w.goes(f)
+	w.age(-time.Second)
+	w.answers(f, at, 0)
+	w.goes(f)
+	if n := w.count("new"); n != 1 {
+		t.Errorf("%d connections began, want 1", n)
+	}
+}

@@ -106,7 +106,7 @@ SEPARATE int touch(const struct packet *p, struct flow *f, __u64 now)
 	if (!partner) // the map had no room for it
 		return bpf_map_update_elem(&plumb_flows, &k, &again, BPF_NOEXIST);
 	if (agree(partner, &again)) {
-		partner->state = state;
+		partner->state = (partner->state & ~FLOW_RESET) | state; // another packet may be at it
 		partner->seen = now;
 	}
 	return 0;
