@@ -261,13 +261,20 @@ SEPARATE int masquerade(const struct flow_key *client, const struct plan *want, 
 	if (!cfg || !all || !client || !want)
 		return -1;
 	struct masquerading *w = &all->masquerading;
-	*w = (struct masquerading){
-		.m = {.seen = now, .addr = want->masquerade, .other = want->to.port},
-		.s = {.seen = now, .addr = client->src, .port = sport, .other = want->to.port, .answer = 1},
-		.mk = {.src = client->src, .sport = sport, .dst = want->to.addr, .dport = want->to.port, .proto = client->proto, .step = EGRESS},
-		.sk = {.src = want->to.addr, .sport = want->to.port, .dst = want->masquerade, .proto = client->proto, .step = INGRESS},
-		.low = cfg->snat_low, .ports = cfg->snat_high - cfg->snat_low + 1u, .start = bpf_get_prandom_u32(),
-	};
+	__builtin_memset(w, 0, sizeof(*w)); // field by field, as in outline
+	w->m.seen = w->s.seen = now;
+	w->m.other = w->s.other = w->sk.sport = w->mk.dport = want->to.port;
+	w->m.addr = w->sk.dst = want->masquerade;
+	w->s.addr = w->mk.src = client->src;
+	w->s.port = w->mk.sport = sport;
+	w->s.answer = 1;
+	w->mk.dst = w->sk.src = want->to.addr;
+	w->mk.proto = w->sk.proto = client->proto;
+	w->mk.step = EGRESS;
+	w->sk.step = INGRESS;
+	w->low = cfg->snat_low;
+	w->ports = cfg->snat_high - cfg->snat_low + 1u;
+	w->start = bpf_get_prandom_u32();
 	struct flow *m = bpf_map_lookup_elem(&plumb_flows, &w->mk);
 	if (m && alive(m, client->proto, now)) { // made by another processor, or of a connection just ended
 		w->sk.dst = m->addr;
@@ -302,6 +309,23 @@ static long try_port(__u32 i, void *unused)
 	return w->taken <= 0 || agree(&w->was, &w->r);
 }
 
+// outline writes R with its key, and F, as they are to be if the client keeps its port. Field by
+// field: the stack of a chain of functions is short, and older kernels round up each one's.
+static __always_inline void outline(struct scratch *w, const struct packet *p, const struct plan *want, __u64 now)
+{
+	__builtin_memset(w, 0, offsetof(struct scratch, masquerading));
+	w->k.src = w->f.addr = want->to.addr;
+	w->k.sport = w->f.port = want->to.port;
+	w->k.dst = p->t.src;
+	w->k.dport = w->r.other = p->t.sport;
+	w->k.proto = p->t.proto;
+	w->k.step = EGRESS;
+	w->r.addr = p->t.dst;
+	w->r.port = p->t.dport;
+	w->r.answer = 1;
+	w->r.seen = w->f.seen = now;
+}
+
 // begin makes the entries of a connection: S, M, R, and last F, by which its packets are known.
 // Who comes second to F takes what is there. out is what is to become of the packet.
 SEPARATE int begin(const struct packet *p, const struct plan *want, struct change *out, __u64 now)
@@ -311,8 +335,7 @@ SEPARATE int begin(const struct packet *p, const struct plan *want, struct chang
 	struct scratch *w = scratch();
 	if (!w)
 		return COUNT_NO_ENTRY;
-	w->k = (struct flow_key){.src = want->to.addr, .sport = want->to.port, .dst = p->t.src, .dport = p->t.sport, .proto = p->t.proto, .step = EGRESS};
-	w->r = (struct flow){.seen = now, .addr = p->t.dst, .port = p->t.dport, .other = p->t.sport, .answer = 1};
+	outline(w, p, want, now);
 	// Another connection of this client's port to this endpoint, by another frontend: its answers
 	// could not be told from ours, unless ours has another port.
 	bpf_loop(PORT_TRIES, try_port, NULL, 0);
@@ -329,7 +352,7 @@ SEPARATE int begin(const struct packet *p, const struct plan *want, struct chang
 			return bad == -2 ? COUNT_NO_SNAT_PORT : COUNT_NO_ENTRY;
 		}
 	}
-	w->f = (struct flow){.seen = now, .addr = want->to.addr, .port = want->to.port, .other = w->k.dport};
+	w->f.other = w->k.dport;
 	int lost = claim(&p->t, &w->f, &w->was);
 	if (lost < 0)
 		return COUNT_NO_ENTRY;
