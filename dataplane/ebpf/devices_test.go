@@ -1,8 +1,10 @@
 package ebpf_test
 
 import (
+	"errors"
 	"net"
 	"net/netip"
+	"syscall"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -93,4 +95,61 @@ func TestDeviceLeaves(t *testing.T) {
 	})
 	f.ns = there
 	await(t, "the device that left is not", func() bool { return !translated() })
+}
+
+// A pod behind a bridge is served as any other.
+func TestPodBehindBridge(t *testing.T) {
+	s, none := service{number: 1, endpoints: both(2)}, service{number: 2}
+	w := newWorld(t, planOf(), nil)
+	w.echo(pod(false, 2))
+	there := netns.ForTest(t, "bridged")
+	w.in(w.Node, func() error {
+		bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "cbr0"}}
+		if err := netlink.LinkAdd(bridge); err != nil {
+			return err
+		}
+		addr, err := netlink.ParseAddr("10.244.3.1/24")
+		if err != nil {
+			return err
+		}
+		return errors.Join(netlink.AddrAdd(bridge, addr), netlink.LinkSetUp(bridge))
+	})
+	end := netns.End{NS: there, Name: "eth0", Addrs: []netip.Prefix{netip.MustParsePrefix("10.244.3.2/24")}}
+	if err := netns.Veth(netns.End{NS: w.Node, Name: "port"}, end); err != nil {
+		t.Fatal(err)
+	}
+	w.in(w.Node, func() error {
+		port, err := netlink.LinkByName("port")
+		if err != nil {
+			return err
+		}
+		bridge, err := netlink.LinkByName("cbr0")
+		if err != nil {
+			return err
+		}
+		// Not the port's address, which a bridge takes by itself.
+		return errors.Join(netlink.LinkSetMaster(port, bridge), netlink.LinkSetHardwareAddr(bridge, net.HardwareAddr{2, 0, 0, 0, 0, 1}))
+	})
+	if err := there.Route(netip.MustParsePrefix("0.0.0.0/0"), netip.MustParseAddr("10.244.3.1")); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, w.target, nil, planOf(s, none))
+	for _, proto := range protocols() {
+		for _, to := range []service{s, none} {
+			w.in(there, func() error {
+				c, err := net.DialTimeout(proto.String(), to.vip(false).String(), soon)
+				if err == nil {
+					defer c.Close()
+					err = talk(c, []byte("bridged"))
+				}
+				if refused := errors.Is(err, syscall.ECONNREFUSED); to.number == 2 && !refused || to.number == 1 && err != nil {
+					t.Errorf("%s to %s: %v", proto, to.vip(false), err)
+				}
+				return nil
+			})
+		}
+	}
+	if n := w.count("new"); n != 2 {
+		t.Errorf("%d connections began, want 2", n)
+	}
 }
