@@ -133,6 +133,10 @@ func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
 	w := &writer{fault: t.cfg.Fault}
 	table, orphans := adopt(&t.objs.plumbMaps, w, s)
 	t.table, t.net = table, s.networks
+	orphans.remove(w, &t.objs.plumbMaps, table.named()) // before anything wants their room
+	if w.err != nil {
+		return nil, w.err
+	}
 	want := plan.Index(p)
 	c := plan.Changes{Node: &p.Node}
 	for k := range table.fronts {
@@ -145,10 +149,10 @@ func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
 			c.Gone = append(c.Gone, k)
 		}
 	}
+	slices.SortFunc(c.Gone, plan.Key.Compare)
 	for _, f := range want {
 		c.Set = append(c.Set, f)
 	}
-	slices.SortFunc(c.Set, func(a, b *plan.Frontend) int { return a.Key.Compare(b.Key) })
 	refused, err := t.change(c)
 	if err != nil {
 		return nil, err
@@ -156,7 +160,7 @@ func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
 	for a := range s.classes { // those of frontends that are not there
 		table.classify(a)
 	}
-	orphans.remove(w, &t.objs.plumbMaps)
+	orphans.remove(w, &t.objs.plumbMaps, table.named())
 	if w.err != nil {
 		return nil, w.err
 	}
@@ -196,6 +200,16 @@ func (t *Target) change(c plan.Changes) (map[plan.Key]error, error) {
 	for _, k := range c.Gone {
 		t.table.gone(k)
 	}
+	// The rest of an address is refused when all its frontends are there.
+	slices.SortFunc(c.Set, func(a, b *plan.Frontend) int {
+		if a.Key.IsWildcard() != b.Key.IsWildcard() {
+			if a.Key.IsWildcard() {
+				return 1
+			}
+			return -1
+		}
+		return a.Key.Compare(b.Key)
+	})
 	for _, f := range c.Set {
 		if !f.Key.IsWildcard() && !served(f.Key) {
 			continue

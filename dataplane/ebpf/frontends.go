@@ -76,7 +76,7 @@ func (t *table) set(f plan.Frontend) (refused error) {
 	}
 	refused, t.w.err = t.w.err, nil
 	if claimed {
-		t.release(f.Key)
+		t.unclaim(f.Key)
 	}
 	t.w.err = t.w.back()
 	return refused
@@ -97,17 +97,22 @@ func (t *table) bring(f plan.Frontend) {
 	}
 	out, in := changed(was.out, f.Outside.Endpoints, same, t.number), changed(was.in, inside, same, t.number)
 	now.out, now.in = out.now, in.now
-	t.prepare(now, was)
+	// What may find no room comes before what cannot be taken back.
+	if had && !f.Key.IsNodePort() {
+		t.classify(f.Key.Addr)
+	}
+	drains := t.prepare(now, was)
 	out.before(t.w, t.maps)
 	in.before(t.w, t.maps)
-	out.replace(t.w, t.maps)
-	in.replace(t.w, t.maps)
+	for _, c := range []listChange{drains, out, in} {
+		c.replace(t.w, t.maps)
+	}
 	if now.value = now.numbered(v); !had {
 		fresh(t.w, t.maps.PlumbFronts, toKey(f.Key), now.value)
 	} else if now.value != was.value {
 		put(t.w, t.maps.PlumbFronts, toKey(f.Key), now.value)
 	}
-	if !f.Key.IsNodePort() {
+	if !had && !f.Key.IsNodePort() {
 		t.classify(f.Key.Addr)
 	}
 	if t.w.err != nil {
@@ -119,8 +124,9 @@ func (t *table) bring(f plan.Frontend) {
 	t.leave(now, was)
 }
 
-// prepare writes source ranges and the endpoints that drain.
-func (t *table) prepare(now, was *front) {
+// prepare writes source ranges and the endpoints that drain, but for those of the latter of which
+// something else is known: these are what is still to be replaced.
+func (t *table) prepare(now, was *front) (drains listChange) {
 	want := distinct(now.plan.Sources)
 	if !now.plan.Restricted {
 		want = nil
@@ -134,16 +140,21 @@ func (t *table) prepare(now, was *front) {
 	}
 	if len(now.drains.eps) == 0 {
 		now.drains.number = 0
-		return
+		return drains
 	}
 	if now.drains.number == 0 {
 		now.drains.number = t.number()
 	}
+	drains.now, drains.was = now.drains, was.drains
+	before := byPlace(was.drains.eps)
 	for _, e := range now.drains.eps {
-		if !slices.Contains(was.drains.eps, e) {
+		if old, is := before[toPlace(e)]; !is {
 			fresh(t.w, t.maps.PlumbMembers, memberKey(now.drains.number, toPlace(e)), uint32(toFlags(e)))
+		} else if old != e {
+			drains.flagged = append(drains.flagged, e)
 		}
 	}
+	return drains
 }
 
 // leave deletes what was of the frontend's and is not now.
@@ -166,11 +177,14 @@ func (t *table) leave(now, was *front) {
 
 // gone takes a frontend away: first its address, by which packets come to it.
 func (t *table) gone(k plan.Key) {
-	t.release(k)
+	was, had := t.fronts[k]
+	if !had && !k.IsWildcard() {
+		return // refused, or of a protocol that is not served: its address never had it
+	}
+	t.unclaim(k)
 	if !k.IsNodePort() {
 		t.classify(k.Addr)
 	}
-	was, had := t.fronts[k]
 	if !had {
 		return
 	}
@@ -200,7 +214,8 @@ func (t *table) claim(k plan.Key) bool {
 	return true
 }
 
-func (t *table) release(k plan.Key) {
+// unclaim takes a claim back.
+func (t *table) unclaim(k plan.Key) {
 	switch {
 	case k.IsNodePort():
 	case k.IsWildcard():
@@ -212,7 +227,8 @@ func (t *table) release(k plan.Key) {
 	}
 }
 
-// classify brings the class of an address up to date.
+// classify brings the class of an address up to date. It is not taken back: of a frontend that is
+// new it is the last that is written.
 func (t *table) classify(a netip.Addr) {
 	var class uint32
 	if t.rest[a] {
@@ -230,8 +246,6 @@ func (t *table) classify(a netip.Addr) {
 		return
 	case class == 0:
 		drop(t.w, t.maps.PlumbAddrs, toAddr(a))
-	case was == 0:
-		fresh(t.w, t.maps.PlumbAddrs, toAddr(a), class)
 	default:
 		put(t.w, t.maps.PlumbAddrs, toAddr(a), class)
 	}

@@ -76,8 +76,7 @@ func byPlace(eps []plan.Endpoint) map[place]plan.Endpoint {
 
 func (c listChange) inPlace() bool { return c.was.number == c.now.number }
 
-// before writes what the new frontend needs: members first, so that a client is remembered. What
-// is new comes before what changes: the latter never fails for want of room.
+// before writes what is new and the frontend needs: members first, so that a client is remembered.
 func (c listChange) before(w *writer, m *plumbMaps) {
 	for _, e := range c.fresh {
 		fresh(w, m.PlumbMembers, memberKey(c.now.number, toPlace(e)), uint32(toFlags(e)))
@@ -89,13 +88,14 @@ func (c listChange) before(w *writer, m *plumbMaps) {
 	for i := from; i < len(c.now.eps); i++ {
 		fresh(w, m.PlumbSlots, plumbSlotKey{List: c.now.number, Index: uint32(i)}, slotValue(c.now.eps[i]))
 	}
+}
+
+// replace changes members and slots in place: from here on packets go there. It never fails for
+// want of room, and is not taken back.
+func (c listChange) replace(w *writer, m *plumbMaps) {
 	for _, e := range c.flagged {
 		put(w, m.PlumbMembers, memberKey(c.now.number, toPlace(e)), uint32(toFlags(e)))
 	}
-}
-
-// replace changes slots in place: from here on packets go there.
-func (c listChange) replace(w *writer, m *plumbMaps) {
 	for _, i := range c.at {
 		put(w, m.PlumbSlots, plumbSlotKey{List: c.now.number, Index: uint32(i)}, slotValue(c.now.eps[i]))
 	}

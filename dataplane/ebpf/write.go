@@ -28,10 +28,29 @@ func write[K, V any](w *writer, m *ebpf.Map, k K, v V) bool {
 	if !w.next() {
 		return false
 	}
-	if err := m.Update(k, v, ebpf.UpdateAny); err != nil {
+	switch err := m.Update(k, v, ebpf.UpdateAny); {
+	case errors.Is(err, unix.E2BIG), errors.Is(err, unix.ENOSPC): // of hash maps, of tries
+		w.err = fullMap{name(m), m.MaxEntries()}
+	case err != nil:
 		w.err = fmt.Errorf("write to map %s: %w", m, err)
 	}
 	return w.err == nil
+}
+
+// fullMap is what a map without room says.
+type fullMap struct {
+	name    string
+	entries uint32
+}
+
+func (f fullMap) Error() string { return fmt.Sprintf("map %s is full (%d entries)", f.name, f.entries) }
+
+func name(m *ebpf.Map) string {
+	info, err := m.Info()
+	if err != nil {
+		return m.String()
+	}
+	return info.Name
 }
 
 // drop deletes an entry; that it is not there is no error.
@@ -51,8 +70,8 @@ func (w *writer) next() bool {
 	return w.err == nil
 }
 
-// full tells whether the map that was written to had no room: of hash maps E2BIG, of tries ENOSPC.
-func full(err error) bool { return errors.Is(err, unix.E2BIG) || errors.Is(err, unix.ENOSPC) }
+// full tells whether the map that was written to had no room.
+func full(err error) bool { return errors.As(err, &fullMap{}) }
 
 // back takes away what was new since begin.
 func (w *writer) back() error {
