@@ -15,7 +15,7 @@ import (
 // name it.
 func adopt(m *plumbMaps, w *writer, s *state) (t *table, orphans *state) {
 	t = &table{
-		maps: m, w: w, fronts: map[plan.Key]*front{}, classes: s.classes,
+		maps: m, w: w, fronts: map[plan.Key]*front{}, classes: s.classes, room: m.PlumbAddrs.MaxEntries() - nodeRoom,
 		exact: map[netip.Addr]int{}, rest: map[netip.Addr]bool{}, node: map[netip.Addr]bool{},
 	}
 	orphans = &state{slots: maps.Clone(s.slots), members: maps.Clone(s.members), sources: maps.Clone(s.sources)}

@@ -1,6 +1,7 @@
 package ebpf
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -57,6 +58,7 @@ type table struct {
 	exact   map[netip.Addr]int    // frontends of an address
 	rest    map[netip.Addr]bool   // whose rest is refused
 	node    map[netip.Addr]bool   // where node ports are served
+	room    uint32                // for addresses but the node's
 	last    uint32                // the highest number of a list or of source ranges
 }
 
@@ -244,6 +246,8 @@ func (t *table) classify(a netip.Addr) {
 	switch {
 	case class == was:
 		return
+	case was == 0 && !t.node[a] && t.others() >= int(t.room):
+		t.w.err = cmp.Or(t.w.err, error(fullMap{name(t.maps.PlumbAddrs), t.room}))
 	case class == 0:
 		drop(t.w, t.maps.PlumbAddrs, toAddr(a))
 	default:
@@ -257,14 +261,24 @@ func (t *table) classify(a netip.Addr) {
 	}
 }
 
-// setNode brings the addresses of node ports up to date.
-func (t *table) setNode(addrs []netip.Addr) {
+// others are how many addresses there are but the node's, which have room of their own.
+func (t *table) others() int {
+	n := len(t.classes)
+	for a := range t.node {
+		if t.classes[a] != 0 {
+			n--
+		}
+	}
+	return n
+}
+
+// setNode says where node ports are served; it returns the addresses that are to be classified,
+// first those that make room.
+func (t *table) setNode(addrs []netip.Addr) []netip.Addr {
 	was := t.node
 	t.node = map[netip.Addr]bool{}
 	for _, a := range addrs {
 		t.node[a] = true
 	}
-	for _, a := range slices.Concat(addrs, slices.Collect(maps.Keys(was))) {
-		t.classify(a)
-	}
+	return slices.Concat(slices.Collect(maps.Keys(was)), addrs)
 }

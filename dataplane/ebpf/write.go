@@ -70,6 +70,13 @@ func (w *writer) next() bool {
 	return w.err == nil
 }
 
+// take returns what failed, and begins anew.
+func (w *writer) take() error {
+	err := w.err
+	w.err = nil
+	return err
+}
+
 // full tells whether the map that was written to had no room.
 func full(err error) bool { return errors.As(err, &fullMap{}) }
 
