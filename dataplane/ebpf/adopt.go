@@ -83,35 +83,36 @@ func (t *table) named() map[uint32]bool {
 }
 
 // remove deletes what is in a state, but for what is named: a frontend that could not be written
-// anew is served by that.
-func (s *state) remove(w *writer, m *plumbMaps, named map[uint32]bool) {
-	for number, slots := range s.slots {
-		if named[number] {
-			continue
-		}
+// anew is served by that. now says that nothing has led there for long; else it goes in a while.
+func (s *state) remove(w *writer, m *plumbMaps, named map[uint32]bool, now bool) {
+	slot, member, source := later[plumbSlotKey], later[plumbMemberKey], later[plumbSourceKey]
+	if now {
+		slot, member, source = drop[plumbSlotKey], drop[plumbMemberKey], drop[plumbSourceKey]
+	}
+	maps.DeleteFunc(s.slots, func(number uint32, slots map[uint32]plan.Endpoint) bool {
 		for i := range slots {
-			drop(w, m.PlumbSlots, plumbSlotKey{List: number, Index: i})
+			if !named[number] {
+				slot(w, m.PlumbSlots, plumbSlotKey{List: number, Index: i})
+			}
 		}
-		delete(s.slots, number)
-	}
-	for number, members := range s.members {
-		if named[number] {
-			continue
-		}
+		return !named[number]
+	})
+	maps.DeleteFunc(s.members, func(number uint32, members map[place]uint32) bool {
 		for at := range members {
-			drop(w, m.PlumbMembers, memberKey(number, at))
+			if !named[number] {
+				member(w, m.PlumbMembers, memberKey(number, at))
+			}
 		}
-		delete(s.members, number)
-	}
-	for number, prefixes := range s.sources {
-		if named[number] {
-			continue
-		}
+		return !named[number]
+	})
+	maps.DeleteFunc(s.sources, func(number uint32, prefixes map[netip.Prefix]bool) bool {
 		for p := range prefixes {
-			drop(w, m.PlumbSources, ranges{number: number}.key(p))
+			if !named[number] {
+				source(w, m.PlumbSources, ranges{number: number}.key(p))
+			}
 		}
-		delete(s.sources, number)
-	}
+		return !named[number]
+	})
 }
 
 // forgetAll empties a map that programs fill.

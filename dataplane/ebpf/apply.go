@@ -58,14 +58,15 @@ func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
 	if err := t.start(); err != nil {
 		return nil, err
 	}
+	t.grace.settle()
 	s, err := read(&t.objs.plumbMaps)
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{fault: t.cfg.Fault}
+	w := &writer{fault: t.cfg.Fault, grace: t.grace}
 	table, orphans := adopt(&t.objs.plumbMaps, w, s)
 	t.table, t.net = table, s.networks
-	orphans.remove(w, &t.objs.plumbMaps, table.named()) // before anything wants their room
+	orphans.remove(w, &t.objs.plumbMaps, table.named(), true) // before anything wants their room
 	if w.err != nil {
 		return nil, w.err
 	}
@@ -92,7 +93,7 @@ func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
 	for a := range s.classes { // those of frontends that are not there
 		table.classify(a)
 	}
-	orphans.remove(w, &t.objs.plumbMaps, table.named())
+	orphans.remove(w, &t.objs.plumbMaps, table.named(), false)
 	if w.err != nil {
 		return nil, w.err
 	}

@@ -164,15 +164,16 @@ func (t *table) leave(now, was *front) {
 	if was.ranges.number != now.ranges.number {
 		was.ranges.remove(t.w, t.maps)
 	}
-	stays := map[place]bool{}
+	stays, remove := map[place]bool{}, later[plumbMemberKey]
 	if was.drains.number == now.drains.number {
+		remove = drop[plumbMemberKey]
 		for _, e := range now.drains.eps {
 			stays[toPlace(e)] = true
 		}
 	}
 	for _, e := range was.drains.eps {
 		if !stays[toPlace(e)] {
-			drop(t.w, t.maps.PlumbMembers, memberKey(was.drains.number, toPlace(e)))
+			remove(t.w, t.maps.PlumbMembers, memberKey(was.drains.number, toPlace(e)))
 		}
 	}
 }

@@ -101,18 +101,18 @@ func (c listChange) replace(w *writer, m *plumbMaps) {
 	}
 }
 
-// after deletes what no frontend leads to any more. A packet that still meant to finds nothing
-// there, and looks at the frontend again.
+// after deletes what no frontend leads to any more: in a while, for packets that are on their way.
+// What goes from a list in place goes at once: connections of UDP and clients are to move.
 func (c listChange) after(w *writer, m *plumbMaps) {
-	from := 0
+	from, remove := 0, later[plumbMemberKey]
 	if c.inPlace() {
-		from = len(c.now.eps)
+		from, remove = len(c.now.eps), drop[plumbMemberKey]
 	}
 	for i := from; i < len(c.was.eps); i++ {
-		drop(w, m.PlumbSlots, plumbSlotKey{List: c.was.number, Index: uint32(i)})
+		later(w, m.PlumbSlots, plumbSlotKey{List: c.was.number, Index: uint32(i)})
 	}
 	for _, e := range c.gone {
-		drop(w, m.PlumbMembers, memberKey(c.was.number, toPlace(e)))
+		remove(w, m.PlumbMembers, memberKey(c.was.number, toPlace(e)))
 	}
 }
 
@@ -144,6 +144,6 @@ func (r ranges) write(w *writer, m *plumbMaps) {
 
 func (r ranges) remove(w *writer, m *plumbMaps) {
 	for _, p := range r.prefixes {
-		drop(w, m.PlumbSources, r.key(p))
+		later(w, m.PlumbSources, r.key(p))
 	}
 }

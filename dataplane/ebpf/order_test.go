@@ -107,6 +107,7 @@ func TestRestartWritesNothing(t *testing.T) {
 		}
 		cfg, p := config(t, ns.FD()), c.Plan()
 		apply(t, started(t, cfg), nil, p)
+		holds(t, cfg, p) // and nothing is left over
 		writes := 0
 		cfg.Fault = func() error { writes++; return nil }
 		apply(t, started(t, cfg), nil, p)

@@ -150,7 +150,7 @@ func (s *state) whole(r plumbRoute) bool {
 func (s *state) listing() listing {
 	l := listing{
 		link:     plan.Link(bytes.TrimRight(s.config.LocalLink[:], "\x00")),
-		networks: s.networks, classes: s.classes, fronts: map[plan.Key]*plan.Frontend{},
+		networks: s.networks, classes: s.classes, fronts: map[plan.Key]*plan.Frontend{}, odd: s.odd(),
 	}
 	for k := range s.fronts {
 		f := s.frontend(k)

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/plumbline/plumbline/dataplane/plan"
 	"github.com/plumbline/plumbline/dataplane/spaces"
@@ -23,6 +24,9 @@ type Config struct {
 	// own programs must not be given these (net.ipv4.ip_local_reserved_ports). The zero value
 	// is 61000 to 65535, which is above what the kernel gives to clients.
 	SNATPorts [2]uint16
+	// Grace is how long entries stay when the last frontend has led to them; the zero value is
+	// 100 ms.
+	Grace time.Duration
 	// NoTCX: attach by clsact, as where the kernel has no tcx.
 	NoTCX bool
 	// Fault, of the contract suite, is asked before each write to the kernel, and
@@ -37,6 +41,7 @@ type Target struct {
 	log    *slog.Logger // const after New
 	synced bool         // table is what the maps hold
 	table  *table
+	grace  *grace                  // const after New
 	net    map[netip.Prefix]uint32 // networks in the map
 
 	mu    sync.Mutex
@@ -57,16 +62,21 @@ func New(cfg Config) *Target {
 	if cfg.SNATPorts == ([2]uint16{}) {
 		cfg.SNATPorts = [2]uint16{61000, 65535}
 	}
-	return &Target{cfg: cfg, log: cfg.Logger}
+	if cfg.Grace == 0 {
+		cfg.Grace = 100 * time.Millisecond
+	}
+	return &Target{cfg: cfg, log: cfg.Logger, grace: newGrace(cfg.Grace, cfg.Logger)}
 }
 
-// Close closes what this process has open. Programs and maps stay.
+// Close closes what this process has open. Programs and maps stay, and what was still to be
+// deleted: the next complete Apply does that.
 func (t *Target) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.objs == nil {
 		return nil
 	}
+	t.grace.forget()
 	err := t.objs.Close()
 	t.objs, t.synced, t.ready, t.alone, t.had = nil, false, false, false, nil
 	return err

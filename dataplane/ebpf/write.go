@@ -12,6 +12,7 @@ import (
 // error it does nothing more.
 type writer struct {
 	fault func() error // nil: nothing is to fail
+	grace *grace       // nil: nothing is deleted later
 	err   error
 	undo  []func() error // what takes away the entries that are new
 }
@@ -28,14 +29,24 @@ func write[K, V any](w *writer, m *ebpf.Map, k K, v V) bool {
 	if !w.next() {
 		return false
 	}
-	switch err := m.Update(k, v, ebpf.UpdateAny); {
-	case errors.Is(err, unix.E2BIG), errors.Is(err, unix.ENOSPC): // of hash maps, of tries
+	if w.grace != nil {
+		w.grace.keep(m, k)
+	}
+	err := m.Update(k, v, ebpf.UpdateAny)
+	if noRoom(err) && w.grace != nil && w.grace.flush() {
+		err = m.Update(k, v, ebpf.UpdateAny)
+	}
+	switch {
+	case noRoom(err):
 		w.err = fullMap{name(m), m.MaxEntries()}
 	case err != nil:
 		w.err = fmt.Errorf("write to map %s: %w", m, err)
 	}
 	return w.err == nil
 }
+
+// noRoom tells whether a hash map or a trie was full.
+func noRoom(err error) bool { return errors.Is(err, unix.E2BIG) || errors.Is(err, unix.ENOSPC) }
 
 // fullMap is what a map without room says.
 type fullMap struct {
@@ -60,6 +71,13 @@ func drop[K any](w *writer, m *ebpf.Map, k K) {
 	}
 	if err := m.Delete(k); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		w.err = fmt.Errorf("delete from map %s: %w", m, err)
+	}
+}
+
+// later deletes an entry that nothing leads to any more, in a while.
+func later[K any](w *writer, m *ebpf.Map, k K) {
+	if w.next() {
+		w.grace.later(m, k)
 	}
 }
 
