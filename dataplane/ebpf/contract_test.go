@@ -42,8 +42,9 @@ func backend() dptest.Backend {
 			_, err := at(netns, func(pins string) (int, error) { return 0, ebpf.Forget(pins) })
 			return err
 		},
-		NoSCTP: "the eBPF programs forward TCP and UDP",
-		NoNode: "the node's own connections are routed before a program of its devices sees them",
+		NoSCTP:  "the eBPF programs forward TCP and UDP",
+		NoNode:  "the node's own connections are routed before a program of its devices sees them",
+		Unasked: dptest.Unasked{Cases: 71, Random: 32, Connections: 1},
 	}
 }
 
