@@ -30,7 +30,11 @@ func (t *Target) Apply(ctx context.Context, old, new *plan.Plan) error {
 	case !t.synced:
 		err = errors.New("apply a difference: the state of the maps is not known")
 	default:
-		refused, err = t.change(plan.Diff(old, new))
+		c := plan.Diff(old, new)
+		if refused, err = t.change(c); c.Node != nil { // by which links own pods come
+			_, failed := t.mend(nil)
+			err = errors.Join(err, failed)
+		}
 	}
 	t.synced = err == nil
 	if err != nil {
@@ -101,13 +105,13 @@ func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
 	return refused, err
 }
 
-// change writes what differs, the node first. A frontend that a map has no room for is refused.
-func (t *Target) change(c plan.Changes) (map[plan.Key]error, error) {
-	w, refused := t.table.w, map[plan.Key]error{}
+// change writes what differs, the node first, which stops no Service when it fails. A frontend that
+// a map has no room for is refused.
+func (t *Target) change(c plan.Changes) (refused map[plan.Key]error, err error) {
+	w := t.table.w
+	refused = map[plan.Key]error{}
 	if c.Node != nil {
-		if err := t.setNode(*c.Node); err != nil {
-			return nil, err
-		}
+		err = t.setNode(*c.Node)
 	}
 	for _, k := range c.Gone {
 		t.table.gone(k)
@@ -133,14 +137,14 @@ func (t *Target) change(c plan.Changes) (map[plan.Key]error, error) {
 			break
 		}
 	}
-	return refused, w.take()
+	return refused, errors.Join(err, w.take())
 }
 
-// setNode writes what is the node's own. What of it has no room is told, and stops no Service.
+// setNode writes what is the node's own, but for its devices. What of it has no room is told, and
+// is no error.
 func (t *Target) setNode(n plan.Node) error {
 	t.mu.Lock()
-	t.links, t.node = n.LocalLink, n.Addrs
-	ready := t.ready
+	t.links = n.LocalLink
 	t.mu.Unlock()
 	w := t.table.w
 	t.setNetworks(networks(n))
@@ -161,15 +165,9 @@ func (t *Target) setNode(n plan.Node) error {
 		return fmt.Errorf("read config: %w", err)
 	}
 	if there != config {
-		if put(w, m.PlumbConfig, uint32(0), config); w.err != nil {
-			return w.take()
-		}
+		put(w, m.PlumbConfig, uint32(0), config)
 	}
-	if !ready {
-		return nil
-	}
-	_, err = t.attach(nil)
-	return err
+	return w.take()
 }
 
 func (t *Target) setNetworks(want map[netip.Prefix]uint32) {

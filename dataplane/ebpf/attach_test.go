@@ -149,6 +149,14 @@ func TestOneDeviceFails(t *testing.T) {
 			t.Errorf("%s has %d programs, want 2", d.Name, n)
 		}
 	}
+	q := planOf(service{number: 2, endpoints: both(3)})
+	if err := target.Apply(t.Context(), nil, q); err == nil {
+		t.Fatal("the second time the device does not fail")
+	}
+	await(t, "while a device fails the maps are the plan's", func() bool {
+		got, err := dataplane.Dump(cfg.Pins)
+		return err == nil && got == dataplane.Render(q)
+	})
 	watched(t, target)
 	if err := detach(n.Node, devs[0].Index, others[7]); err != nil {
 		t.Fatal(err)

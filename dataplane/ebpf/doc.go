@@ -45,7 +45,7 @@
 //
 // So routing, netfilter and conntrack see the true client and the true endpoint both ways. The
 // source is never replaced at ingress: a packet that comes in with an address of the node for its
-// source is a martian. The entries are made at once, by the first packet: S, M, R, and last F, by
+// source is a martian. The entries are made at once, by the first packet: R, S, M, and last F, by
 // which the others are found; who comes second to F takes what is there. Each pair of partners is
 // refreshed by either side's packets. Where another connection has the same client's port and
 // endpoint by another frontend, the client gets another source port at ingress, or the answers
@@ -95,7 +95,7 @@
 //   - Pins are in a folder named by the namespace's cookie: opening a map by its number would take
 //     SYS_ADMIN.
 //   - An entry for each direction instead of one that is looked up both ways: a packet that is
-//     nobody's costs one lookup at egress, not two.
+//     nobody's costs one lookup among connections at egress, not two.
 //   - Lists are not shared between a Service's addresses: an endpoint that changes is written for
 //     each, and in return no list has two owners.
 //
@@ -103,12 +103,13 @@
 //
 // A SYN that carries data is dropped and not reset where a Service refuses: the next one carries
 // none. A full map refuses a frontend (plan.Refused); of connections and clients the one unused
-// for the longest time goes. The kernel may give the memory of an entry that is replaced or deleted
-// to another one of the map while a packet still reads it: of lists that is put off (Config.Grace),
-// of a frontend's entry it is not. The folder of pins of a namespace that is gone stays until the
-// next boot, or until somebody removes it: its programs went with the devices. A later fragment that comes before its first one is dropped. The
-// checksum that a device was to complete is not completed in what an ICMP refusal quotes. Maps of
-// other sizes are replaced, and open connections end.
+// for the longest time goes. The kernel may give the memory of an entry that is replaced or
+// deleted to another one of the map while a packet still reads it: of lists that is put off
+// (Config.Grace), of a frontend's entry it is not. The folder of pins of a namespace that is gone
+// stays until the next boot, or until somebody removes it: its programs went with the devices. A
+// later fragment that comes before its first one is dropped. The checksum that a device was to
+// complete is not completed in what an ICMP refusal quotes. Maps of other sizes are replaced, and
+// open connections end.
 //
 // # Needs
 //

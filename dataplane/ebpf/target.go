@@ -48,7 +48,6 @@ type Target struct {
 	tcx   bool          // guarded by mu
 	objs  *plumbObjects // guarded by mu; nil before the first Apply and after Close
 	links plan.Link     // guarded by mu; by which own pods come
-	node  []netip.Addr  // guarded by mu; where node ports are served
 	ready bool          // guarded by mu; devices have been given programs, and new ones get theirs
 	alone bool          // guarded by mu; no device has a predecessor's program any more
 	had   map[int]bool  // guarded by mu; devices that had them, by index
