@@ -2,6 +2,7 @@ package ebpf_test
 
 import (
 	"errors"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -192,12 +193,16 @@ func TestTakenAwayMeanwhile(t *testing.T) {
 // A program of somebody else's that lets a packet pass ends its way before later ones: ours is first.
 func TestBeforeOthers(t *testing.T) {
 	n, s := dptest.NewNet(t), service{number: 1, endpoints: both(2)}
-	cfg := config(t, n.FD())
+	cfg, log := config(t, n.FD()), &strings.Builder{}
+	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 	w := &world{Net: n, t: t, cfg: cfg, target: started(t, cfg)}
 	for _, d := range devicesOf(t, n.Node) {
 		attachForeign(t, n.Node, d.Index, foreign(t, 1, 0)) // TC_ACT_OK
 	}
 	apply(t, w.target, nil, planOf(s))
+	if says := "device=pa beside=plumb_egress"; !strings.Contains(log.String(), says) {
+		t.Errorf("the log does not say %q:\n%s", says, log)
+	}
 	w.echo(pod(false, 2))
 	c, err := w.dial(dptest.PodA, objects.TCP, 0, s.vip(false))
 	if err != nil {

@@ -146,3 +146,18 @@ func dumpNow(cfg dataplane.Config) (string, error) {
 	missing, err := dataplane.Missing(cfg.NetNS, cfg.Pins)
 	return withMissing(text, missing), err
 }
+
+// What waits to be deleted is bounded.
+func TestGraceIsBounded(t *testing.T) {
+	const endpoints, most = 10000, 1 << 14
+	cfg := config(t, netns.ForTest(t, "node").FD())
+	cfg.Grace, cfg.Sizes.Endpoints = time.Hour, 8*endpoints
+	target, p := started(t, cfg), clusterIP(map[uint16]int{80: endpoints})
+	apply(t, target, nil, p)
+	apply(t, target, p, other(endpoints))
+	apply(t, target, other(endpoints), p)
+	waiting := size(t, pinnedMap(t, cfg, "plumb_slots")) + size(t, pinnedMap(t, cfg, "plumb_members")) - 2*endpoints
+	if waiting != most {
+		t.Errorf("%d entries wait, want %d of %d", waiting, most, 4*endpoints)
+	}
+}
