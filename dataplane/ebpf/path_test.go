@@ -1,8 +1,10 @@
 package ebpf_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,8 +30,8 @@ func TestPath(t *testing.T) {
 		}
 		p, cfg := c.Steps[len(c.Steps)-1].Plan(), config(t, netns.ForTest(t, "node").FD())
 		apply(t, started(t, cfg), nil, p)
-		for _, s := range p.Services {
-			for _, f := range s.Frontends {
+		for _, name := range slices.SortedFunc(maps.Keys(p.Services), objects.Name.Compare) {
+			for _, f := range p.Services[name].Frontends {
 				text, err := ebpf.Path(p, f.Key, cfg.Pins)
 				if err != nil {
 					t.Fatal(err)
