@@ -31,7 +31,10 @@ func Connections(t *testing.T, b Backend) {
 	alive := t.Run("live", func(t *testing.T) {
 		target, old := b.New(t, fd), connectedPlan(serves, 0, 0)
 		apply(t, target, nil, old)
-		open.begin(t, n, b.rows(connectedRows(old)))
+		all := connectedRows(old)
+		rows := b.rows(old, all)
+		b.unasked(t, len(all), len(rows), b.Unasked.Connections)
+		open.begin(t, n, rows)
 		for _, c := range []struct {
 			when string
 			plan *plan.Plan
@@ -54,7 +57,7 @@ func Connections(t *testing.T, b Backend) {
 		return
 	}
 	open.talk(t, "the Target had ended")
-	if err := n.Check(t.Context(), last, b.rows(connectedRows(last)), &Memory{}); err != nil {
+	if err := n.Check(t.Context(), last, b.rows(last, connectedRows(last)), &Memory{}); err != nil {
 		t.Errorf("new connections after the Target had ended:\n%v", err)
 	}
 	target := b.New(t, fd)

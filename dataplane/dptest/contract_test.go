@@ -156,7 +156,12 @@ func fakeDir(t *testing.T) string {
 // part runs a part of the contract with a fake backend.
 func part(t *testing.T, name, mutant string) {
 	b, dir := fakeBackend(mutant), fakeDir(t)
+	if mutant == "is asked less than it says" {
+		b.NoNode = mutant
+	}
 	switch name {
+	case "LeftOut":
+		leftOut(t, dir, b)
 	case "Golden":
 		Golden(t, dir, fakeBackend(""), true)
 		Golden(t, dir, b, false)
@@ -194,7 +199,7 @@ func TestPlanHistories(t *testing.T) {
 }
 
 func TestContractPasses(t *testing.T) {
-	for _, name := range []string{"Golden", "Names", "Packets", "Sequence", "Faults", "Histories", "Random", "Distribution", "Thousand", "Connections", "Expiry"} {
+	for _, name := range []string{"Golden", "LeftOut", "Names", "Packets", "Sequence", "Faults", "Histories", "Random", "Distribution", "Thousand", "Connections", "Expiry"} {
 		t.Run(name, func(t *testing.T) { part(t, name, "") })
 	}
 }
@@ -214,6 +219,9 @@ func TestMutant(t *testing.T) {
 func TestMutantsAreCaught(t *testing.T) {
 	for _, tc := range []struct{ part, mutant, says string }{
 		{"Golden", "loses an endpoint", "section userspace"},
+		{"LeftOut", "is asked less than it says", "1 of 16 rows are left out, want 0"},
+		{"Random", "is asked less than it says", "rows are left out, want 0"},
+		{"Connections", "is asked less than it says", "1 of 5 rows are left out, want 0"},
 		{"Names", "writes names", "names with"},
 		{"Packets", "loses an endpoint", "the kernel did 10.244.2.2:8080@node"},
 		{"Packets", "never masquerades", "the kernel did 10.244.2.2:8080 10.244.2.3:8080"},

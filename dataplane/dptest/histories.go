@@ -168,8 +168,8 @@ func Random(t *testing.T, b Backend, seed uint64, n int) {
 	var old *plan.Plan
 	var memory Memory
 	h.First()
-	forwarded := 0
-	for sent := 0; sent < n; {
+	forwarded, sent, all := 0, 0, 0
+	for sent < n {
 		for range 20 {
 			h.Next()
 		}
@@ -178,11 +178,12 @@ func Random(t *testing.T, b Backend, seed uint64, n int) {
 		if err := b.forget(k); err != nil {
 			t.Fatal(err)
 		}
-		rows := b.rows(h.Packets(p, perApply))
+		packets := h.Packets(p, perApply)
+		rows := b.rows(p, packets)
 		if err := k.Check(t.Context(), p, rows, &memory); err != nil {
 			t.Fatalf("seed %d, after %d packets:\n%v\nplan:\n%s", seed, sent, err, p)
 		}
-		sent += len(rows)
+		sent, all = sent+len(rows), all+len(packets)
 		for _, r := range rows {
 			if r.Action == plan.Forward {
 				forwarded++
@@ -190,5 +191,6 @@ func Random(t *testing.T, b Backend, seed uint64, n int) {
 		}
 		old = p
 	}
+	b.unasked(t, all, sent, b.Unasked.Random)
 	t.Logf("%d of %d or more packets were for endpoints", forwarded, n)
 }

@@ -11,10 +11,11 @@ import (
 )
 
 // adopt is the table as the maps have it. What is not whole has a frontend without a list, which
-// is written anew; orphans are what then belongs to nobody.
+// is written anew; orphans are what then no frontend of the table has, though one's entry may still
+// name it.
 func adopt(m *plumbMaps, w *writer, s *state) (t *table, orphans *state) {
 	t = &table{
-		maps: m, w: w, fronts: map[plan.Key]*front{}, classes: s.classes,
+		maps: m, w: w, fronts: map[plan.Key]*front{}, classes: s.classes, room: m.PlumbAddrs.MaxEntries() - nodeRoom,
 		exact: map[netip.Addr]int{}, rest: map[netip.Addr]bool{}, node: map[netip.Addr]bool{},
 	}
 	orphans = &state{slots: maps.Clone(s.slots), members: maps.Clone(s.members), sources: maps.Clone(s.sources)}
@@ -31,6 +32,7 @@ func adopt(m *plumbMaps, w *writer, s *state) (t *table, orphans *state) {
 			t.last = max(t.last, n)
 		}
 	}
+	taken := map[uint32]bool{} // numbers of source ranges, of which one may be empty
 	for k, v := range s.fronts {
 		f := s.frontend(k)
 		at := &front{plan: f, value: v}
@@ -44,9 +46,10 @@ func adopt(m *plumbMaps, w *writer, s *state) (t *table, orphans *state) {
 			at.drains = list{v.Draining, f.Draining}
 			delete(orphans.members, v.Draining)
 		}
-		if _, mine := orphans.sources[v.Sources]; mine {
+		if !taken[v.Sources] {
 			at.ranges = ranges{v.Sources, f.Sources}
 			delete(orphans.sources, v.Sources)
+			taken[v.Sources] = true
 		}
 		t.last = max(t.last, v.Routes[0].List, v.Routes[1].List, v.Draining, v.Sources)
 		t.fronts[f.Key] = at
@@ -67,23 +70,49 @@ func claimed(s, orphans *state, r plumbRoute) list {
 	return list{r.List, s.route(r).Endpoints}
 }
 
-// remove deletes what is in a state: all of it belongs to nobody.
-func (s *state) remove(w *writer, m *plumbMaps) {
-	for number, slots := range s.slots {
+// named are the numbers in the entries of frontends.
+func (t *table) named() map[uint32]bool {
+	out := map[uint32]bool{}
+	for _, f := range t.fronts {
+		for _, r := range f.value.Routes {
+			out[r.List] = true
+		}
+		out[f.value.Draining], out[f.value.Sources] = true, true
+	}
+	return out
+}
+
+// remove deletes what is in a state, but for what is named: a frontend that could not be written
+// anew is served by that. now says that nothing has led there for long; else it goes in a while.
+func (s *state) remove(w *writer, m *plumbMaps, named map[uint32]bool, now bool) {
+	slot, member, source := later[plumbSlotKey], later[plumbMemberKey], later[plumbSourceKey]
+	if now {
+		slot, member, source = drop[plumbSlotKey], drop[plumbMemberKey], drop[plumbSourceKey]
+	}
+	maps.DeleteFunc(s.slots, func(number uint32, slots map[uint32]plan.Endpoint) bool {
 		for i := range slots {
-			drop(w, m.PlumbSlots, plumbSlotKey{List: number, Index: i})
+			if !named[number] {
+				slot(w, m.PlumbSlots, plumbSlotKey{List: number, Index: i})
+			}
 		}
-	}
-	for number, members := range s.members {
+		return !named[number]
+	})
+	maps.DeleteFunc(s.members, func(number uint32, members map[place]uint32) bool {
 		for at := range members {
-			drop(w, m.PlumbMembers, memberKey(number, at))
+			if !named[number] {
+				member(w, m.PlumbMembers, memberKey(number, at))
+			}
 		}
-	}
-	for number, prefixes := range s.sources {
+		return !named[number]
+	})
+	maps.DeleteFunc(s.sources, func(number uint32, prefixes map[netip.Prefix]bool) bool {
 		for p := range prefixes {
-			drop(w, m.PlumbSources, ranges{number: number}.key(p))
+			if !named[number] {
+				source(w, m.PlumbSources, ranges{number: number}.key(p))
+			}
 		}
-	}
+		return !named[number]
+	})
 }
 
 // forgetAll empties a map that programs fill.

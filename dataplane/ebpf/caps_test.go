@@ -41,6 +41,7 @@ func TestCapabilities(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			n := dptest.NewNet(t)
 			s := service{number: 1, endpoints: both(2)}
+			attachForeign(t, n.Node, devicesOf(t, n.Node)[0].Index, foreign(t, 1, -1))
 			root, out, err := runChild(t, n, c.keep, c.how)
 			if (err == nil) != c.works {
 				t.Fatalf("%v\n%s", err, out)
@@ -127,6 +128,8 @@ func child(t *testing.T, noTCX bool) {
 		if again {
 			if left, err := ebpf.Left(0, cfg.Pins); err != nil || len(left) < 11 {
 				t.Errorf("what is left: %v %v", left, err)
+			} else if all := strings.Join(left, "\n"); strings.Count(all, "whose is not known") != 2 {
+				t.Errorf("what is left does not name the two programs of somebody else's:\n%s", all)
 			}
 		}
 		cancel()

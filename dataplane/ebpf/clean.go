@@ -19,13 +19,18 @@ type ours struct {
 	device  device
 	hook    string
 	at      ebpf.AttachType
-	program *ebpf.Program
+	id      ebpf.ProgramID
+	program *ebpf.Program // nil: it cannot be opened, and may be somebody else's
 }
 
 // Clean takes the programs from all devices of a namespace, and the maps; none there is no
-// error. Connections that they translate end.
+// error. Where it fails at one device it goes on with the others, and the pins stay, for the next
+// attempt. Connections that the programs translate end.
 func Clean(netns int, pins string) error {
 	err := each(netns, pins, func(o ours) error {
+		if o.program == nil {
+			return nil
+		}
 		err := link.RawDetachProgram(link.RawDetachProgramOptions{Target: o.device.index, Program: o.program, Attach: o.at})
 		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) {
 			return fmt.Errorf("detach %s from %s: %w", o.hook, o.device.name, err)
@@ -41,11 +46,15 @@ func Clean(netns int, pins string) error {
 	return nil
 }
 
-// Left names what Clean would remove.
+// Left names what Clean would remove, and programs that may be ours and cannot be opened.
 func Left(netns int, pins string) ([]string, error) {
 	var out []string
 	err := each(netns, pins, func(o ours) error {
-		out = append(out, fmt.Sprintf("program %s at %s", o.hook, o.device.name))
+		if o.program == nil {
+			out = append(out, fmt.Sprintf("program %d at %s, beside %s: whose is not known without SYS_ADMIN", o.id, o.device.name, o.hook))
+		} else {
+			out = append(out, fmt.Sprintf("program %s at %s", o.hook, o.device.name))
+		}
 		return nil
 	}, func(nl *netlink.Handle, d device, hooks []hook) error {
 		for _, h := range hooks {
@@ -69,8 +78,8 @@ func Left(netns int, pins string) ([]string, error) {
 }
 
 // each calls program with every program of ours by tcx: those that are pinned, and those with
-// their names, whose pins are lost. The latter takes SYS_ADMIN, and without is left out. Then it
-// calls filters with every device.
+// their names, whose pins are lost. The latter takes SYS_ADMIN: without, none but the pinned ones
+// can be opened. Then it calls filters with every device. A device that fails stops no other.
 func each(netns int, pins string, program func(ours) error, filters func(*netlink.Handle, device, []hook) error) error {
 	return spaces.Do(netns, func() error {
 		nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
@@ -78,39 +87,35 @@ func each(netns int, pins string, program func(ours) error, filters func(*netlin
 			return fmt.Errorf("open netlink socket: %w", err)
 		}
 		defer nl.Close()
-		devs, err := devices("")
+		devs, err := devices("", nil)
+		if err != nil {
+			return err
+		}
+		tcx, err := haveTCX()
 		if err != nil {
 			return err
 		}
 		hooks := (&plumbObjects{}).hooks()
-		tcx, err := haveTCX()
+		var failed error
 		for i := range hooks {
-			if err != nil || !tcx {
-				break
+			if tcx {
+				failed = errors.Join(failed, hooks[i].programs(pins, devs, program))
 			}
-			err = hooks[i].programs(pins, devs, program)
 		}
 		for _, d := range devs {
-			if err != nil {
-				break
-			}
-			err = filters(nl, d, hooks)
+			failed = errors.Join(failed, filters(nl, d, hooks))
 		}
-		return err
+		return failed
 	})
 }
 
 func (h hook) programs(pins string, devs []device, f func(ours) error) error {
-	defer h.leave()
-	if err := h.meet(pins); err != nil {
-		return err
-	}
+	err := h.meet(pins)
+	defer func() { h.leave() }()
 	for _, d := range devs {
-		if err := h.each(d, f); err != nil {
-			return err
-		}
+		err = errors.Join(err, h.each(d, f))
 	}
-	return nil
+	return err
 }
 
 func (h hook) each(d device, f func(ours) error) error {
@@ -121,32 +126,35 @@ func (h hook) each(d device, f func(ours) error) error {
 	if err != nil {
 		return fmt.Errorf("look at the programs of %s: %w", d.name, err)
 	}
+	var failed error
 	for _, p := range there.Programs {
-		is := func(b *ebpf.Program) bool { id, ok := idOf(b); return ok && id == p.ID }
-		if i := slices.IndexFunc(h.before, is); i >= 0 {
-			err = f(ours{d, h.name, h.at, h.before[i]})
+		o := ours{device: d, hook: h.name, at: h.at, id: p.ID}
+		if i := slices.Index(h.ids, p.ID); i >= 0 {
+			o.program = h.before[i]
+			failed = errors.Join(failed, f(o))
 		} else {
-			err = h.byName(d, p.ID, f)
-		}
-		if err != nil {
-			return err
+			failed = errors.Join(failed, o.byName(f))
 		}
 	}
-	return nil
+	return failed
 }
 
-func (h hook) byName(d device, id ebpf.ProgramID, f func(ours) error) error {
-	p, err := ebpf.NewProgramFromID(id)
-	if errors.Is(err, unix.EPERM) || errors.Is(err, os.ErrNotExist) {
+func (o ours) byName(f func(ours) error) error {
+	p, err := ebpf.NewProgramFromID(o.id)
+	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
+	if errors.Is(err, unix.EPERM) {
+		return f(o)
+	}
 	if err != nil {
-		return fmt.Errorf("open program %d of %s: %w", id, d.name, err)
+		return fmt.Errorf("open program %d of %s: %w", o.id, o.device.name, err)
 	}
 	defer p.Close()
 	info, err := p.Info()
-	if err != nil || info.Name != h.name {
+	if err != nil || info.Name != o.hook {
 		return err
 	}
-	return f(ours{d, h.name, h.at, p})
+	o.program = p
+	return f(o)
 }

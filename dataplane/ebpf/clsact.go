@@ -65,9 +65,8 @@ func (h hook) attachFilter(nl *netlink.Handle, d device, w *writer) (lacked bool
 	if err != nil {
 		return false, err
 	}
-	mine, _ := idOf(h.program)
 	for _, f := range there {
-		if f.Id == int(mine) {
+		if f.Id == int(h.id) {
 			return false, nil
 		}
 	}

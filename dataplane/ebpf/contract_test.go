@@ -4,8 +4,10 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -29,7 +31,9 @@ func backend() dptest.Backend {
 			cfg.Fault = fault
 			return started(t, cfg)
 		},
-		Dump: func(netns int) (string, error) { return at(netns, ebpf.Dump) },
+		Dump: func(netns int) (string, error) {
+			return at(netns, func(pins string) (string, error) { return dump(netns, pins) })
+		},
 		Clean: func(netns int) error {
 			_, err := at(netns, func(pins string) (int, error) { return 0, ebpf.Clean(netns, pins) })
 			return err
@@ -38,8 +42,9 @@ func backend() dptest.Backend {
 			_, err := at(netns, func(pins string) (int, error) { return 0, ebpf.Forget(pins) })
 			return err
 		},
-		NoSCTP: "the eBPF programs forward TCP and UDP",
-		NoNode: "the node's own connections are routed before a program of its devices sees them",
+		NoSCTP:  "the eBPF programs forward TCP and UDP",
+		NoNode:  "the node's own connections are routed before a program of its devices sees them",
+		Unasked: dptest.Unasked{Cases: 71, Random: 32, Connections: 1},
 	}
 }
 
@@ -78,8 +83,33 @@ func config(t testing.TB, netns int) ebpf.Config {
 	}
 	return ebpf.Config{
 		Logger: logger(t), NetNS: netns, Pins: pins,
-		Sizes: small(),
+		Sizes: small(), Grace: time.Millisecond,
 	}
+}
+
+// dump is that of maps from which everything has gone that is to go in a while, and what is
+// missing beside.
+func dump(netns int, pins string) (string, error) {
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for end := time.Now().Add(soon / 2); ; <-again.C {
+		text, err := ebpf.Dump(pins)
+		if err != nil {
+			return "", err
+		}
+		if strings.Contains(text, "left over") && time.Now().Before(end) {
+			continue
+		}
+		missing, err := ebpf.Missing(netns, pins)
+		return withMissing(text, missing), err
+	}
+}
+
+func withMissing(text string, missing []string) string {
+	for _, what := range missing {
+		text += "missing: " + what + "\n"
+	}
+	return text
 }
 
 // small maps are enough for any case.

@@ -1,17 +1,10 @@
 package ebpf
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
-	"slices"
 
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -25,14 +18,15 @@ type device struct {
 	value plumbDevice
 }
 
-// devices are those of the namespace that it is called in.
-func devices(own plan.Link) ([]device, error) {
+// devices are those of the namespace that it is called in: with these indexes, or all if only is
+// nil.
+func devices(own plan.Link, only []int) ([]device, error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("open netlink socket: %w", err)
 	}
 	defer h.Close()
-	links, err := steady(h.LinkList)
+	links, err := linksOf(h, only)
 	if err != nil {
 		return nil, fmt.Errorf("list links: %w", err)
 	}
@@ -40,9 +34,9 @@ func devices(own plan.Link) ([]device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list addresses: %w", err)
 	}
-	byIndex := map[int]netlink.Link{}
-	for _, l := range links {
-		byIndex[l.Attrs().Index] = l
+	all, err := withMasters(h, links)
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
 	}
 	var out []device
 	for _, l := range links {
@@ -54,7 +48,7 @@ func devices(own plan.Link) ([]device, error) {
 		if a.EncapType == "ether" {
 			d.value.L2 = 14
 		}
-		d.stands(l, byIndex, own)
+		d.stands(l, all, own)
 		for _, at := range addrs {
 			if at.LinkIndex == a.Index {
 				d.address(at)
@@ -84,10 +78,53 @@ func (d *device) stands(l netlink.Link, all map[int]netlink.Link, own plan.Link)
 	}
 }
 
-// address takes the first of each family.
+// linksOf leaves out those that are gone.
+func linksOf(h *netlink.Handle, only []int) (out []netlink.Link, err error) {
+	if only == nil {
+		return steady(h.LinkList)
+	}
+	for _, index := range only {
+		l, err := h.LinkByIndex(index)
+		if errors.As(err, &netlink.LinkNotFoundError{}) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// withMasters are links by their index, and those above them.
+func withMasters(h *netlink.Handle, links []netlink.Link) (map[int]netlink.Link, error) {
+	all := map[int]netlink.Link{}
+	for _, l := range links {
+		all[l.Attrs().Index] = l
+	}
+	for _, l := range links {
+		for up := l.Attrs().MasterIndex; up != 0 && all[up] == nil; up = all[up].Attrs().MasterIndex {
+			above, err := linksOf(h, []int{up})
+			if err != nil {
+				return nil, err
+			}
+			if len(above) == 0 {
+				break
+			}
+			all[up] = above[0]
+		}
+	}
+	return all, nil
+}
+
+// address takes the first of each family that may be the source of what is to last: none that
+// is not checked yet, or is not to be used for new connections.
 func (d *device) address(at netlink.Addr) {
 	a, ok := netip.AddrFromSlice(at.IP)
-	if a = a.Unmap(); !ok || a.IsLinkLocalUnicast() {
+	if a = a.Unmap(); !ok || a.IsLinkLocalUnicast() || at.Scope == unix.RT_SCOPE_HOST {
+		return
+	}
+	if at.Flags&(unix.IFA_F_TENTATIVE|unix.IFA_F_DADFAILED|unix.IFA_F_DEPRECATED) != 0 || a.Is6() && at.Flags&unix.IFA_F_TEMPORARY != 0 {
 		return
 	}
 	if first := &d.value.Masquerade[family(a)]; *first == (plumbAddr{}) {
@@ -110,117 +147,4 @@ func steady[T any](list func() ([]T, error)) ([]T, error) {
 			return out, err
 		}
 	}
-}
-
-// hook is a place for a program at a device.
-type hook struct {
-	at      ebpf.AttachType
-	name    string // of the program; its pin's begins so
-	program *ebpf.Program
-	before  []*ebpf.Program // what is pinned by a predecessor
-}
-
-func (o *plumbObjects) hooks() []hook {
-	return []hook{{at: ebpf.AttachTCXIngress, name: "plumb_ingress", program: o.PlumbIngress}, {at: ebpf.AttachTCXEgress, name: "plumb_egress", program: o.PlumbEgress}}
-}
-
-// attach sees to it that a device has the program, instead of the predecessor's. It tells
-// whether it had not; a device that is gone has it.
-func (h hook) attach(d device, w *writer) (lacked bool, err error) {
-	there, err := link.QueryPrograms(link.QueryOptions{Target: d.index, Attach: h.at})
-	if errors.Is(err, unix.ENODEV) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("look at the programs of %s: %w", d.name, err)
-	}
-	has := func(p *ebpf.Program) bool {
-		id, ok := idOf(p)
-		return ok && slices.ContainsFunc(there.Programs, func(a link.AttachedProgram) bool { return a.ID == id })
-	}
-	if has(h.program) {
-		return false, nil
-	}
-	opts := link.RawAttachProgramOptions{Target: d.index, Program: h.program, Attach: h.at}
-	if i := slices.IndexFunc(h.before, has); i >= 0 {
-		opts.Anchor = link.ReplaceProgram(h.before[i])
-	}
-	if !w.next() {
-		return false, w.err
-	}
-	if err := link.RawAttachProgram(opts); err != nil && !errors.Is(err, unix.ENODEV) {
-		return false, fmt.Errorf("attach %s to %s: %w", h.name, d.name, err)
-	}
-	return true, nil
-}
-
-func idOf(p *ebpf.Program) (ebpf.ProgramID, bool) {
-	if p == nil {
-		return 0, false
-	}
-	info, err := p.Info()
-	if err != nil {
-		return 0, false
-	}
-	return info.ID()
-}
-
-// build tells programs of one object from those of another: it is in the names of their pins.
-func build() string {
-	sum := sha256.Sum256(_PlumbBytes)
-	return hex.EncodeToString(sum[:8])
-}
-
-func (h hook) path(pins string) string {
-	return filepath.Join(layoutFolder(pins), h.name+"_"+build())
-}
-
-// pinned calls f with every program that is pinned for the hook, of whatever build.
-func (h hook) pinned(pins string, f func(path string, p *ebpf.Program) error) error {
-	paths, err := filepath.Glob(filepath.Join(layoutFolder(pins), h.name+"_*"))
-	if err != nil {
-		return fmt.Errorf("look for pinned programs: %w", err)
-	}
-	for _, path := range paths {
-		p, err := ebpf.LoadPinnedProgram(path, nil)
-		if err != nil {
-			return fmt.Errorf("open pinned program %s: %w", path, err)
-		}
-		if err := f(path, p); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// meet opens what predecessors have pinned; leave closes it.
-func (h *hook) meet(pins string) error {
-	return h.pinned(pins, func(_ string, p *ebpf.Program) error { h.before = append(h.before, p); return nil })
-}
-
-func (h *hook) leave() {
-	for _, p := range h.before {
-		_ = p.Close() // of a descriptor that was only read
-	}
-}
-
-// pin pins the program, and nothing else stays pinned for the hook.
-func (h hook) pin(pins string) error {
-	mine, _ := idOf(h.program)
-	there := false
-	err := h.pinned(pins, func(path string, p *ebpf.Program) error {
-		defer p.Close()
-		if id, _ := idOf(p); id == mine && path == h.path(pins) {
-			there = true
-			return nil
-		}
-		return os.Remove(path)
-	})
-	if err == nil && !there {
-		err = h.program.Pin(h.path(pins))
-	}
-	if err != nil {
-		return fmt.Errorf("pin program %s: %w", h.name, err)
-	}
-	return nil
 }

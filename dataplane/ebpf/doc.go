@@ -3,6 +3,7 @@
 //	New(Config) -> Target; Apply(old, new)  differences, or a take-over
 //	Target.Watch                            new devices get their programs
 //	Render(plan), Dump(pins)                the same text of plan and maps
+//	Missing(netns, pins)                    what devices lack
 //	Path(plan, key, pins)                   one frontend's way, asked of the maps
 //	Clean(netns, pins), Left(netns, pins)   programs off all devices, maps gone
 //
@@ -11,8 +12,11 @@
 // This is the part at devices (tc), and it is complete for what crosses them: everything that
 // plan.Resolve states, of IPv4 and IPv6, TCP and UDP, from outside, from pods and to pods. A
 // packet of the node's own network namespace has been routed before a program of a device sees
-// it: what the node's own programs send to a Service is stopped, not served. The contract suite
-// leaves those rows out by name (dptest.Backend.NoNode); all others hold.
+// it, and none sees what stays on the node. So the node's own programs are not served: what they
+// send to a frontend, or to the rest of a ClusterIP, is stopped (not refused) where it leaves by a
+// device; to an address that the node has itself it arrives as if there were no Service, and to one
+// of the ServiceCIDRs that no Service has it leaves. The contract suite leaves these rows out and
+// has their number (dptest.Backend.NoNode); all others hold.
 //
 // Not built yet: programs at sockets, and with them the node's own connections; counters per
 // frontend and a ring buffer of drops; a limit on refusals; repair of entries that somebody else
@@ -41,7 +45,7 @@
 //
 // So routing, netfilter and conntrack see the true client and the true endpoint both ways. The
 // source is never replaced at ingress: a packet that comes in with an address of the node for its
-// source is a martian. The entries are made at once, by the first packet: S, M, R, and last F, by
+// source is a martian. The entries are made at once, by the first packet: R, S, M, and last F, by
 // which the others are found; who comes second to F takes what is there. Each pair of partners is
 // refreshed by either side's packets. Where another connection has the same client's port and
 // endpoint by another frontend, the client gets another source port at ingress, or the answers
@@ -73,7 +77,18 @@
 // a slot and then the number, one less the number and then the slot. What changes most of a list,
 // or what is done with it, is a new list and then the frontend's entry. So each packet sees a
 // frontend as it was or as it is to be; one that finds a slot gone looks at the frontend again.
-// An address comes last and goes first. The cost is that of the endpoints that changed.
+// The address of a frontend that is new comes last and goes first; that the rest of it is refused
+// comes after all its frontends of a change. The cost is a comparison of the lists of the frontends
+// that changed, and then that of the endpoints that did, for each frontend.
+//
+// What a change leaves over - old lists, slots behind the last, source ranges - is deleted a while
+// later (Config.Grace), beside whatever is done then: a packet that found the frontend as it was
+// finds its list. It takes no room: a full map has it deleted at once, and so has more than is to
+// wait. An endpoint that goes from a list that stays is a member no more at once. Who ends leaves
+// it to the next complete Apply.
+//
+// A full map refuses what is new, and leaves the frontend as it was. The node's own addresses have
+// room of their own; what of the node's part has none all the same is logged, and stops no Service.
 //
 // Nothing but the maps is state: affinity has the key of the Service's port, not a number. A
 // Target that finds maps adopts the lists that are whole, and writes what differs.
@@ -82,14 +97,17 @@
 //
 //   - No maps within maps: a change of an inner one makes bpf(2) wait for a grace period, 14 ms.
 //   - Programs are attached to devices without links: they stay when the process ends, go with
-//     the device, need no pin for each, and are replaced in place by the next process. Each
+//     the device, need no pin for each, and are replaced in place, device by device, by the next
+//     process. They are pinned before the first device gets them, so that one that is killed
+//     meanwhile leaves none that its successor does not know. They come before what others have
+//     attached by then: a program that lets a packet pass ends its way. Each
 //     attachment by tcx waits for a grace period of the kernel's, some 10 ms, so a start on a
 //     node with 100 devices takes a second or two; one that finds the programs of its own build
 //     takes them over as they are. By clsact it does not wait.
 //   - Pins are in a folder named by the namespace's cookie: opening a map by its number would take
 //     SYS_ADMIN.
 //   - An entry for each direction instead of one that is looked up both ways: a packet that is
-//     nobody's costs one lookup of connections at egress, not two.
+//     nobody's costs one lookup among connections at egress, not two.
 //   - Lists are not shared between a Service's addresses: an endpoint that changes is written for
 //     each, and in return no list has two owners.
 //
@@ -97,12 +115,16 @@
 //
 // A SYN that carries data is dropped and not reset where a Service refuses: the next one carries
 // none. A full map refuses a frontend (plan.Refused); of connections and clients the one unused
-// for the longest time goes. A later fragment to a Service that comes before its first one, or 30 s
-// after it, is dropped. A client that speaks to an endpoint and to a Service with that endpoint from
-// one port at once gets both answers as the Service's. In a namespace that a device has moved to,
-// its programs know it still if it got a number there that a device of the node has. The
-// checksum that a device was to complete is not completed in what an ICMP refusal quotes. Maps of
-// other sizes are replaced, and open connections end.
+// for the longest time goes. The kernel may give the memory of an entry that is replaced or
+// deleted to another one of the map while a packet still reads it: of lists that is put off
+// (Config.Grace), of a frontend's entry it is not. The folder of pins of a namespace that is gone
+// stays until the next boot, or until somebody removes it: its programs went with the devices. A
+// later fragment to a Service that comes before its first one, or 30 s after it, is dropped. A
+// client that speaks to an endpoint and to a Service with that endpoint from one port at once gets
+// both answers as the Service's. In a namespace that a device has moved to, its programs know it
+// still if it got a number there that a device of the node has. The checksum that a device was to
+// complete is not completed in what an ICMP refusal quotes. Maps of other sizes are replaced, and
+// open connections end.
 //
 // # Needs
 //

@@ -2,8 +2,9 @@ package ebpf
 
 import "fmt"
 
-// Dump is all that the maps pinned in a folder hold of a plan as sorted text, in the form of
-// Render; empty if there are none.
+// Dump is all that the maps pinned in a folder hold as sorted text, in the form of Render; empty if
+// there are none. What no plan leads to has lines of its own, for a moment also what a change has
+// left over. Missing has what is not in the maps.
 func Dump(pins string) (string, error) {
 	m, err := open(pins)
 	if err != nil || m == nil {

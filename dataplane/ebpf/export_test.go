@@ -3,6 +3,7 @@ package ebpf
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -68,4 +69,19 @@ func OwnPods(pins string) (n int, err error) {
 	defer m.Close()
 	err = entries(m.PlumbDevices, func(_ uint32, d plumbDevice) { n += int(d.Flags & deviceOwnPods) })
 	return n, err
+}
+
+// Look is what Watch does when something is said of devices.
+func (t *Target) Look(indexes ...int) (damaged bool, err error) { return t.mend(indexes) }
+
+// MasqueradeOf are the addresses that a device gives to masqueraded connections.
+func MasqueradeOf(pins string, index int) ([]netip.Addr, error) {
+	m, err := open(pins)
+	if err != nil || m == nil {
+		return nil, err
+	}
+	defer m.Close()
+	var d plumbDevice
+	err = m.PlumbDevices.Lookup(uint32(index), &d)
+	return []netip.Addr{fromAddr(d.Masquerade[0]), fromAddr(d.Masquerade[1])}, err
 }

@@ -1,6 +1,7 @@
 package ebpf
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -57,6 +58,7 @@ type table struct {
 	exact   map[netip.Addr]int    // frontends of an address
 	rest    map[netip.Addr]bool   // whose rest is refused
 	node    map[netip.Addr]bool   // where node ports are served
+	room    uint32                // for addresses but the node's
 	last    uint32                // the highest number of a list or of source ranges
 }
 
@@ -76,7 +78,7 @@ func (t *table) set(f plan.Frontend) (refused error) {
 	}
 	refused, t.w.err = t.w.err, nil
 	if claimed {
-		t.release(f.Key)
+		t.unclaim(f.Key)
 	}
 	t.w.err = t.w.back()
 	return refused
@@ -97,17 +99,22 @@ func (t *table) bring(f plan.Frontend) {
 	}
 	out, in := changed(was.out, f.Outside.Endpoints, same, t.number), changed(was.in, inside, same, t.number)
 	now.out, now.in = out.now, in.now
-	t.prepare(now, was)
+	// What may find no room comes before what cannot be taken back.
+	if had && !f.Key.IsNodePort() {
+		t.classify(f.Key.Addr)
+	}
+	drains := t.prepare(now, was)
 	out.before(t.w, t.maps)
 	in.before(t.w, t.maps)
-	out.replace(t.w, t.maps)
-	in.replace(t.w, t.maps)
+	for _, c := range []listChange{drains, out, in} {
+		c.replace(t.w, t.maps)
+	}
 	if now.value = now.numbered(v); !had {
 		fresh(t.w, t.maps.PlumbFronts, toKey(f.Key), now.value)
 	} else if now.value != was.value {
 		put(t.w, t.maps.PlumbFronts, toKey(f.Key), now.value)
 	}
-	if !f.Key.IsNodePort() {
+	if !had && !f.Key.IsNodePort() {
 		t.classify(f.Key.Addr)
 	}
 	if t.w.err != nil {
@@ -119,8 +126,9 @@ func (t *table) bring(f plan.Frontend) {
 	t.leave(now, was)
 }
 
-// prepare writes source ranges and the endpoints that drain.
-func (t *table) prepare(now, was *front) {
+// prepare writes source ranges and the endpoints that drain, but for those of the latter of which
+// something else is known: these are what is still to be replaced.
+func (t *table) prepare(now, was *front) (drains listChange) {
 	want := distinct(now.plan.Sources)
 	if !now.plan.Restricted {
 		want = nil
@@ -134,16 +142,21 @@ func (t *table) prepare(now, was *front) {
 	}
 	if len(now.drains.eps) == 0 {
 		now.drains.number = 0
-		return
+		return drains
 	}
 	if now.drains.number == 0 {
 		now.drains.number = t.number()
 	}
+	drains.now, drains.was = now.drains, was.drains
+	before := byPlace(was.drains.eps)
 	for _, e := range now.drains.eps {
-		if !slices.Contains(was.drains.eps, e) {
+		if old, is := before[toPlace(e)]; !is {
 			fresh(t.w, t.maps.PlumbMembers, memberKey(now.drains.number, toPlace(e)), uint32(toFlags(e)))
+		} else if old != e {
+			drains.flagged = append(drains.flagged, e)
 		}
 	}
+	return drains
 }
 
 // leave deletes what was of the frontend's and is not now.
@@ -151,26 +164,30 @@ func (t *table) leave(now, was *front) {
 	if was.ranges.number != now.ranges.number {
 		was.ranges.remove(t.w, t.maps)
 	}
-	stays := map[place]bool{}
+	stays, remove := map[place]bool{}, later[plumbMemberKey]
 	if was.drains.number == now.drains.number {
+		remove = drop[plumbMemberKey]
 		for _, e := range now.drains.eps {
 			stays[toPlace(e)] = true
 		}
 	}
 	for _, e := range was.drains.eps {
 		if !stays[toPlace(e)] {
-			drop(t.w, t.maps.PlumbMembers, memberKey(was.drains.number, toPlace(e)))
+			remove(t.w, t.maps.PlumbMembers, memberKey(was.drains.number, toPlace(e)))
 		}
 	}
 }
 
 // gone takes a frontend away: first its address, by which packets come to it.
 func (t *table) gone(k plan.Key) {
-	t.release(k)
+	was, had := t.fronts[k]
+	if !had && !k.IsWildcard() {
+		return // refused, or of a protocol that is not served: its address never had it
+	}
+	t.unclaim(k)
 	if !k.IsNodePort() {
 		t.classify(k.Addr)
 	}
-	was, had := t.fronts[k]
 	if !had {
 		return
 	}
@@ -200,7 +217,8 @@ func (t *table) claim(k plan.Key) bool {
 	return true
 }
 
-func (t *table) release(k plan.Key) {
+// unclaim takes a claim back.
+func (t *table) unclaim(k plan.Key) {
 	switch {
 	case k.IsNodePort():
 	case k.IsWildcard():
@@ -212,7 +230,8 @@ func (t *table) release(k plan.Key) {
 	}
 }
 
-// classify brings the class of an address up to date.
+// classify brings the class of an address up to date. It is not taken back: of a frontend that is
+// new it is the last that is written.
 func (t *table) classify(a netip.Addr) {
 	var class uint32
 	if t.rest[a] {
@@ -228,10 +247,10 @@ func (t *table) classify(a netip.Addr) {
 	switch {
 	case class == was:
 		return
+	case was == 0 && !t.node[a] && t.others() >= int(t.room):
+		t.w.err = cmp.Or(t.w.err, error(fullMap{name(t.maps.PlumbAddrs), t.room}))
 	case class == 0:
 		drop(t.w, t.maps.PlumbAddrs, toAddr(a))
-	case was == 0:
-		fresh(t.w, t.maps.PlumbAddrs, toAddr(a), class)
 	default:
 		put(t.w, t.maps.PlumbAddrs, toAddr(a), class)
 	}
@@ -243,14 +262,24 @@ func (t *table) classify(a netip.Addr) {
 	}
 }
 
-// setNode brings the addresses of node ports up to date.
-func (t *table) setNode(addrs []netip.Addr) {
+// others are how many addresses there are but the node's, which have room of their own.
+func (t *table) others() int {
+	n := len(t.classes)
+	for a := range t.node {
+		if t.classes[a] != 0 {
+			n--
+		}
+	}
+	return n
+}
+
+// setNode says where node ports are served; it returns the addresses that are to be classified,
+// first those that make room.
+func (t *table) setNode(addrs []netip.Addr) []netip.Addr {
 	was := t.node
 	t.node = map[netip.Addr]bool{}
 	for _, a := range addrs {
 		t.node[a] = true
 	}
-	for _, a := range slices.Concat(addrs, slices.Collect(maps.Keys(was))) {
-		t.classify(a)
-	}
+	return slices.Concat(slices.Collect(maps.Keys(was)), addrs)
 }

@@ -51,7 +51,7 @@ func TestSCTPIsRefused(t *testing.T) {
 
 func holds(t *testing.T, cfg dataplane.Config, p *plan.Plan) {
 	t.Helper()
-	got, err := dataplane.Dump(cfg.Pins)
+	got, err := dump(cfg.NetNS, cfg.Pins)
 	if err != nil {
 		t.Fatal(err)
 	}

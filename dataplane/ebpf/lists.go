@@ -76,8 +76,7 @@ func byPlace(eps []plan.Endpoint) map[place]plan.Endpoint {
 
 func (c listChange) inPlace() bool { return c.was.number == c.now.number }
 
-// before writes what the new frontend needs: members first, so that a client is remembered. What
-// is new comes before what changes: the latter never fails for want of room.
+// before writes what is new and the frontend needs: members first, so that a client is remembered.
 func (c listChange) before(w *writer, m *plumbMaps) {
 	for _, e := range c.fresh {
 		fresh(w, m.PlumbMembers, memberKey(c.now.number, toPlace(e)), uint32(toFlags(e)))
@@ -89,30 +88,31 @@ func (c listChange) before(w *writer, m *plumbMaps) {
 	for i := from; i < len(c.now.eps); i++ {
 		fresh(w, m.PlumbSlots, plumbSlotKey{List: c.now.number, Index: uint32(i)}, slotValue(c.now.eps[i]))
 	}
+}
+
+// replace changes members and slots in place: from here on packets go there. It never fails for
+// want of room, and is not taken back.
+func (c listChange) replace(w *writer, m *plumbMaps) {
 	for _, e := range c.flagged {
 		put(w, m.PlumbMembers, memberKey(c.now.number, toPlace(e)), uint32(toFlags(e)))
 	}
-}
-
-// replace changes slots in place: from here on packets go there.
-func (c listChange) replace(w *writer, m *plumbMaps) {
 	for _, i := range c.at {
 		put(w, m.PlumbSlots, plumbSlotKey{List: c.now.number, Index: uint32(i)}, slotValue(c.now.eps[i]))
 	}
 }
 
-// after deletes what no frontend leads to any more. A packet that still meant to finds nothing
-// there, and looks at the frontend again.
+// after deletes what no frontend leads to any more: in a while, for packets that are on their way.
+// What goes from a list in place goes at once: connections of UDP and clients are to move.
 func (c listChange) after(w *writer, m *plumbMaps) {
-	from := 0
+	from, remove := 0, later[plumbMemberKey]
 	if c.inPlace() {
-		from = len(c.now.eps)
+		from, remove = len(c.now.eps), drop[plumbMemberKey]
 	}
 	for i := from; i < len(c.was.eps); i++ {
-		drop(w, m.PlumbSlots, plumbSlotKey{List: c.was.number, Index: uint32(i)})
+		later(w, m.PlumbSlots, plumbSlotKey{List: c.was.number, Index: uint32(i)})
 	}
 	for _, e := range c.gone {
-		drop(w, m.PlumbMembers, memberKey(c.was.number, toPlace(e)))
+		remove(w, m.PlumbMembers, memberKey(c.was.number, toPlace(e)))
 	}
 }
 
@@ -144,6 +144,6 @@ func (r ranges) write(w *writer, m *plumbMaps) {
 
 func (r ranges) remove(w *writer, m *plumbMaps) {
 	for _, p := range r.prefixes {
-		drop(w, m.PlumbSources, r.key(p))
+		later(w, m.PlumbSources, r.key(p))
 	}
 }

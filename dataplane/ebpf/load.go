@@ -50,6 +50,9 @@ func MountRoot(at string) error {
 	return nil
 }
 
+// nodeRoom is how many addresses of the node there is room for, beside those of frontends.
+const nodeRoom = 1 << 10
+
 // spec is the collection with its sizes.
 func (z Sizes) spec() (*ebpf.CollectionSpec, error) {
 	s, err := loadPlumb()
@@ -58,7 +61,7 @@ func (z Sizes) spec() (*ebpf.CollectionSpec, error) {
 	}
 	for name, n := range map[string]uint32{
 		plumbMapPlumbDevices: 1 << 14, plumbMapPlumbNetworks: 1 << 10,
-		plumbMapPlumbAddrs: z.Frontends, plumbMapPlumbFronts: z.Frontends,
+		plumbMapPlumbAddrs: z.Frontends + nodeRoom, plumbMapPlumbFronts: z.Frontends,
 		plumbMapPlumbSlots: z.Endpoints, plumbMapPlumbMembers: z.Endpoints, plumbMapPlumbSources: z.Sources,
 		plumbMapPlumbAffinity: z.Clients, plumbMapPlumbFlows: z.Connections, plumbMapPlumbFrags: max(1024, z.Connections/16),
 	} {

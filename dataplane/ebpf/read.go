@@ -128,17 +128,21 @@ func (s *state) route(r plumbRoute) plan.Route {
 	return out
 }
 
-// whole tells whether a route's list has all its slots, and its members are just these.
+// whole tells whether a route's list has all its slots, each with another endpoint, and its
+// members are just these.
 func (s *state) whole(r plumbRoute) bool {
 	slots, members := s.slots[r.List], s.members[r.List]
 	if len(slots) != int(r.N) || len(members) != int(r.N) {
 		return false
 	}
+	seen := make(map[place]bool, r.N)
 	for i := range r.N {
 		e, ok := slots[i]
-		if flags, is := members[toPlace(e)]; !ok || !is || flags != uint32(toFlags(e)) {
+		at := toPlace(e)
+		if flags, is := members[at]; !ok || !is || flags != uint32(toFlags(e)) || seen[at] {
 			return false
 		}
+		seen[at] = true
 	}
 	return true
 }
@@ -146,7 +150,7 @@ func (s *state) whole(r plumbRoute) bool {
 func (s *state) listing() listing {
 	l := listing{
 		link:     plan.Link(bytes.TrimRight(s.config.LocalLink[:], "\x00")),
-		networks: s.networks, classes: s.classes, fronts: map[plan.Key]*plan.Frontend{},
+		networks: s.networks, classes: s.classes, fronts: map[plan.Key]*plan.Frontend{}, odd: s.odd(),
 	}
 	for k := range s.fronts {
 		f := s.frontend(k)

@@ -17,6 +17,7 @@ type listing struct {
 	networks map[netip.Prefix]uint32
 	classes  map[netip.Addr]uint32
 	fronts   map[plan.Key]*plan.Frontend // those that are served
+	odd      []string                    // what no plan leads to
 }
 
 // String is sorted, a fact on a line.
@@ -44,6 +45,9 @@ func (l listing) String() string {
 		for _, line := range lines(*f) {
 			add("%s %s", k, line)
 		}
+	}
+	for _, line := range l.odd {
+		add("%s", line)
 	}
 	slices.Sort(out)
 	return strings.Join(out, "")

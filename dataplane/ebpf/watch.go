@@ -2,8 +2,12 @@ package ebpf
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/mdlayher/netlink"
@@ -29,8 +33,8 @@ func (t *Target) Watch(ctx context.Context, lost func()) error {
 			return fmt.Errorf("watch devices: join group %d: %w", g, err)
 		}
 	}
-	changed := make(chan struct{}, 1)
-	changed <- struct{}{} // what came before there was somebody to hear
+	changed := &news{all: true, tell: make(chan struct{}, 1)} // what came before there was somebody to hear
+	changed.tell <- struct{}{}
 	run, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
 	run.Go(func() error { return hear(ctx, conn, changed) })
@@ -41,34 +45,73 @@ func (t *Target) Watch(ctx context.Context, lost func()) error {
 	return nil
 }
 
-// hear takes messages as fast as they come.
-func hear(ctx context.Context, conn *netlink.Conn, changed chan<- struct{}) error {
-	for {
-		_, err := conn.Receive()
-		if ctx.Err() != nil {
-			return nil
+// news are devices of which something was said.
+type news struct {
+	tell chan struct{}
+
+	mu    sync.Mutex
+	links map[int]bool // guarded by mu; by index
+	all   bool         // guarded by mu; more was said than could be heard
+}
+
+// add takes what was said: messages of links and of addresses have the link at the same place.
+func (n *news) add(messages []netlink.Message, all bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = n.all || all
+	if n.links == nil {
+		n.links = map[int]bool{}
+	}
+	for _, m := range messages {
+		if len(m.Data) >= 8 {
+			n.links[int(binary.NativeEndian.Uint32(m.Data[4:]))] = true
 		}
-		if err != nil && !errors.Is(err, unix.ENOBUFS) { // more was said than could be heard
-			return err
-		}
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
+	}
+	select {
+	case n.tell <- struct{}{}:
+	default:
 	}
 }
 
-func (t *Target) follow(ctx context.Context, changed <-chan struct{}, lost func()) error {
+// take gives them away: nil are all devices.
+func (n *news) take() []int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	links, all := n.links, n.all
+	n.links, n.all = nil, false
+	if all {
+		return nil
+	}
+	return slices.AppendSeq([]int{}, maps.Keys(links))
+}
+
+// hear takes messages as fast as they come.
+func hear(ctx context.Context, conn *netlink.Conn, changed *news) error {
+	for {
+		messages, err := conn.Receive()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil && !errors.Is(err, unix.ENOBUFS) {
+			return err
+		}
+		changed.add(messages, err != nil)
+	}
+}
+
+func (t *Target) follow(ctx context.Context, changed *news, lost func()) error {
 	again := time.NewTicker(glance)
 	defer again.Stop()
 	for {
+		var only []int
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-changed:
+		case <-changed.tell:
+			only = changed.take()
 		case <-again.C:
 		}
-		damaged, err := t.mend()
+		damaged, err := t.mend(only)
 		if err != nil {
 			t.log.Warn("a device may have no programs", "err", err)
 		}
@@ -78,13 +121,14 @@ func (t *Target) follow(ctx context.Context, changed <-chan struct{}, lost func(
 	}
 }
 
-// mend attaches what is missing, once a first Apply has.
-func (t *Target) mend() (damaged bool, err error) {
+// mend attaches what is missing at these devices, or at all if only is nil, once a first Apply
+// has.
+func (t *Target) mend(only []int) (damaged bool, err error) {
 	t.mu.Lock()
 	ready := t.ready
 	t.mu.Unlock()
 	if !ready {
 		return false, nil
 	}
-	return t.attach()
+	return t.attach(only)
 }

@@ -12,6 +12,7 @@ import (
 // error it does nothing more.
 type writer struct {
 	fault func() error // nil: nothing is to fail
+	grace *grace       // nil: nothing is deleted later
 	err   error
 	undo  []func() error // what takes away the entries that are new
 }
@@ -28,10 +29,39 @@ func write[K, V any](w *writer, m *ebpf.Map, k K, v V) bool {
 	if !w.next() {
 		return false
 	}
-	if err := m.Update(k, v, ebpf.UpdateAny); err != nil {
+	if w.grace != nil {
+		w.grace.keep(m, k)
+	}
+	err := m.Update(k, v, ebpf.UpdateAny)
+	if noRoom(err) && w.grace != nil && w.grace.flush() {
+		err = m.Update(k, v, ebpf.UpdateAny)
+	}
+	switch {
+	case noRoom(err):
+		w.err = fullMap{name(m), m.MaxEntries()}
+	case err != nil:
 		w.err = fmt.Errorf("write to map %s: %w", m, err)
 	}
 	return w.err == nil
+}
+
+// noRoom tells whether a hash map or a trie was full.
+func noRoom(err error) bool { return errors.Is(err, unix.E2BIG) || errors.Is(err, unix.ENOSPC) }
+
+// fullMap is what a map without room says.
+type fullMap struct {
+	name    string
+	entries uint32
+}
+
+func (f fullMap) Error() string { return fmt.Sprintf("map %s is full (%d entries)", f.name, f.entries) }
+
+func name(m *ebpf.Map) string {
+	info, err := m.Info()
+	if err != nil {
+		return m.String()
+	}
+	return info.Name
 }
 
 // drop deletes an entry; that it is not there is no error.
@@ -44,6 +74,13 @@ func drop[K any](w *writer, m *ebpf.Map, k K) {
 	}
 }
 
+// later deletes an entry that nothing leads to any more, in a while.
+func later[K any](w *writer, m *ebpf.Map, k K) {
+	if w.next() {
+		w.grace.later(m, k)
+	}
+}
+
 func (w *writer) next() bool {
 	if w.err == nil && w.fault != nil {
 		w.err = w.fault()
@@ -51,8 +88,15 @@ func (w *writer) next() bool {
 	return w.err == nil
 }
 
-// full tells whether the map that was written to had no room: of hash maps E2BIG, of tries ENOSPC.
-func full(err error) bool { return errors.Is(err, unix.E2BIG) || errors.Is(err, unix.ENOSPC) }
+// take returns what failed, and begins anew.
+func (w *writer) take() error {
+	err := w.err
+	w.err = nil
+	return err
+}
+
+// full tells whether the map that was written to had no room.
+func full(err error) bool { return errors.As(err, &fullMap{}) }
 
 // back takes away what was new since begin.
 func (w *writer) back() error {

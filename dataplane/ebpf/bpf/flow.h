@@ -326,7 +326,7 @@ static __always_inline void outline(struct scratch *w, const struct packet *p, c
 	w->r.seen = w->f.seen = now;
 }
 
-// begin makes the entries of a connection: S, M, R, and last F, by which its packets are known.
+// begin makes the entries of a connection: R, S, M, and last F, by which its packets are known.
 // Who comes second to F takes what is there. out is what is to become of the packet.
 SEPARATE int begin(const struct packet *p, const struct plan *want, struct change *out, __u64 now)
 {

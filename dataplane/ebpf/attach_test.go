@@ -1,0 +1,305 @@
+package ebpf_test
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/dataplane/dptest"
+	dataplane "github.com/plumbline/plumbline/dataplane/ebpf"
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
+	"github.com/plumbline/plumbline/fixtures/netns"
+)
+
+// devicesOf are the devices of a namespace but lo, by index, in the order of these.
+func devicesOf(t *testing.T, ns *netns.NS) (out []netlink.LinkAttrs) {
+	t.Helper()
+	err := ns.Do(func() error {
+		all, err := netlink.LinkList()
+		for _, l := range all {
+			if l.Attrs().RawFlags&unix.IFF_LOOPBACK == 0 {
+				out = append(out, *l.Attrs())
+			}
+		}
+		return err
+	})
+	if err != nil || len(out) < 3 {
+		t.Fatalf("devices %v: %v", out, err)
+	}
+	slices.SortFunc(out, func(a, b netlink.LinkAttrs) int { return a.Index - b.Index })
+	return out
+}
+
+// foreign are programs that are not ours and return what they are told to.
+func foreign(t *testing.T, n int, returns int32) (out []*ebpf.Program) {
+	t.Helper()
+	for range n {
+		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+			Name: "foreign", Type: ebpf.SchedCLS, License: "MIT", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, returns), asm.Return()},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Close() })
+		out = append(out, p)
+	}
+	return out
+}
+
+func attachForeign(t *testing.T, ns *netns.NS, index int, programs []*ebpf.Program) {
+	t.Helper()
+	err := ns.Do(func() error {
+		for _, at := range []ebpf.AttachType{ebpf.AttachTCXIngress, ebpf.AttachTCXEgress} {
+			for _, p := range programs {
+				if err := link.RawAttachProgram(link.RawAttachProgramOptions{Target: index, Program: p, Attach: at}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// detach takes a program away from a device's ingress: the first, or that one.
+func detach(ns *netns.NS, index int, p *ebpf.Program) error {
+	return ns.Do(func() error {
+		if p == nil {
+			there, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: ebpf.AttachTCXIngress})
+			if err != nil {
+				return err
+			}
+			if p, err = ebpf.NewProgramFromID(there.Programs[0].ID); err != nil {
+				return err
+			}
+			defer p.Close()
+		}
+		return link.RawDetachProgram(link.RawDetachProgramOptions{Target: index, Program: p, Attach: ebpf.AttachTCXIngress})
+	})
+}
+
+// A process that ends while it attaches leaves no second program to a device, however often.
+func TestEndsWhileAttaching(t *testing.T) {
+	n, p := dptest.NewNet(t), planOf(service{number: 1, endpoints: both(2)})
+	cfg, fails := config(t, n.FD()), errors.New("ended")
+	devs := devicesOf(t, n.Node)
+	for range 3 {
+		cfg.Fault = func() error {
+			if programs(t, n.Node, devs[0].Index) >= 2 && programs(t, n.Node, devs[1].Index) >= 1 {
+				return fails
+			}
+			return nil
+		}
+		target := started(t, cfg)
+		if err := target.Apply(t.Context(), nil, p); err != nil && !errors.Is(err, fails) {
+			t.Fatal(err)
+		}
+		if err := target.Close(); err != nil {
+			t.Fatal(err)
+		}
+		// The next one is of another build.
+		pins, err := filepath.Glob(filepath.Join(cfg.Pins, "v1", "*gress_[0-9a-f]*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pin := range pins {
+			if err := os.Rename(pin, pin+"_other"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cfg.Fault = nil
+	apply(t, started(t, cfg), nil, p)
+	for _, d := range devs {
+		if n := programs(t, n.Node, d.Index); n != 2 {
+			t.Errorf("%s has %d programs, want 2", d.Name, n)
+		}
+	}
+	pins, err := filepath.Glob(filepath.Join(cfg.Pins, "v1", "*gress_*"))
+	if err != nil || len(pins) != 2 {
+		t.Errorf("pinned are %v (%v)", pins, err)
+	}
+}
+
+// A device with no room for one more program stops no other, and gets its program when it has.
+func TestOneDeviceFails(t *testing.T) {
+	n, p := dptest.NewNet(t), planOf(service{number: 1, endpoints: both(2)})
+	cfg, devs, others := config(t, n.FD()), devicesOf(t, n.Node), foreign(t, 63, -1)
+	attachForeign(t, n.Node, devs[0].Index, others)
+	target := started(t, cfg)
+	err := target.Apply(t.Context(), nil, p)
+	if err == nil || !strings.Contains(err.Error(), "attach plumb_egress to "+devs[0].Name) {
+		t.Fatalf("applied with %v", err)
+	}
+	for _, d := range devs[1:] {
+		if n := programs(t, n.Node, d.Index); n != 2 {
+			t.Errorf("%s has %d programs, want 2", d.Name, n)
+		}
+	}
+	q := planOf(service{number: 2, endpoints: both(3)})
+	if err := target.Apply(t.Context(), nil, q); err == nil {
+		t.Fatal("the second time the device does not fail")
+	}
+	await(t, "while a device fails the maps are the plan's", func() bool {
+		got, err := dataplane.Dump(cfg.Pins)
+		return err == nil && got == dataplane.Render(q)
+	})
+	watched(t, target)
+	if err := detach(n.Node, devs[0].Index, others[7]); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the device has the program", func() bool { return programs(t, n.Node, devs[0].Index) == 126 })
+}
+
+// A predecessor's program that somebody takes away just before it is replaced is no failure.
+func TestTakenAwayMeanwhile(t *testing.T) {
+	p := planOf(service{number: 1, endpoints: both(2)})
+	w := newWorld(t, p, nil)
+	pins, err := filepath.Glob(filepath.Join(w.cfg.Pins, "v1", "plumb_ingress_*"))
+	if err != nil || len(pins) != 1 {
+		t.Fatalf("pinned are %v (%v)", pins, err)
+	}
+	if err := os.Rename(pins[0], pins[0]+"_other"); err != nil {
+		t.Fatal(err)
+	}
+	cfg, took := w.cfg, 0
+	index := devicesOf(t, w.Node)[0].Index
+	cfg.Fault = func() error { // all that is written are programs
+		if took++; took > 1 {
+			return nil
+		}
+		return detach(w.Node, index, nil)
+	}
+	apply(t, started(t, cfg), nil, p)
+	if n := programs(t, w.Node, index); took == 0 || n != 2 {
+		t.Errorf("%d writes; the device has %d programs, want 2", took, n)
+	}
+}
+
+// A program of somebody else's that lets a packet pass ends its way before later ones: ours is first.
+func TestBeforeOthers(t *testing.T) {
+	n, s := dptest.NewNet(t), service{number: 1, endpoints: both(2)}
+	cfg, log := config(t, n.FD()), &strings.Builder{}
+	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+	w := &world{Net: n, t: t, cfg: cfg, target: started(t, cfg)}
+	for _, d := range devicesOf(t, n.Node) {
+		attachForeign(t, n.Node, d.Index, foreign(t, 1, 0)) // TC_ACT_OK
+	}
+	apply(t, w.target, nil, planOf(s))
+	if says := "device=pa beside=plumb_egress"; !strings.Contains(log.String(), says) {
+		t.Errorf("the log does not say %q:\n%s", says, log)
+	}
+	w.echo(pod(false, 2))
+	c, err := w.dial(dptest.PodA, objects.TCP, 0, s.vip(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := talk(c, []byte("x")); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is said of one device costs a look at that one.
+func TestLooksAtOne(t *testing.T) {
+	w := newWorld(t, planOf(), nil)
+	devs := devicesOf(t, w.Node)
+	for _, d := range devs[:2] {
+		if err := detach(w.Node, d.Index, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	damaged, err := w.target.Look(devs[1].Index)
+	if err != nil || !damaged {
+		t.Fatalf("damaged is %v, %v", damaged, err)
+	}
+	if a, b := programs(t, w.Node, devs[0].Index), programs(t, w.Node, devs[1].Index); a != 1 || b != 2 {
+		t.Errorf("a device that was not looked at has %d programs, and the one that was %d", a, b)
+	}
+	if n := size(t, pinnedMap(t, w.cfg, "plumb_devices")); n != len(devs) {
+		t.Errorf("%d devices have entries, want %d", n, len(devs))
+	}
+}
+
+// The source of what is masqueraded is an address that lasts.
+func TestMasqueradeAddress(t *testing.T) {
+	w := newWorld(t, planOf(), nil)
+	index := 0
+	w.in(w.Node, func() error {
+		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "new"}, PeerName: "peer"}); err != nil {
+			return err
+		}
+		d, err := netlink.LinkByName("new")
+		if err != nil {
+			return err
+		}
+		index = d.Attrs().Index
+		for _, a := range []struct {
+			addr      string
+			scope     int
+			flags     int
+			preferred int
+		}{
+			{"198.18.0.1/32", unix.RT_SCOPE_HOST, 0, 0}, {"198.18.0.2/32", 0, 0, 0},
+			{"2001:db8:99::2/64", 0, unix.IFA_F_NODAD, 3600}, {"2001:db8:99::1/64", 0, unix.IFA_F_NODAD, -1},
+		} {
+			at, err := netlink.ParseAddr(a.addr)
+			if err != nil {
+				return err
+			}
+			at.Scope, at.Flags = a.scope, a.flags
+			if at.ValidLft = 7200; a.preferred > 0 {
+				at.PreferedLft = a.preferred
+			} else if a.preferred == 0 {
+				at.ValidLft = 0
+			}
+			if err := netlink.AddrAdd(d, at); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if _, err := w.target.Look(index); err != nil {
+		t.Fatal(err)
+	}
+	got, err := dataplane.MasqueradeOf(w.cfg.Pins, index)
+	want := []netip.Addr{netip.MustParseAddr("198.18.0.2"), netip.MustParseAddr("2001:db8:99::2")}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("the addresses are %v (%v), want %v", got, err, want)
+	}
+}
+
+// The node's own addresses have room beside as many as there are frontends.
+func TestNodeHasRoom(t *testing.T) {
+	cfg := config(t, netns.ForTest(t, "node").FD())
+	cfg.Sizes.Frontends = 4
+	target, p := started(t, cfg), many(4)
+	p.Node.Addrs = nil
+	apply(t, target, nil, p)
+	node := many(4)
+	apply(t, target, p, node)
+	holds(t, cfg, node)
+	apply(t, started(t, cfg), nil, node)
+	more := many(5)
+	last := more.Services[benchName(4)].Frontends
+	more.Services[benchName(4)] = plan.Service{Frontends: last[:1]} // the rest of an address alone
+	for k, why := range refusedOf(t, target, node, more) {
+		if want := "map plumb_addrs is full (4 entries)"; k != last[0].Key || why.Error() != want {
+			t.Errorf("%s is refused for %q, want %s for %q", k, why, last[0].Key, want)
+		}
+	}
+	holds(t, cfg, node)
+}

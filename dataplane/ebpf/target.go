@@ -1,0 +1,105 @@
+package ebpf
+
+import (
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/plumbline/plumbline/dataplane/plan"
+	"github.com/plumbline/plumbline/dataplane/spaces"
+)
+
+// Config is what a Target needs.
+type Config struct {
+	Logger *slog.Logger
+	// NetNS is the descriptor of the network namespace to work in; 0 is the
+	// process's own.
+	NetNS int
+	// Pins is the namespace's folder below a bpffs (Folder). It is made if it is not there.
+	Pins string
+	// Sizes of maps that are made; the zero value is DefaultSizes.
+	Sizes Sizes
+	// SNATPorts are the first and the last port that masqueraded connections get. The node's
+	// own programs must not be given these (net.ipv4.ip_local_reserved_ports). The zero value
+	// is 16384 to 29999, below node ports and what the kernel gives to clients (from 32768 on), and
+	// above what daemons listen at: above 60999 only a third as many are left, and a port is taken
+	// for 10 s after its connection.
+	SNATPorts [2]uint16
+	// Grace is how long entries stay when the last frontend has led to them; the zero value is
+	// 100 ms.
+	Grace time.Duration
+	// NoTCX: attach by clsact, as where the kernel has no tcx.
+	NoTCX bool
+	// Fault, of the contract suite, is asked before each write to the kernel, and
+	// its error is the write's.
+	Fault func() error
+}
+
+// Target is the programs and maps of one network namespace. Apply and Close are not safe for
+// concurrent use; Watch may run beside them.
+type Target struct {
+	cfg    Config       // const after New
+	log    *slog.Logger // const after New
+	synced bool         // table is what the maps hold
+	table  *table
+	grace  *grace                  // const after New
+	net    map[netip.Prefix]uint32 // networks in the map
+
+	mu    sync.Mutex
+	tcx   bool          // guarded by mu
+	objs  *plumbObjects // guarded by mu; nil before the first Apply and after Close
+	links plan.Link     // guarded by mu; by which own pods come
+	ready bool          // guarded by mu; devices have been given programs, and new ones get theirs
+	alone bool          // guarded by mu; no device has a predecessor's program any more
+	had   map[int]bool  // guarded by mu; devices that had them, by index
+}
+
+// New makes a Target; nothing is opened or changed before Apply.
+func New(cfg Config) *Target {
+	if cfg.Sizes == (Sizes{}) {
+		cfg.Sizes = DefaultSizes()
+	}
+	if cfg.SNATPorts == ([2]uint16{}) {
+		cfg.SNATPorts = [2]uint16{16384, 29999}
+	}
+	if cfg.Grace == 0 {
+		cfg.Grace = 100 * time.Millisecond
+	}
+	return &Target{cfg: cfg, log: cfg.Logger, grace: newGrace(cfg.Grace, cfg.Logger)}
+}
+
+// Close closes what this process has open. Programs and maps stay, and what was still to be
+// deleted: the next complete Apply does that.
+func (t *Target) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.objs == nil {
+		return nil
+	}
+	t.grace.forget()
+	err := t.objs.Close()
+	t.objs, t.synced, t.ready, t.alone, t.had = nil, false, false, false, nil
+	return err
+}
+
+func (t *Target) start() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.objs != nil {
+		return nil
+	}
+	t.tcx = !t.cfg.NoTCX
+	if t.tcx {
+		err := spaces.Do(t.cfg.NetNS, func() (err error) { t.tcx, err = haveTCX(); return err })
+		if err != nil {
+			return err
+		}
+	}
+	objs, err := load(t.cfg)
+	if err != nil {
+		return err
+	}
+	t.objs = objs
+	return nil
+}
