@@ -67,13 +67,15 @@ func (h hook) try(d device, w *writer, other func(ebpf.ProgramID)) (lacked bool,
 	return true, nil
 }
 
-func idOf(p *ebpf.Program) (ebpf.ProgramID, bool) {
+// idOf is 0 for a program that does not tell.
+func idOf(p *ebpf.Program) ebpf.ProgramID {
 	if p == nil {
-		return 0, false
+		return 0
 	}
 	info, err := p.Info()
 	if err != nil {
-		return 0, false
+		return 0
 	}
-	return info.ID()
+	id, _ := info.ID()
+	return id
 }

@@ -43,7 +43,7 @@ func (h hook) pinned(pins string, f func(path string, p *ebpf.Program) error) er
 // closes it.
 func (h *hook) meet(pins string) error {
 	return h.pinned(pins, func(_ string, p *ebpf.Program) error {
-		id, _ := idOf(p)
+		id := idOf(p)
 		h.before, h.ids = append(h.before, p), append(h.ids, id)
 		return nil
 	})
@@ -58,7 +58,7 @@ func (h *hook) leave() {
 // begin prepares for attaching the program: unless no predecessor's is left, it meets these and
 // pins the program beside them, so that whoever comes finds it even if not all devices get it.
 func (h *hook) begin(pins string, alone bool) error {
-	h.id, _ = idOf(h.program)
+	h.id = idOf(h.program)
 	if alone {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (h *hook) begin(pins string, alone bool) error {
 func (h hook) pin(pins string) error {
 	err := h.pinned(pins, func(path string, p *ebpf.Program) error {
 		defer p.Close()
-		if id, _ := idOf(p); id == h.id {
+		if id := idOf(p); id == h.id {
 			return nil
 		}
 		return os.Remove(path)
