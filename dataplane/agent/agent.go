@@ -107,11 +107,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.feed(ctx, run, recorder, l)
 	a.lookout(ctx, run, dataplane, l, m)
 	if a.cfg.Healthz != "" {
-		proxy := healthz.NewProxy(func() healthz.Report {
-			r := report(status())
-			r.WithoutIPv6 = dataplane.WithoutIPv6 != nil && dataplane.WithoutIPv6()
-			return r
-		}, time.Now, a.cfg.Logger)
+		proxy := healthz.NewProxy(func() healthz.Report { return reportWith(status(), dataplane.WithoutIPv6) }, time.Now, a.cfg.Logger)
 		proxy.Answered = m.upstream.answered
 		run.Go(func() error { return proxy.Run(ctx, bindable(ctx, a.cfg.Healthz)) })
 	}
@@ -175,4 +171,11 @@ func (a *Agent) findSCTP() {
 
 func report(s loop.Status) healthz.Report {
 	return healthz.Report{Applied: s.Applied, Waiting: s.Waiting, Ineligible: s.Ineligible}
+}
+
+// reportWith says as well whether the node serves IPv6; without a backend's word it does.
+func reportWith(s loop.Status, withoutIPv6 func() bool) healthz.Report {
+	r := report(s)
+	r.WithoutIPv6 = withoutIPv6 != nil && withoutIPv6()
+	return r
 }

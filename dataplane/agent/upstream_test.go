@@ -94,3 +94,15 @@ func samples(t *testing.T, r *prometheus.Registry) (out []string) {
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// /healthz knows of IPv6 what the backend says.
+func TestReport(t *testing.T) {
+	for _, c := range []struct {
+		says func() bool
+		want bool
+	}{{nil, false}, {func() bool { return false }, false}, {func() bool { return true }, true}} {
+		if got := reportWith(loop.Status{Ineligible: true}, c.says); got.WithoutIPv6 != c.want || !got.Ineligible {
+			t.Errorf("report %+v, want WithoutIPv6 %t", got, c.want)
+		}
+	}
+}

@@ -21,18 +21,6 @@ import (
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
-func seedBytes(f *testing.F) {
-	for i := range 24 {
-		b := make([]byte, 400)
-		x := uint32(i + 1)
-		for j := range b {
-			x = x*1664525 + 1013904223
-			b[j] = byte(x >> 24)
-		}
-		f.Add(b)
-	}
-}
-
 // unsure is a Target of which some calls fail: nothing was done, or it was and its word is lost.
 type unsure struct {
 	*Model

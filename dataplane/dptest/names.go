@@ -100,9 +100,7 @@ func FuzzNames(f *testing.F, b Backend) {
 
 // FuzzPlans calls each with the plans of histories that a fuzzer chooses.
 func FuzzPlans(f *testing.F, each func(*testing.T, *plan.Plan)) {
-	for i := range 8 {
-		f.Add([]byte(strings.Repeat(fmt.Sprint("history ", i*i), 40)))
-	}
+	seedBytes(f)
 	f.Fuzz(func(t *testing.T, history []byte) {
 		d := &bytesDice{left: history}
 		h := &History{dice: d}
@@ -113,4 +111,17 @@ func FuzzPlans(f *testing.F, each func(*testing.T, *plan.Plan)) {
 		}
 		each(t, plan.Build(&h.Objects, opt))
 	})
+}
+
+// seedBytes are histories to begin with, of bytes of every value.
+func seedBytes(f *testing.F) {
+	for i := range 24 {
+		b := make([]byte, 400)
+		x := uint32(i + 1)
+		for j := range b {
+			x = x*1664525 + 1013904223
+			b[j] = byte(x >> 24)
+		}
+		f.Add(b)
+	}
 }

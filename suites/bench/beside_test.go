@@ -5,7 +5,6 @@ package bench
 import (
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,9 +20,7 @@ func TestSideBySide(t *testing.T) {
 	need.Root(t)
 	ctx, dir := t.Context(), workDir(t)
 	proxy := filepath.Join(dir, "proxy")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", proxy, "github.com/plumbline/plumbline/tools/plumb-proxy").CombinedOutput(); err != nil {
-		t.Fatalf("build plumb-proxy: %v: %s", err, out)
-	}
+	buildProxy(t, proxy)
 	// It is what is asked for, but for userspace, which ends at once.
 	script := "#!/bin/sh\ncase \"$*\" in *cleanup*) ;; *userspace*) exit 1 ;; esac\nexec " + proxy + " \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(dir, "plumb-proxy"), []byte(script), 0o755); err != nil {

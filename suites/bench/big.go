@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plumbline/plumbline/fixtures/api"
 )
@@ -57,16 +56,7 @@ func (b *big) name() string { return fmt.Sprintf("big-%d", b.n) }
 // vip is beyond those of the numbered Services.
 func (b *big) vip() netip.Addr { return nth(netip.MustParseAddr("10.111.0.0"), b.n) }
 
-func (b *big) service() *corev1.Service {
-	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: b.name()},
-		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeClusterIP, ClusterIP: b.vip().String(), ClusterIPs: []string{b.vip().String()},
-			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, SessionAffinity: corev1.ServiceAffinityNone,
-			Ports: []corev1.ServicePort{{Name: portName, Protocol: corev1.ProtocolTCP, Port: int32(servicePort)}},
-		},
-	}
-}
+func (b *big) service() *corev1.Service { return serviceOf(b.name(), b.vip(), corev1.ProtocolTCP) }
 
 // slice is the nth of its EndpointSlices.
 func (b *big) slice(n int) *discoveryv1.EndpointSlice {

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"log/slog"
 	"net/netip"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -24,9 +23,7 @@ func TestChanges(t *testing.T) {
 		PlumbProxy: filepath.Join(dir, "plumb-proxy"), Limit: time.Minute, Work: dir, Logger: slog.New(slog.DiscardHandler),
 		Changes: 10, Steady: time.Second, Endpoints: []int{250}, Flows: 500,
 	}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", cfg.PlumbProxy, "github.com/plumbline/plumbline/tools/plumb-proxy").CombinedOutput(); err != nil {
-		t.Fatalf("build plumb-proxy: %v: %s", err, out)
-	}
+	buildProxy(t, cfg.PlumbProxy)
 	rows, err := ParseRows("plumb-nftables,plumb-iptables")
 	if err != nil {
 		t.Fatal(err)

@@ -115,7 +115,7 @@ func dataJSON(results []Result, lacks string) (string, error) {
 func Cells(results []Result, wide bool) [][]string {
 	rows := [][]string{{"SERVICES", "DATAPLANE", "COLD", "CHANGE p50/p99", "SWITCH p50/p99", "WARM"}}
 	if wide {
-		rows[0] = append(rows[0], "LOST IN RESTARTS", "FIRST PACKET p50 / p99", "DIRECT p50 / p99", "OPERATIONS", "CPU OF A CHANGE", "200/s p50 / p99", "BIG SERVICES p50 / p99", "STALE FLOWS", "RSS (PEAK)")
+		rows[0] = append(rows[0], "LOST IN RESTARTS", "FIRST PACKET p50 / p99", "DIRECT p50 / p99", "OPERATIONS", "CPU OF A CHANGE", fmt.Sprintf("%d/s p50 / p99", steadyRate), "BIG SERVICES p50 / p99", "STALE FLOWS", "RSS (PEAK)")
 	}
 	for _, r := range results {
 		row := []string{fmt.Sprint(r.Services), r.Row, short(r.Cold), r.Change.String(), r.Switch.String(), r.Warm.cell(short(r.Warm.P50))}

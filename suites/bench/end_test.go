@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,6 +29,13 @@ func workDir(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+func buildProxy(t *testing.T, path string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/plumbline/plumbline/tools/plumb-proxy").CombinedOutput(); err != nil {
+		t.Fatalf("build plumb-proxy: %v: %s", err, out)
+	}
 }
 
 // A clean-up that hangs is the row's own end: the run goes on, on a node without rules.

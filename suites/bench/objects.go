@@ -89,18 +89,23 @@ func protocol(i int) corev1.Protocol {
 }
 
 func service(i int) *corev1.Service {
-	out := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("svc-%d", i)},
-		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeClusterIP, ClusterIP: vip(i).String(), ClusterIPs: []string{vip(i).String()},
-			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, SessionAffinity: corev1.ServiceAffinityNone,
-			Ports: []corev1.ServicePort{{Name: portName, Protocol: protocol(i), Port: int32(servicePort)}},
-		},
-	}
+	out := serviceOf(fmt.Sprintf("svc-%d", i), vip(i), protocol(i))
 	if p := nodePort(i); p != 0 {
 		out.Spec.Type, out.Spec.Ports[0].NodePort = corev1.ServiceTypeNodePort, int32(p)
 	}
 	return out
+}
+
+// serviceOf is a Service with one port.
+func serviceOf(name string, vip netip.Addr, protocol corev1.Protocol) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeClusterIP, ClusterIP: vip.String(), ClusterIPs: []string{vip.String()},
+			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, SessionAffinity: corev1.ServiceAffinityNone,
+			Ports: []corev1.ServicePort{{Name: portName, Protocol: protocol, Port: int32(servicePort)}},
+		},
+	}
 }
 
 // slice is the EndpointSlice of a Service; the first endpoint is of a generation.

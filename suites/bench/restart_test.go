@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -72,9 +71,7 @@ func killed(t *testing.T, name string, times int) (total Load, told int) {
 		t.Fatal(err)
 	}
 	cfg := Config{Rows: rows, PlumbProxy: filepath.Join(dir, "plumb-proxy"), Limit: time.Minute, Work: dir, Logger: slog.New(slog.DiscardHandler)}
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", cfg.PlumbProxy, "github.com/plumbline/plumbline/tools/plumb-proxy").CombinedOutput(); err != nil {
-		t.Fatalf("build plumb-proxy: %v: %s", err, out)
-	}
+	buildProxy(t, cfg.PlumbProxy)
 	w, err := newWorld(ctx, dir, api.New(api.Config{Logger: cfg.Logger}), cfg.Logger)
 	if err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ func median(in []int) int {
 
 var columns = []string{
 	"dataplane", "Services", "cold start", "first Apply", "first packet p50 / p99", "direct p50 / p99", "change to kernel p50 / p99",
-	"operations", "CPU of a change", "200 changes a second p50 / p99", "change of a big Service p50 / p99", "stale UDP flows", "change to first packet p50 / p99", "warm restart", "warm Apply", "connections lost in restarts", "RSS (peak)",
+	"operations", "CPU of a change", fmt.Sprintf("%d changes a second p50 / p99", steadyRate), "change of a big Service p50 / p99", "stale UDP flows", "change to first packet p50 / p99", "warm restart", "warm Apply", "connections lost in restarts", "RSS (peak)",
 }
 
 // Markdown is the results as a table, a line for each row and size, and under it what the
