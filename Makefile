@@ -190,10 +190,11 @@ SOAK ?=
 soak: host build
 	go run ./ci/soak $(SOAK)
 
-# Reports as a browser shows them (Debian: chromium fonts-dejavu-core poppler-utils), such as
+# Reports as a browser shows them, such as
 # make pages PAGES=results/latest/report.html.
 PAGES ?= suites/run/testdata/kept-judged/report.html suites/report/testdata/report.html suites/report/conformance/testdata/report.html
 pages:
+	ci/host/prepare.sh --pages
 	go run ./ci/pages $(PAGES)
 
 # What takes too long for .ci/run.

@@ -6,6 +6,7 @@
 #
 #   prepare.sh            prepare the host
 #   prepare.sh --lab      only what `make lab` needs: a few packages, no Docker
+#   prepare.sh --pages    only what `make pages` needs: a browser, fonts, a reader of PDF
 #   prepare.sh --check    change nothing; say what is missing
 #
 # Exit 0: the host is ready. Exit 2: it is not; the last lines say what is
@@ -83,13 +84,20 @@ distribution() {
     (. "$release" && echo "${ID:-unknown} ${ID_LIKE:-}")
 }
 
-# lab_packages and missing_packages print the Debian packages this host lacks
-# for a lab and for all, one per line.
+# lab_packages, pages_packages and missing_packages print the Debian packages this host lacks
+# for a lab, for looking at pages, and for all clusters, one per line.
 lab_packages() {
     have nft || echo nftables
     have iptables || echo iptables
     have conntrack || echo conntrack
     have haproxy || echo haproxy
+}
+
+# A browser of Google's does as well: Ubuntu has chromium as a snap alone.
+pages_packages() {
+    have chromium || have google-chrome || echo chromium
+    have pdftotext || echo poppler-utils
+    [[ -d /usr/share/fonts/truetype/dejavu ]] || echo fonts-dejavu-core
 }
 
 missing_packages() {
@@ -329,29 +337,29 @@ check() {
 }
 
 main() {
-    case ${1:-} in
+    local wanted=missing_packages packages=() some=${1:-}
+    case $some in
         '') ;;
-        --lab) ;;
+        --lab) wanted=lab_packages ;;
+        --pages) wanted=pages_packages ;;
         --check) check_platform; check || refuse "this host is not prepared" "run as root: $0"; say ready; return ;;
-        *) refuse "unknown argument $1" "usage: $0 [--lab|--check]" ;;
+        *) refuse "unknown argument $1" "usage: $0 [--lab|--pages|--check]" ;;
     esac
-    local wanted=missing_packages packages=()
-    if [[ ${1:-} == --lab ]]; then wanted=lab_packages; fi
     mapfile -t packages < <("$wanted")
     # A host of another distribution that has everything needs nothing installed.
-    if [[ ${1:-} == --lab && ${#packages[@]} -eq 0 ]]; then return; fi
+    if [[ -n $some && ${#packages[@]} -eq 0 ]]; then return; fi
     check_platform
     if ((EUID != 0)); then
-        if [[ ${1:-} == --lab ]]; then hint "missing: ${packages[*]}"; else check || true; fi
+        if [[ -n $some ]]; then hint "missing: ${packages[*]}"; else check || true; fi
         refuse "preparing this host needs root" "run: sudo $0 $*"
     fi
     take_turns
     mapfile -t packages < <("$wanted") # another may have installed them meanwhile
     trap release_services EXIT
     release_services
-    if [[ ${1:-} != --lab ]]; then note_forwarding; fi
+    if [[ -z $some ]]; then note_forwarding; fi
     if ((${#packages[@]})); then install_packages "${packages[@]}"; fi
-    if [[ ${1:-} == --lab ]]; then say "ready for a lab"; return; fi
+    if [[ -n $some ]]; then say "ready for ${some#--}"; return; fi
     ensure_engine
     ensure_forwarding
     say "ready: docker $(docker version --format '{{.Server.Version}}'), runtime $(docker info --format '{{.DefaultRuntime}}')"

@@ -52,6 +52,11 @@ func TestRefuses(t *testing.T) {
 		return "PLUMBLINE_OS_RELEASE=" + file
 	}
 	debian := release("ID=debian\n")
+	bare := filepath.Join(filepath.Dir(path), "bin") // of a host with nothing installed
+	dirname, err := exec.LookPath("dirname")
+	if err := errors.Join(err, os.Mkdir(bare, 0o755), os.Symlink(dirname, filepath.Join(bare, "dirname"))); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		name string
 		env  []string
@@ -64,6 +69,7 @@ func TestRefuses(t *testing.T) {
 		{"Fedora", []string{release("ID=fedora\n")}, nil, []string{"not Debian or Ubuntu (fedora)", "Docker engine"}},
 		{"nothing known", []string{"PLUMBLINE_OS_RELEASE=/does/not/exist"}, nil, []string{"not Debian or Ubuntu (unknown)"}},
 		{"an engine elsewhere", []string{debian, "DOCKER_HOST=tcp://192.0.2.1:2375"}, nil, []string{"DOCKER_HOST is tcp://192.0.2.1:2375"}},
+		{"a user who wants pages", []string{debian, "PATH=" + bare}, []string{"--pages"}, []string{"missing: ", "chromium", "run: sudo " + path + " --pages"}},
 		{"an unknown argument", []string{debian}, []string{"--force"}, []string{"unknown argument --force", "usage:"}},
 		{"no engine, only looking", []string{debian, "DOCKER_HOST=unix:///does/not/exist"}, []string{"--check"},
 			[]string{"no Docker engine answers", "not prepared"}},

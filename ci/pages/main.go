@@ -35,9 +35,12 @@ func run() int {
 		return 2
 	}
 	browser, err := exec.LookPath("chromium")
+	if err != nil {
+		browser, err = exec.LookPath("google-chrome")
+	}
 	_, noPDF := exec.LookPath("pdftotext")
 	if err != nil || noPDF != nil {
-		fmt.Fprintln(os.Stderr, "pages: no chromium or no pdftotext: apt-get install chromium fonts-dejavu-core poppler-utils")
+		fmt.Fprintln(os.Stderr, "pages: no chromium or no pdftotext: sudo ci/host/prepare.sh --pages")
 		return 2
 	}
 	bad := 0

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 
 	"github.com/plumbline/plumbline/suites/report/render"
 )
@@ -27,17 +29,34 @@ func Write(dir string, s Summary) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the folder of the report: %w", err)
 	}
-	return errors.Join(writeFile(dir, SummaryFile, s, summaryJSON), WritePages(dir, s))
+	return together(append([]error{writeFile(dir, SummaryFile, s, summaryJSON)}, pages(dir, s)...))
 }
 
 // WritePages renders all but summary.json into dir.
 func WritePages(dir string, s Summary) error {
-	s = Complete(s)
-	return errors.Join(
+	return together(pages(dir, Complete(s)))
+}
+
+func pages(dir string, s Summary) []error {
+	return []error{
 		writeFile(dir, JUnitFile, s, junit),
 		writeFile(dir, MarkdownFile, s, func(s Summary) ([]byte, error) { return markdown(s), nil }),
 		writeFile(dir, HTMLFile, s, html),
-		writeFile(dir, TraceFile, s, trace))
+		writeFile(dir, TraceFile, s, trace),
+	}
+}
+
+// together is the first of the errors, with how many more there are: what keeps one file of a
+// report from being written (a full disk) keeps the others as well.
+func together(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	}
+	return fmt.Errorf("%w (and %d more of its files)", errs[0], len(errs)-1)
 }
 
 // writeFile puts a rendering under its name when all of it is written.
@@ -46,8 +65,14 @@ func writeFile(dir, name string, s Summary, to func(Summary) ([]byte, error)) er
 	if err != nil {
 		return err
 	}
-	if err := render.File(filepath.Join(dir, name), b); err != nil {
-		return fmt.Errorf("write the report: %w", err)
+	file := filepath.Join(dir, name)
+	err = render.File(file, b)
+	// The path around it is of a file that was never to be seen.
+	if why, ok := errors.AsType[syscall.Errno](err); ok {
+		err = why
+	}
+	if err != nil {
+		return fmt.Errorf("write the report: %s: %w", file, err)
 	}
 	return nil
 }
