@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/plumbline/plumbline/ci"
 	"github.com/plumbline/plumbline/lbprovider/profile"
 	"github.com/plumbline/plumbline/suites/disruption"
 	"github.com/plumbline/plumbline/suites/schema"
-	"github.com/plumbline/plumbline/tools/internal/call"
 )
 
 // A command in the docs is a line of an indented block, or between backquotes.
@@ -46,7 +46,7 @@ func TestDocs(t *testing.T) {
 		case "make":
 			err = errors.Join(err, makes(makefile, args))
 		case "plumb-plan":
-			err = errors.Join(err, plans(planner, args))
+			err = errors.Join(err, plans(root, planner, args))
 		}
 		if err != nil {
 			t.Errorf("%s: %s %s: %v", filepath.Base(page), program, line, err)
@@ -67,6 +67,29 @@ func TestDocs(t *testing.T) {
 	}
 	if found < 80 {
 		t.Errorf("%d commands found in the docs: the patterns miss some", found)
+	}
+}
+
+// The example of a dataplane's manifest has the pinned image of upstream's, and names the control
+// plane of the default cluster.
+func TestExampleDataplane(t *testing.T) {
+	root, err := schema.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "docs", "examples", "dataplane.yaml"))
+	pins, errPins := ci.Pins()
+	if err := errors.Join(err, errPins); err != nil {
+		t.Fatal(err)
+	}
+	name, _, _ := strings.Cut(runCommand().Flags().Lookup("name").Usage, ";")
+	for _, want := range []string{"image: " + pins.KubeProxyImage + "\n", "https://plumbline-run-control-plane:6443\n"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %q in it", want)
+		}
+	}
+	if !strings.Contains(name, "plumbline-run") {
+		t.Errorf("the default name of a cluster is another: %s", name)
 	}
 }
 
@@ -93,17 +116,13 @@ func buildPlanner(t *testing.T) string {
 	return file
 }
 
-// plans calls plumb-plan where none of its files are: it tells a bad call before it misses them, but
-// for who sends a packet, which the file may name.
-func plans(planner string, args []string) error {
+// plans calls plumb-plan in the project's folder, whose examples it is given.
+func plans(root, planner string, args []string) error {
 	cmd := exec.Command(planner, args...)
-	cmd.Dir = filepath.Dir(planner)
+	cmd.Dir = root
 	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState == nil {
-		return err
-	}
-	if cmd.ProcessState.ExitCode() == call.Bad {
-		return errors.New(strings.TrimSpace(string(out)))
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }
@@ -255,8 +274,12 @@ func TestWords(t *testing.T) {
 		}
 	}
 	planner := buildPlanner(t)
-	for _, bad := range []string{"--nod worker objects.yaml", "--render nft objects.yaml", "--resolve 10.0.0.1,tcp objects.yaml", "--resolve node,icmp,10.96.0.1:80 objects.yaml", ""} {
-		if plans(planner, strings.Fields(bad)) == nil {
+	root, err := schema.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"--nod worker FILE", "--node worker --render nft FILE", "--node worker --resolve 10.0.0.1,tcp FILE", "--node worker --resolve node,icmp,10.96.0.1:80 FILE", "FILE", ""} {
+		if plans(root, planner, strings.Fields(strings.ReplaceAll(bad, "FILE", "docs/examples/objects.yaml"))) == nil {
 			t.Errorf("plumb-plan %s is taken", bad)
 		}
 	}
