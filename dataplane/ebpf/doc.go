@@ -19,7 +19,7 @@
 // has their number (dptest.Backend.NoNode); all others hold.
 //
 // Not built yet: programs at sockets, and with them the node's own connections; counters per
-// frontend and a ring buffer of drops; a limit on refusals; repair of entries that somebody else
+// frontend; a limit on refusals; repair of entries that somebody else
 // deleted before the next complete Apply (programs are put back within a second); a sweep of
 // entries that have ended, which only go when the map needs room. No agent starts this backend
 // yet: package backend does not list it. It was tried on Linux 6.18 only, by tcx and by clsact.
@@ -92,6 +92,13 @@
 //
 // Nothing but the maps is state: affinity has the key of the Service's port, not a number. A
 // Target that finds maps adopts the lists that are whole, and writes what differs.
+//
+// # What is counted
+//
+// Each place where a packet is dropped or refused has a reason (Reasons, bpf/maps.h), counted on
+// each processor (Counts). Of every reason up to ten packets a second on each processor are shown
+// to Config.Dropped while Watch runs. Packets that are forwarded are not counted: to do so would
+// cost each of them a lookup (BenchmarkPacket has what they cost).
 //
 // # Why
 //

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
 // ForgetAnswers deletes the entries that what endpoints send meets, as a map without room may, and
@@ -84,4 +86,22 @@ func MasqueradeOf(pins string, index int) ([]netip.Addr, error) {
 	var d plumbDevice
 	err = m.PlumbDevices.Lookup(uint32(index), &d)
 	return []netip.Addr{fromAddr(d.Masquerade[0]), fromAddr(d.Masquerade[1])}, err
+}
+
+// ForgetSlots deletes the endpoints of a frontend's lists, as if the packet had found lists of long
+// ago.
+func ForgetSlots(pins string, k plan.Key) error {
+	m, err := open(pins)
+	if err != nil || m == nil {
+		return fmt.Errorf("no maps: %w", err)
+	}
+	defer m.Close()
+	var v plumbFrontend
+	err = m.PlumbFronts.Lookup(toKey(k), &v)
+	for _, r := range v.Routes[:2] {
+		for i := range r.N {
+			err = errors.Join(err, m.PlumbSlots.Delete(plumbSlotKey{List: r.List, Index: i}))
+		}
+	}
+	return err
 }

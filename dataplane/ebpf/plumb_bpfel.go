@@ -45,6 +45,30 @@ type plumbConfig struct {
 	LocalLink  [20]uint8
 }
 
+type plumbCount uint32
+
+const (
+	plumbCountCOUNT_NEW            plumbCount = 0
+	plumbCountCOUNT_TAKEN_PORT     plumbCount = 1
+	plumbCountCOUNT_UNKNOWN_TCP    plumbCount = 2
+	plumbCountCOUNT_REFUSED        plumbCount = 3
+	plumbCountCOUNT_REFUSED_REST   plumbCount = 4
+	plumbCountCOUNT_NOT_ANSWERED   plumbCount = 5
+	plumbCountCOUNT_REFUSAL_FAILED plumbCount = 6
+	plumbCountCOUNT_SOURCE_RANGE   plumbCount = 7
+	plumbCountCOUNT_POLICY         plumbCount = 8
+	plumbCountCOUNT_NO_SERVICE     plumbCount = 9
+	plumbCountCOUNT_UNTRANSLATED   plumbCount = 10
+	plumbCountCOUNT_NO_MASQUERADE  plumbCount = 11
+	plumbCountCOUNT_NO_SNAT_PORT   plumbCount = 12
+	plumbCountCOUNT_NO_ENTRY       plumbCount = 13
+	plumbCountCOUNT_NO_SLOT        plumbCount = 14
+	plumbCountCOUNT_FRAGMENT       plumbCount = 15
+	plumbCountCOUNT_MALFORMED      plumbCount = 16
+	plumbCountCOUNT_NOT_WRITTEN    plumbCount = 17
+	plumbCountCOUNTERS             plumbCount = 18
+)
+
 type plumbDevice struct {
 	_          structs.HostLayout
 	Masquerade [2]plumbAddr
@@ -145,6 +169,14 @@ type plumbRoute struct {
 	Pad        uint16
 }
 
+type plumbSample struct {
+	_      structs.HostLayout
+	At     uint64
+	T      plumbFlowKey
+	Device uint32
+	Why    plumbCount
+}
+
 type plumbScratch struct {
 	_            structs.HostLayout
 	K            plumbFlowKey
@@ -191,11 +223,13 @@ const (
 	plumbMapPlumbConfig   = "plumb_config"
 	plumbMapPlumbCounts   = "plumb_counts"
 	plumbMapPlumbDevices  = "plumb_devices"
+	plumbMapPlumbDue      = "plumb_due"
 	plumbMapPlumbFlows    = "plumb_flows"
 	plumbMapPlumbFrags    = "plumb_frags"
 	plumbMapPlumbFronts   = "plumb_fronts"
 	plumbMapPlumbMembers  = "plumb_members"
 	plumbMapPlumbNetworks = "plumb_networks"
+	plumbMapPlumbSamples  = "plumb_samples"
 	plumbMapPlumbScratch  = "plumb_scratch"
 	plumbMapPlumbSlots    = "plumb_slots"
 	plumbMapPlumbSources  = "plumb_sources"
@@ -258,11 +292,13 @@ type plumbMapSpecs struct {
 	PlumbConfig   *ebpf.MapSpec `ebpf:"plumb_config"`
 	PlumbCounts   *ebpf.MapSpec `ebpf:"plumb_counts"`
 	PlumbDevices  *ebpf.MapSpec `ebpf:"plumb_devices"`
+	PlumbDue      *ebpf.MapSpec `ebpf:"plumb_due"`
 	PlumbFlows    *ebpf.MapSpec `ebpf:"plumb_flows"`
 	PlumbFrags    *ebpf.MapSpec `ebpf:"plumb_frags"`
 	PlumbFronts   *ebpf.MapSpec `ebpf:"plumb_fronts"`
 	PlumbMembers  *ebpf.MapSpec `ebpf:"plumb_members"`
 	PlumbNetworks *ebpf.MapSpec `ebpf:"plumb_networks"`
+	PlumbSamples  *ebpf.MapSpec `ebpf:"plumb_samples"`
 	PlumbScratch  *ebpf.MapSpec `ebpf:"plumb_scratch"`
 	PlumbSlots    *ebpf.MapSpec `ebpf:"plumb_slots"`
 	PlumbSources  *ebpf.MapSpec `ebpf:"plumb_sources"`
@@ -299,11 +335,13 @@ type plumbMaps struct {
 	PlumbConfig   *ebpf.Map `ebpf:"plumb_config"`
 	PlumbCounts   *ebpf.Map `ebpf:"plumb_counts"`
 	PlumbDevices  *ebpf.Map `ebpf:"plumb_devices"`
+	PlumbDue      *ebpf.Map `ebpf:"plumb_due"`
 	PlumbFlows    *ebpf.Map `ebpf:"plumb_flows"`
 	PlumbFrags    *ebpf.Map `ebpf:"plumb_frags"`
 	PlumbFronts   *ebpf.Map `ebpf:"plumb_fronts"`
 	PlumbMembers  *ebpf.Map `ebpf:"plumb_members"`
 	PlumbNetworks *ebpf.Map `ebpf:"plumb_networks"`
+	PlumbSamples  *ebpf.Map `ebpf:"plumb_samples"`
 	PlumbScratch  *ebpf.Map `ebpf:"plumb_scratch"`
 	PlumbSlots    *ebpf.Map `ebpf:"plumb_slots"`
 	PlumbSources  *ebpf.Map `ebpf:"plumb_sources"`
@@ -316,11 +354,13 @@ func (m *plumbMaps) Close() error {
 		m.PlumbConfig,
 		m.PlumbCounts,
 		m.PlumbDevices,
+		m.PlumbDue,
 		m.PlumbFlows,
 		m.PlumbFrags,
 		m.PlumbFronts,
 		m.PlumbMembers,
 		m.PlumbNetworks,
+		m.PlumbSamples,
 		m.PlumbScratch,
 		m.PlumbSlots,
 		m.PlumbSources,

@@ -49,6 +49,8 @@ const (
 
 	endpointLocal = 1
 	endpointHost  = 2
+
+	stepEgress = 1
 )
 
 // actions and masquerades are the plan's words in the order of their numbers.

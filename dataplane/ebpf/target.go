@@ -31,6 +31,9 @@ type Config struct {
 	Grace time.Duration
 	// NoTCX: attach by clsact, as where the kernel has no tcx.
 	NoTCX bool
+	// Dropped is told by Watch of packets that go no further, one at a time and not of all: Drop
+	// says of how many; nil: nobody is.
+	Dropped func(Drop)
 	// Fault, of the contract suite, is asked before each write to the kernel, and
 	// its error is the write's.
 	Fault func() error

@@ -39,6 +39,9 @@ func (t *Target) Watch(ctx context.Context, lost func()) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
 	run.Go(func() error { return hear(ctx, conn, changed) })
 	run.Go(func() error { return t.follow(ctx, changed, lost) })
+	if t.cfg.Dropped != nil {
+		run.Go(func() error { return t.drops(ctx) })
+	}
 	if err := run.Wait(); err != nil {
 		return fmt.Errorf("watch devices: %w", err)
 	}

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "rewrite.h"
+#include "stop.h"
 
-#define SECOND 1000000000ULL
 #define TCP_SYN_FOR (60 * SECOND) // until the client has answered the answer
 #define TCP_FOR (6 * 3600 * SECOND)
 #define TCP_CLOSING_FOR (120 * SECOND) // half of it may go on, as for conntrack
@@ -328,6 +328,7 @@ static __always_inline void outline(struct scratch *w, const struct packet *p, c
 
 // begin makes the entries of a connection: R, S, M, and last F, by which its packets are known.
 // Who comes second to F takes what is there. out is what is to become of the packet.
+// It returns why it could not, or -1.
 SEPARATE int begin(const struct packet *p, const struct plan *want, struct change *out, __u64 now)
 {
 	if (!p || !want || !out)

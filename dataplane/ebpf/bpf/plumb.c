@@ -38,7 +38,7 @@ static __always_inline int known(struct __sk_buff *skb, const struct packet *p, 
 	touch(p, f, now);
 	if (p->first)
 		note_ports(p, now);
-	return translate(skb, p, &c) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
+	return translate(skb, p, &c) ? stop(p, COUNT_NOT_WRITTEN, now) : TC_ACT_UNSPEC;
 }
 
 // is_syn tells whether a packet begins a TCP connection.
@@ -60,7 +60,7 @@ static __always_inline int is_stale(const struct packet *p, const struct flow *f
 }
 
 // untranslated stops what would leave the node with a Service's address: nobody out there has it.
-SEPARATE int untranslated(const struct packet *p, __u32 class)
+SEPARATE int untranslated(const struct packet *p, __u32 class, __u64 now)
 {
 	if (!p)
 		return TC_ACT_UNSPEC;
@@ -71,21 +71,19 @@ SEPARATE int untranslated(const struct packet *p, __u32 class)
 	struct flow_key answer = {.src = p->t.dst, .dst = p->t.src, .sport = p->t.dport, .dport = p->t.sport, .proto = p->t.proto, .step = EGRESS};
 	if (bpf_map_lookup_elem(&plumb_flows, &answer))
 		return TC_ACT_UNSPEC;
-	count(COUNT_UNTRANSLATED);
-	return TC_ACT_SHOT;
+	return stop(p, COUNT_UNTRANSLATED, now);
 }
 
 #define FRAGMENTS_FOR (30 * SECOND) // as long as the kernel waits for the last one
 
 // without_first is a later fragment of which no first one was seen: it is dropped where that must
 // have been for a Service.
-static __always_inline int without_first(const struct packet *p, __u32 class)
+static __always_inline int without_first(const struct packet *p, __u32 class, __u64 now)
 {
 	int external = class & ADDRESS_EXTERNAL && !(class & ADDRESS_NODE) && p->t.step == INGRESS;
 	if (!external && !(class & ADDRESS_CLUSTER_IP) && (class || !unallocated(&p->t.dst)))
 		return TC_ACT_UNSPEC;
-	count(COUNT_FRAGMENT);
-	return TC_ACT_SHOT;
+	return stop(p, COUNT_FRAGMENT, now);
 }
 
 // later_fragment has no ports of its own, and fares as its first one did.
@@ -98,29 +96,24 @@ SEPARATE int later_fragment(struct __sk_buff *skb, struct packet *p, __u64 now)
 	__u32 class = class_of(&p->t.dst);
 	struct ports *ports = bpf_map_lookup_elem(&plumb_frags, &k);
 	if (!ports || since(ports->seen, now) >= FRAGMENTS_FOR)
-		return without_first(p, class);
+		return without_first(p, class, now);
 	p->t.sport = ports->src;
 	p->t.dport = ports->dst;
 	struct flow *f = bpf_map_lookup_elem(&plumb_flows, &p->t);
 	if (f && alive(f, p->t.proto, now)) {
 		struct change c = {.addr = f->addr, .port = f->port, .other = f->other};
-		return translate(skb, p, &c) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
+		return translate(skb, p, &c) ? stop(p, COUNT_NOT_WRITTEN, now) : TC_ACT_UNSPEC;
 	}
 	// Of TCP the first one passed at ingress, for conntrack.
 	if (p->t.proto == IPPROTO_TCP && p->t.step == INGRESS)
 		return TC_ACT_UNSPEC;
-	return untranslated(p, class);
+	return untranslated(p, class, now);
 }
 
 static __always_inline int icmp_error(struct __sk_buff *skb, const struct packet *p, __u64 now)
 {
-	return p->v6 ? icmp_error6(skb, p, now) : icmp_error4(skb, p, now);
-}
-
-static __always_inline int drop(void)
-{
-	count(COUNT_DROPPED);
-	return TC_ACT_SHOT;
+	int done = p->v6 ? icmp_error6(skb, p, now) : icmp_error4(skb, p, now);
+	return done == NOT_WRITTEN ? stop(p, COUNT_NOT_WRITTEN, now) : done;
 }
 
 // beginning is a packet that no entry is for.
@@ -133,10 +126,8 @@ SEPARATE int beginning(struct __sk_buff *skb, const struct packet *p, __u64 now)
 	__u32 class = class_of(&p->t.dst);
 	if (!class && !unallocated(&p->t.dst))
 		return TC_ACT_UNSPEC;
-	if (p->cut || p->unknown) {
-		count(COUNT_MALFORMED);
-		return !class || class & (ADDRESS_CLUSTER_IP | ADDRESS_EXTERNAL) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
-	}
+	if (p->cut || p->unknown)
+		return !class || class & (ADDRESS_CLUSTER_IP | ADDRESS_EXTERNAL) ? stop(p, COUNT_MALFORMED, now) : TC_ACT_UNSPEC;
 	if (is_icmp_error(p))
 		return TC_ACT_UNSPEC;
 	if (p->first)
@@ -147,27 +138,25 @@ SEPARATE int beginning(struct __sk_buff *skb, const struct packet *p, __u64 now)
 			count(COUNT_UNKNOWN_TCP);
 		return TC_ACT_UNSPEC;
 	}
-	int action = decide(skb, p, &want, now);
-	if (action == -2) // a list that was taken away meanwhile has a successor
-		action = decide(skb, p, &want, now);
-	if (action == -2)
-		action = decide(skb, p, &want, now);
-	switch (action) {
-	case ACTION_FORWARD:
-		break;
-	case ACTION_REJECT:
-		return may_be_refused(p) ? refuse(skb, p) : drop();
-	case -1:
+	int why = decide(skb, p, &want, now);
+	if (why == NO_SLOT)
+		why = decide(skb, p, &want, now);
+	if (why == NO_SLOT)
+		why = decide(skb, p, &want, now);
+	switch (why) {
+	case NOT_OURS:
 		return TC_ACT_UNSPEC;
-	default:
-		return drop();
+	case NO_SLOT:
+		return stop(p, COUNT_NO_SLOT, now);
+	case COUNT_REFUSED:
+	case COUNT_REFUSED_REST:
+		return refuse(skb, p, why, now);
+	case 0:
+		why = begin(p, &want, &c, now);
+		if (why < 0)
+			why = translate(skb, p, &c) ? COUNT_NOT_WRITTEN : 0;
 	}
-	int why = begin(p, &want, &c, now);
-	if (why >= 0) {
-		count(why);
-		return TC_ACT_SHOT;
-	}
-	return translate(skb, p, &c) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
+	return why ? stop(p, why, now) : TC_ACT_UNSPEC;
 }
 
 SEC("tc")
@@ -224,5 +213,5 @@ int plumb_egress(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	if (p.first)
 		note_ports(&p, now);
-	return untranslated(&p, class);
+	return untranslated(&p, class, now);
 }

@@ -158,36 +158,39 @@ SEPARATE int masquerade_address(struct __sk_buff *skb, const struct packet *p, c
 	return out->w[3] || out->w[0] ? 0 : -1;
 }
 
-// What Resolve says: forward, with want filled, drop or reject.
+#define NOT_OURS -1
+#define NO_SLOT -2 // a list was taken away meanwhile: it has a successor
+
+// What Resolve says: 0, with want filled, to forward; else why not: COUNT_*.
 SEPARATE int decide(struct __sk_buff *skb, const struct packet *p, struct plan *want, __u64 now)
 {
 	if (!p || !want)
-		return -1;
+		return NOT_OURS;
 	struct frontend *f = NULL;
 	switch (find(p, class_of(&p->t.dst), &f)) {
 	case NOTHING:
-		return -1;
+		return NOT_OURS;
 	case REST:
-		return ACTION_REJECT;
+		return COUNT_REFUSED_REST;
 	case UNKNOWN:
-		return ACTION_DROP;
+		return COUNT_NO_SERVICE;
 	}
 	if (!f)
-		return -1;
+		return NOT_OURS;
 	if (!admits(f, &p->t.src))
-		return ACTION_DROP;
+		return COUNT_SOURCE_RANGE;
 	int own = own_pod(skb, p);
 	struct route r = f->routes[ROUTE_OUTSIDE];
 	if (f->flags & FRONTEND_HAS_INSIDE && own)
 		r = f->routes[ROUTE_INSIDE];
 	if (r.action != ACTION_FORWARD)
-		return r.action;
+		return r.action == ACTION_REJECT ? COUNT_REFUSED : COUNT_POLICY;
 	if (choose(p, f, &r, &want->to, now))
-		return -2;
+		return NO_SLOT;
 	int masq = r.masquerade == MASQ_ALWAYS || (r.masquerade == MASQ_OFF_CLUSTER && !own);
 	int hairpin = want->to.flags & ENDPOINT_LOCAL && same(&want->to.addr, &p->t.src);
 	want->masqueraded = (masq || hairpin) && !(want->to.flags & ENDPOINT_HOST);
 	if (want->masqueraded && masquerade_address(skb, p, &want->to, &want->masquerade))
-		return ACTION_DROP;
-	return ACTION_FORWARD;
+		return COUNT_NO_MASQUERADE;
+	return 0;
 }
