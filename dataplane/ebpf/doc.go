@@ -18,8 +18,7 @@
 // of the ServiceCIDRs that no Service has it leaves. The contract suite leaves these rows out and
 // has their number (dptest.Backend.NoNode); all others hold.
 //
-// Not built yet: programs at sockets, and with them the node's own connections; counters per
-// frontend; a limit on refusals; repair of entries that somebody else
+// Not built yet: programs at sockets, and with them the node's own connections; a limit on refusals; repair of entries that somebody else
 // deleted before the next complete Apply (programs are put back within a second); a sweep of
 // entries that have ended, which only go when the map needs room. No agent starts this backend
 // yet: package backend does not list it. It was tried on Linux 6.18 only, by tcx and by clsact.
@@ -97,8 +96,10 @@
 //
 // Each place where a packet is dropped or refused has a reason (Reasons, bpf/maps.h), counted on
 // each processor (Counts). Of every reason up to ten packets a second on each processor are shown
-// to Config.Dropped while Watch runs. Packets that are forwarded are not counted: to do so would
-// cost each of them a lookup (BenchmarkPacket has what they cost).
+// to Config.Dropped while Watch runs. Of a frontend the
+// connections that begin are counted, and the packets that are refused or dropped (Tallies, Path):
+// that costs one lookup with the first packet of a connection and none with its others, which are
+// not counted: an entry of a connection does not name its frontend.
 //
 // # Why
 //

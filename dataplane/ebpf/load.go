@@ -61,7 +61,7 @@ func (z Sizes) spec() (*ebpf.CollectionSpec, error) {
 	}
 	for name, n := range map[string]uint32{
 		plumbMapPlumbDevices: 1 << 14, plumbMapPlumbNetworks: 1 << 10,
-		plumbMapPlumbAddrs: z.Frontends + nodeRoom, plumbMapPlumbFronts: z.Frontends,
+		plumbMapPlumbAddrs: z.Frontends + nodeRoom, plumbMapPlumbFronts: z.Frontends, plumbMapPlumbTallies: z.Frontends,
 		plumbMapPlumbSlots: z.Endpoints, plumbMapPlumbMembers: z.Endpoints, plumbMapPlumbSources: z.Sources,
 		plumbMapPlumbAffinity: z.Clients, plumbMapPlumbFlows: z.Connections, plumbMapPlumbFrags: max(1024, z.Connections/16),
 	} {
@@ -143,7 +143,7 @@ func (m *plumbMaps) pinned() map[string]**ebpf.Map {
 		plumbMapPlumbAddrs: &m.PlumbAddrs, plumbMapPlumbAffinity: &m.PlumbAffinity, plumbMapPlumbConfig: &m.PlumbConfig,
 		plumbMapPlumbCounts: &m.PlumbCounts, plumbMapPlumbDevices: &m.PlumbDevices, plumbMapPlumbFlows: &m.PlumbFlows,
 		plumbMapPlumbFrags: &m.PlumbFrags, plumbMapPlumbFronts: &m.PlumbFronts, plumbMapPlumbMembers: &m.PlumbMembers,
-		plumbMapPlumbNetworks: &m.PlumbNetworks, plumbMapPlumbSamples: &m.PlumbSamples, plumbMapPlumbSlots: &m.PlumbSlots, plumbMapPlumbSources: &m.PlumbSources,
+		plumbMapPlumbNetworks: &m.PlumbNetworks, plumbMapPlumbSamples: &m.PlumbSamples, plumbMapPlumbTallies: &m.PlumbTallies, plumbMapPlumbSlots: &m.PlumbSlots, plumbMapPlumbSources: &m.PlumbSources,
 	}
 }
 

@@ -199,6 +199,24 @@ type plumbScratch struct {
 		Spare uint16
 		_     [6]byte
 	}
+	Want struct {
+		_           structs.HostLayout
+		Front       plumbFrontendKey
+		Found       uint8
+		_           [3]byte
+		To          plumbEndpoint
+		Masquerade  plumbAddr
+		Masqueraded uint8
+		_           [3]byte
+	}
+	Change struct {
+		_     structs.HostLayout
+		Addr  plumbAddr
+		Port  uint16
+		Other uint16
+	}
+	_    [4]byte
+	None plumbTally
 }
 
 type plumbSlotKey struct {
@@ -212,6 +230,13 @@ type plumbSourceKey struct {
 	Bits    uint32
 	Sources uint32
 	Addr    plumbAddr
+}
+
+type plumbTally struct {
+	_           structs.HostLayout
+	Connections uint64
+	Refused     uint64
+	Dropped     uint64
 }
 
 // Names of all BPF objects in the ELF.
@@ -233,6 +258,7 @@ const (
 	plumbMapPlumbScratch  = "plumb_scratch"
 	plumbMapPlumbSlots    = "plumb_slots"
 	plumbMapPlumbSources  = "plumb_sources"
+	plumbMapPlumbTallies  = "plumb_tallies"
 	plumbProgPlumbEgress  = "plumb_egress"
 	plumbProgPlumbIngress = "plumb_ingress"
 )
@@ -302,6 +328,7 @@ type plumbMapSpecs struct {
 	PlumbScratch  *ebpf.MapSpec `ebpf:"plumb_scratch"`
 	PlumbSlots    *ebpf.MapSpec `ebpf:"plumb_slots"`
 	PlumbSources  *ebpf.MapSpec `ebpf:"plumb_sources"`
+	PlumbTallies  *ebpf.MapSpec `ebpf:"plumb_tallies"`
 }
 
 // plumbVariableSpecs contains global variables before they are loaded into the kernel.
@@ -345,6 +372,7 @@ type plumbMaps struct {
 	PlumbScratch  *ebpf.Map `ebpf:"plumb_scratch"`
 	PlumbSlots    *ebpf.Map `ebpf:"plumb_slots"`
 	PlumbSources  *ebpf.Map `ebpf:"plumb_sources"`
+	PlumbTallies  *ebpf.Map `ebpf:"plumb_tallies"`
 }
 
 func (m *plumbMaps) Close() error {
@@ -364,6 +392,7 @@ func (m *plumbMaps) Close() error {
 		m.PlumbScratch,
 		m.PlumbSlots,
 		m.PlumbSources,
+		m.PlumbTallies,
 	)
 }
 

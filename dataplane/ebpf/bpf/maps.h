@@ -190,6 +190,11 @@ struct ports {
 	__u64 seen; // ns since boot
 };
 
+// What is counted of a frontend: by packets that no entry is for.
+struct tally {
+	__u64 connections, refused, dropped;
+};
+
 // What a counter counts. ../counts.go has the same.
 enum count {
 	COUNT_NEW,	   // connections made
@@ -259,6 +264,7 @@ MAP(plumb_affinity, BPF_MAP_TYPE_LRU_HASH, struct affinity_key, struct affinity,
 MAP(plumb_flows, BPF_MAP_TYPE_LRU_HASH, struct flow_key, struct flow, 1, 0);
 MAP(plumb_frags, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct ports, 1, 0);
 MAP(plumb_counts, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u64, MAX_COUNTERS, 0);
+MAP(plumb_tallies, BPF_MAP_TYPE_PERCPU_HASH, struct frontend_key, struct tally, 1, BPF_F_NO_PREALLOC);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -52,7 +52,8 @@ static __always_inline int is_syn(const struct packet *p)
 static __always_inline int is_stale(const struct packet *p, const struct flow *f)
 {
 	struct frontend *fr = NULL;
-	switch (find(p, class_of(&p->t.dst), &fr)) {
+	struct frontend_key k;
+	switch (find(p, class_of(&p->t.dst), &k, &fr)) {
 	case FRONTEND:
 		return fr && !serves(fr, &p->t.src, &f->addr, f->port);
 	}
@@ -65,7 +66,8 @@ SEPARATE int untranslated(const struct packet *p, __u32 class, __u64 now)
 	if (!p)
 		return TC_ACT_UNSPEC;
 	struct frontend *f = NULL;
-	if (find(p, class, &f) == NOTHING)
+	struct frontend_key k;
+	if (find(p, class, &k, &f) == NOTHING)
 		return TC_ACT_UNSPEC;
 	// An endpoint may have such an address.
 	struct flow_key answer = {.src = p->t.dst, .dst = p->t.src, .sport = p->t.dport, .dport = p->t.sport, .proto = p->t.proto, .step = EGRESS};
@@ -121,8 +123,6 @@ SEPARATE int beginning(struct __sk_buff *skb, const struct packet *p, __u64 now)
 {
 	if (!p)
 		return TC_ACT_UNSPEC;
-	struct plan want = {};
-	struct change c = {};
 	__u32 class = class_of(&p->t.dst);
 	if (!class && !unallocated(&p->t.dst))
 		return TC_ACT_UNSPEC;
@@ -130,33 +130,44 @@ SEPARATE int beginning(struct __sk_buff *skb, const struct packet *p, __u64 now)
 		return !class || class & (ADDRESS_CLUSTER_IP | ADDRESS_EXTERNAL) ? stop(p, COUNT_MALFORMED, now) : TC_ACT_UNSPEC;
 	if (is_icmp_error(p))
 		return TC_ACT_UNSPEC;
+	struct scratch *w = scratch();
+	if (!w)
+		return stop(p, COUNT_NO_ENTRY, now);
+	struct plan *want = &w->want;
+	__builtin_memset(want, 0, sizeof(*want));
 	if (p->first)
 		note_ports(p, now);
 	if (p->t.proto == IPPROTO_TCP && !is_syn(p)) {
 		struct frontend *f = NULL;
-		if (find(p, class, &f) == FRONTEND)
+		if (find(p, class, &want->front, &f) == FRONTEND)
 			count(COUNT_UNKNOWN_TCP);
 		return TC_ACT_UNSPEC;
 	}
-	int why = decide(skb, p, &want, now);
+	int done, why = decide(skb, p, want, now);
 	if (why == NO_SLOT)
-		why = decide(skb, p, &want, now);
+		why = decide(skb, p, want, now);
 	if (why == NO_SLOT)
-		why = decide(skb, p, &want, now);
+		why = decide(skb, p, want, now);
 	switch (why) {
 	case NOT_OURS:
 		return TC_ACT_UNSPEC;
-	case NO_SLOT:
-		return stop(p, COUNT_NO_SLOT, now);
 	case COUNT_REFUSED:
 	case COUNT_REFUSED_REST:
-		return refuse(skb, p, why, now);
+		done = refuse(skb, p, why, now);
+		tally_stopped(want, done == TC_ACT_REDIRECT);
+		return done;
+	case NO_SLOT:
+		why = COUNT_NO_SLOT;
+		break;
 	case 0:
-		why = begin(p, &want, &c, now);
+		why = begin(p, want, &w->change, now);
 		if (why < 0)
-			why = translate(skb, p, &c) ? COUNT_NOT_WRITTEN : 0;
+			why = translate(skb, p, &w->change) ? COUNT_NOT_WRITTEN : 0;
 	}
-	return why ? stop(p, why, now) : TC_ACT_UNSPEC;
+	if (!why)
+		return TC_ACT_UNSPEC;
+	tally_stopped(want, 0);
+	return stop(p, why, now);
 }
 
 SEC("tc")

@@ -32,18 +32,18 @@ static __always_inline int unallocated(const struct addr *a)
 	return cfg && cfg->flags & CONFIG_SERVICE_CIDRS && networks_of(a) & NETWORK_SERVICES;
 }
 
-// find is steps 1 and 2 of Resolve.
-static __always_inline int find(const struct packet *p, __u32 class, struct frontend **out)
+// find is steps 1 and 2 of Resolve. k becomes the frontend's.
+static __always_inline int find(const struct packet *p, __u32 class, struct frontend_key *k, struct frontend **out)
 {
 	if (class && has_ports(p->t.proto)) {
-		struct frontend_key k = {.addr = p->t.dst, .port = p->t.dport, .proto = p->t.proto, .kind = FRONTEND_ADDRESS};
-		*out = bpf_map_lookup_elem(&plumb_fronts, &k);
+		*k = (struct frontend_key){.addr = p->t.dst, .port = p->t.dport, .proto = p->t.proto, .kind = FRONTEND_ADDRESS};
+		*out = bpf_map_lookup_elem(&plumb_fronts, k);
 		if (*out)
 			return FRONTEND;
 		if (class & ADDRESS_NODE) {
-			__builtin_memset(&k.addr, 0, sizeof(k.addr));
-			k.kind = p->v6 ? FRONTEND_NODE_PORT6 : FRONTEND_NODE_PORT;
-			*out = bpf_map_lookup_elem(&plumb_fronts, &k);
+			__builtin_memset(&k->addr, 0, sizeof(k->addr));
+			k->kind = p->v6 ? FRONTEND_NODE_PORT6 : FRONTEND_NODE_PORT;
+			*out = bpf_map_lookup_elem(&plumb_fronts, k);
 			if (*out)
 				return FRONTEND;
 		}
@@ -167,7 +167,7 @@ SEPARATE int decide(struct __sk_buff *skb, const struct packet *p, struct plan *
 	if (!p || !want)
 		return NOT_OURS;
 	struct frontend *f = NULL;
-	switch (find(p, class_of(&p->t.dst), &f)) {
+	switch (find(p, class_of(&p->t.dst), &want->front, &f)) {
 	case NOTHING:
 		return NOT_OURS;
 	case REST:
@@ -177,6 +177,7 @@ SEPARATE int decide(struct __sk_buff *skb, const struct packet *p, struct plan *
 	}
 	if (!f)
 		return NOT_OURS;
+	want->found = 1;
 	if (!admits(f, &p->t.src))
 		return COUNT_SOURCE_RANGE;
 	int own = own_pod(skb, p);
