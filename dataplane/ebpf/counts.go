@@ -10,7 +10,7 @@ import (
 func countNames() []string {
 	return []string{
 		"new", "taken-port", "unknown-tcp",
-		"refused", "refused-rest", "not-answered", "refusal-failed", "source-range", "policy", "no-service", "untranslated",
+		"refused", "refused-rest", "not-answered", "refusal-failed", "refusal-limited", "source-range", "policy", "no-service", "untranslated",
 		"no-masquerade", "no-snat-port", "no-entry", "no-slot", "fragment", "malformed", "not-written",
 	}
 }

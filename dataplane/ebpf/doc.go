@@ -18,7 +18,7 @@
 // of the ServiceCIDRs that no Service has it leaves. The contract suite leaves these rows out and
 // has their number (dptest.Backend.NoNode); all others hold.
 //
-// Not built yet: programs at sockets, and with them the node's own connections; a limit on refusals; repair of entries that somebody else
+// Not built yet: programs at sockets, and with them the node's own connections; repair of entries that somebody else
 // deleted before the next complete Apply (programs are put back within a second); a sweep of
 // entries that have ended, which only go when the map needs room. No agent starts this backend
 // yet: package backend does not list it. It was tried on Linux 6.18 only, by tcx and by clsact.
@@ -60,7 +60,8 @@
 // client has not answered the answer for 60 s, after one side's FIN for 120 s, after both or a reset
 // for 10 s; a UDP one for 30 s, or 120 s if they still speak after a second. A refusal is the packet
 // itself, made a TCP reset or an ICMP port unreachable and sent back by the device it came by; ICMP
-// but for an echo is not answered, nor what has no single sender.
+// but for an echo is not answered, nor what has no single sender, nor what is over the limit of
+// REFUSALS in bpf/maps.h: so no flood has the node answer all of it.
 //
 // What a device only hears (frames for others, broadcast, multicast) passes on untouched at ingress.
 // A port of a bridge sees frames for the bridge, and stands for it: so what is translated is so

@@ -3,12 +3,15 @@ package ebpf_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/ebpf"
 	"github.com/plumbline/plumbline/dataplane/objects"
@@ -58,7 +61,7 @@ func TestDrops(t *testing.T) {
 	await(t, "somebody reads", func() bool { w.ingress(first); return len(seen) > 0 })
 	w.shown(seen, "refused", first, false, time.Now().Add(-soon))
 	data := frame{src: from(podA), dst: none.vip(false), proto: objects.TCP, flags: syn}.transport()
-	covered := []string{"refused", "no-masquerade", "no-entry"} // a node without addresses; thirty ports in a row that are taken
+	covered := []string{"refused", "refusal-limited", "no-masquerade", "no-entry"} // TestRefusalsLimited; a node without addresses; thirty ports in a row that are taken
 	for reason, f := range map[string]frame{
 		"refused-rest":   {dst: netip.AddrPortFrom(serving.vip(false).Addr(), 81), proto: objects.TCP, flags: syn},
 		"not-answered":   {src: from("0.0.0.0:68"), dst: none.vip(false), proto: objects.UDP},
@@ -197,4 +200,61 @@ func TestOnePlaceDrops(t *testing.T) {
 	if n != 1 {
 		t.Errorf("TC_ACT_SHOT is in the sources %d times, want it in stop() alone", n)
 	}
+}
+
+// More refusals than a processor may send are dropped, under a reason of their own; a while later
+// there are some again, and what is not refused is not held up.
+func TestRefusalsLimited(t *testing.T) {
+	none, serving := service{number: 2}, service{number: 1, endpoints: both(2)}
+	w := newWorld(t, planOf(none, serving), nil)
+	ingress := w.program("plumb_ingress")
+	defer ingress.Close()
+	syns := frame{device: "pa", src: from(podA), dst: none.vip(false), proto: objects.TCP, flags: syn}
+	const limit, many = 1000, 3000
+	sent, dropped := 0, 0
+	begin := time.Now()
+	w.in(w.Node, func() error {
+		return onOneCPU(func() error {
+			for range many {
+				verdict, _, err := syns.through(ingress)
+				if err != nil {
+					return err
+				}
+				if verdict == isSent {
+					sent++
+				} else if verdict == isDropped {
+					dropped++
+				}
+			}
+			return nil
+		})
+	})
+	took := time.Since(begin)
+	if most := limit + int(took.Seconds()*limit) + 1; sent < limit || sent > most || sent+dropped != many {
+		t.Errorf("of %d in %s %d are answered and %d dropped; want %d to %d answered", many, took, sent, dropped, limit, most)
+	}
+	if a, b := w.count("refused"), w.count("refusal-limited"); a != uint64(sent) || b != uint64(dropped) {
+		t.Errorf("counted are %d and %d, want %d and %d", a, b, sent, dropped)
+	}
+	syns.dst = serving.vip(false)
+	w.goes(syns)
+	syns.dst = none.vip(false)
+	await(t, "one more is answered", func() bool { verdict, _ := w.ingress(syns); return verdict == isSent })
+}
+
+// onOneCPU keeps the thread that it is called on at one processor.
+func onOneCPU(f func() error) error {
+	var all, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return err
+	}
+	for i := 0; one.Count() == 0; i++ {
+		if all.IsSet(i) {
+			one.Set(i)
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		return err
+	}
+	return errors.Join(f(), unix.SchedSetaffinity(0, &all))
 }

@@ -93,18 +93,11 @@ func (w *world) lo() {
 // time gives a packet to a program at loopback so many times, and tells what one time took.
 func (w *world) time(program string, f frame, repeat int) (took time.Duration) {
 	w.t.Helper()
-	paths, err := filepath.Glob(filepath.Join(w.cfg.Pins, "v1", program+"_*"))
-	if err != nil || len(paths) != 1 {
-		w.t.Fatalf("programs %s: %v (%v)", program, paths, err)
-	}
-	p, err := bpf.LoadPinnedProgram(paths[0], nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	p := w.program(program)
 	defer p.Close()
 	data := append(make([]byte, 12, 128), 0x08, 0)
 	binary.BigEndian.PutUint16(data[12:], unix.ETH_P_IP)
-	w.in(w.Node, func() error {
+	w.in(w.Node, func() (err error) {
 		_, took, err = p.Benchmark(append(data, f.network()...), repeat, nil)
 		return err
 	})

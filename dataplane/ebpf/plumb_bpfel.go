@@ -48,25 +48,26 @@ type plumbConfig struct {
 type plumbCount uint32
 
 const (
-	plumbCountCOUNT_NEW            plumbCount = 0
-	plumbCountCOUNT_TAKEN_PORT     plumbCount = 1
-	plumbCountCOUNT_UNKNOWN_TCP    plumbCount = 2
-	plumbCountCOUNT_REFUSED        plumbCount = 3
-	plumbCountCOUNT_REFUSED_REST   plumbCount = 4
-	plumbCountCOUNT_NOT_ANSWERED   plumbCount = 5
-	plumbCountCOUNT_REFUSAL_FAILED plumbCount = 6
-	plumbCountCOUNT_SOURCE_RANGE   plumbCount = 7
-	plumbCountCOUNT_POLICY         plumbCount = 8
-	plumbCountCOUNT_NO_SERVICE     plumbCount = 9
-	plumbCountCOUNT_UNTRANSLATED   plumbCount = 10
-	plumbCountCOUNT_NO_MASQUERADE  plumbCount = 11
-	plumbCountCOUNT_NO_SNAT_PORT   plumbCount = 12
-	plumbCountCOUNT_NO_ENTRY       plumbCount = 13
-	plumbCountCOUNT_NO_SLOT        plumbCount = 14
-	plumbCountCOUNT_FRAGMENT       plumbCount = 15
-	plumbCountCOUNT_MALFORMED      plumbCount = 16
-	plumbCountCOUNT_NOT_WRITTEN    plumbCount = 17
-	plumbCountCOUNTERS             plumbCount = 18
+	plumbCountCOUNT_NEW             plumbCount = 0
+	plumbCountCOUNT_TAKEN_PORT      plumbCount = 1
+	plumbCountCOUNT_UNKNOWN_TCP     plumbCount = 2
+	plumbCountCOUNT_REFUSED         plumbCount = 3
+	plumbCountCOUNT_REFUSED_REST    plumbCount = 4
+	plumbCountCOUNT_NOT_ANSWERED    plumbCount = 5
+	plumbCountCOUNT_REFUSAL_FAILED  plumbCount = 6
+	plumbCountCOUNT_REFUSAL_LIMITED plumbCount = 7
+	plumbCountCOUNT_SOURCE_RANGE    plumbCount = 8
+	plumbCountCOUNT_POLICY          plumbCount = 9
+	plumbCountCOUNT_NO_SERVICE      plumbCount = 10
+	plumbCountCOUNT_UNTRANSLATED    plumbCount = 11
+	plumbCountCOUNT_NO_MASQUERADE   plumbCount = 12
+	plumbCountCOUNT_NO_SNAT_PORT    plumbCount = 13
+	plumbCountCOUNT_NO_ENTRY        plumbCount = 14
+	plumbCountCOUNT_NO_SLOT         plumbCount = 15
+	plumbCountCOUNT_FRAGMENT        plumbCount = 16
+	plumbCountCOUNT_MALFORMED       plumbCount = 17
+	plumbCountCOUNT_NOT_WRITTEN     plumbCount = 18
+	plumbCountCOUNTERS              plumbCount = 19
 )
 
 type plumbDevice struct {

@@ -206,6 +206,7 @@ enum count {
 	COUNT_REFUSED_REST,	// a ClusterIP has no such port
 	COUNT_NOT_ANSWERED,	// to be refused, but of a kind that is answered by nobody
 	COUNT_REFUSAL_FAILED,	// to be refused, but there is no answer to it: a SYN with data
+	COUNT_REFUSAL_LIMITED,	// to be refused, but too many were just now
 	COUNT_SOURCE_RANGE,	// the client is in none of the frontend's source ranges
 	COUNT_POLICY,		// as the route says: its policy leaves no endpoint
 	COUNT_NO_SERVICE,	// to one of the service addresses that no Service has
@@ -219,6 +220,14 @@ enum count {
 	COUNT_NOT_WRITTEN,	// it could not be changed
 	COUNTERS
 };
+
+// So many refusals a second, of TCP and by ICMP, for each processor, and as many at once after a
+// second without. It is what Linux has for the ICMP messages of a whole host
+// (net.ipv4.icmp_msgs_per_sec, ip-sysctl.rst: 1000); of these it sends only 50 at once
+// (icmp_msgs_burst) and one a second to a host (icmp_ratelimit), which would leave a client that opens
+// many connections to a Service without endpoints in doubt. An answer is hardly larger than what it
+// answers.
+#define REFUSALS 1000
 
 #define MAX_COUNTERS 64 // room for more: a map of another size is another map
 

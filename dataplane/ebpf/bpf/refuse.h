@@ -134,6 +134,8 @@ static __always_inline int refuse(struct __sk_buff *skb, const struct packet *p,
 {
 	if (!may_be_refused(p))
 		return stop(p, COUNT_NOT_ANSWERED, now);
+	if (!allowed(DUE_REFUSALS, REFUSALS, now))
+		return stop(p, COUNT_REFUSAL_LIMITED, now);
 	// With options before TCP there is no answer to be made of the SYN.
 	int plain = p->l4 == (p->v6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
 	int sent = p->t.proto == IPPROTO_TCP && plain ? reset(skb, p) : unreachable(skb, p);

@@ -14,6 +14,8 @@ struct {
 	__uint(max_entries, MAX_COUNTERS);
 } plumb_due SEC(".maps");
 
+#define DUE_REFUSALS COUNTERS // the others are those of samples, by their reason
+
 // allowed tells whether one more of a kind is within so many a second on this processor. What was
 // not used is kept, for a second.
 static __always_inline int allowed(__u32 kind, __u64 a_second, __u64 now)
