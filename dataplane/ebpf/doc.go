@@ -18,10 +18,10 @@
 // of the ServiceCIDRs that no Service has it leaves. The contract suite leaves these rows out and
 // has their number (dptest.Backend.NoNode); all others hold.
 //
-// Not built yet: programs at sockets, and with them the node's own connections; repair of entries that somebody else
-// deleted before the next complete Apply (programs are put back within a second); a sweep of
-// entries that have ended, which only go when the map needs room. No agent starts this backend
-// yet: package backend does not list it. It was tried on Linux 6.18 only, by tcx and by clsact.
+// Not built yet: programs at sockets, and with them the node's own connections; repair of entries
+// that somebody else deleted before the next complete Apply (programs are put back within a second).
+// No agent starts this backend yet: package backend does not list it. It was tried on Linux 6.18
+// only, by tcx and by clsact.
 // Frontends of SCTP are refused by name.
 //
 // # Words
@@ -101,6 +101,11 @@
 // connections that begin are counted, and the packets that are refused or dropped (Tallies, Path):
 // that costs one lookup with the first packet of a connection and none with its others, which are
 // not counted: an entry of a connection does not name its frontend.
+//
+// What has ended of connections, clients and fragments is deleted by Watch every half minute; a
+// packet never waits for that, for it takes what has ended for nothing. It finds how full these maps
+// are (Uses, Crowded): when one has no room, what was not used for the longest time goes, and of an
+// open TCP connection the packets that come then are those of unknown-tcp.
 //
 // # Why
 //

@@ -10,7 +10,6 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/ringbuf"
-	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
 )
@@ -87,11 +86,4 @@ func (s plumbSample) drop(at time.Time) Drop {
 		d.Reason = names[s.Why]
 	}
 	return d
-}
-
-// uptime is the programs' clock, in ns.
-func uptime() uint64 {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // it is always there
-	return uint64(ts.Nano())
 }

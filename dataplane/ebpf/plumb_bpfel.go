@@ -19,12 +19,12 @@ type plumbAddr struct {
 }
 
 type plumbAffinity struct {
-	_    structs.HostLayout
-	Addr plumbAddr
-	Port uint16
-	Pad  uint16
-	Pad2 uint32
-	Used uint64
+	_     structs.HostLayout
+	Addr  plumbAddr
+	Port  uint16
+	Pad   uint16
+	Lasts uint32
+	Used  uint64
 }
 
 type plumbAffinityKey struct {

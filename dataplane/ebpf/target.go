@@ -56,6 +56,7 @@ type Target struct {
 	ready bool          // guarded by mu; devices have been given programs, and new ones get theirs
 	alone bool          // guarded by mu; no device has a predecessor's program any more
 	had   map[int]bool  // guarded by mu; devices that had them, by index
+	uses  []Use         // guarded by mu; of the last sweep
 }
 
 // New makes a Target; nothing is opened or changed before Apply.

@@ -25,6 +25,7 @@ static __always_inline int closed(const struct flow *f)
 	return f->state & FLOW_RESET || (f->state & FLOW_FINS) == FLOW_FINS;
 }
 
+// ../ended.go has the same.
 static __always_inline int alive(const struct flow *f, __u8 proto, __u64 now)
 {
 	__u64 lasts;

@@ -138,8 +138,8 @@ struct affinity {
 	struct addr addr;
 	__be16 port;
 	__u16 pad;
-	__u32 pad2;
-	__u64 used; // ns since boot
+	__u32 lasts; // seconds: for who deletes it
+	__u64 used;  // ns since boot
 };
 
 // A connection is two or four entries, each of which says what to do with a packet that looks

@@ -96,6 +96,7 @@ static __always_inline int remembered(const struct frontend *f, const struct rou
 	to->port = a->port;
 	to->flags = *flags;
 	a->used = now;
+	a->lasts = f->affinity;
 	return 1;
 }
 
@@ -103,7 +104,7 @@ static __always_inline int remembered(const struct frontend *f, const struct rou
 // meanwhile. What stands there else is over.
 static __always_inline void remember(const struct frontend *f, const struct route *r, const struct affinity_key *k, struct endpoint *to, __u64 now)
 {
-	struct affinity a = {.addr = to->addr, .port = to->port, .used = now};
+	struct affinity a = {.addr = to->addr, .port = to->port, .lasts = f->affinity, .used = now};
 	if (!bpf_map_update_elem(&plumb_affinity, k, &a, BPF_NOEXIST) || remembered(f, r, k, to, now))
 		return;
 	bpf_map_delete_elem(&plumb_affinity, k);
