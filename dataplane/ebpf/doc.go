@@ -97,10 +97,10 @@
 //
 // Each place where a packet is dropped or refused has a reason (Reasons, bpf/maps.h), counted on
 // each processor (Counts). Of every reason up to ten packets a second on each processor are shown
-// to Config.Dropped while Watch runs. Of a frontend the
-// connections that begin are counted, and the packets that are refused or dropped (Tallies, Path):
-// that costs one lookup with the first packet of a connection and none with its others, which are
-// not counted: an entry of a connection does not name its frontend.
+// to Config.Dropped while Watch runs. Of a frontend the connections that begin are counted, and the
+// packets that are refused or dropped (Tallies, Path): that costs one lookup with the first packet
+// of a connection and none with its others, which are not counted: an entry of a connection does
+// not name its frontend. Package backend makes metrics of all this.
 //
 // What has ended of connections, clients and fragments is deleted by Watch every half minute; a
 // packet never waits for that, for it takes what has ended for nothing. It finds how full these maps
