@@ -46,7 +46,7 @@ func (t *Target) Uses() []Use {
 func (t *Target) Crowded() (out []string) {
 	for _, u := range t.Uses() {
 		if u.crowded {
-			out = append(out, fmt.Sprintf("map %s is nearly full (%d %% of %d entries, for now): what was not used for the longest time is about to be forgotten", u.Map, crowdedFrom, u.Size))
+			out = append(out, fmt.Sprintf("map %s is nearly full: of its %d entries %d %% were taken, and since never fewer than %d %%; when it is full, what was not used for the longest time is forgotten, open connections too", u.Map, u.Size, crowdedFrom, crowdedUntil))
 		}
 	}
 	return out
@@ -77,11 +77,14 @@ func (t *Target) sweep(ctx context.Context, pause time.Duration) error {
 	}
 	defer closeAll(flows, frags, clients)
 	uses := make([]Use, 3)
-	return errors.Join(
+	err = errors.Join(
 		sweepMap(ctx, pause, clients, affinityEnded, &uses[0]),
 		sweepMap(ctx, pause, flows, flowEnded, &uses[1]),
-		sweepMap(ctx, pause, frags, portsEnded, &uses[2]),
-		t.used(ctx, uses))
+		sweepMap(ctx, pause, frags, portsEnded, &uses[2]))
+	if err == nil {
+		t.used(uses)
+	}
+	return err
 }
 
 // remembering are second descriptors of the maps, which Close does not close.
@@ -111,11 +114,8 @@ func closeAll(maps ...*ebpf.Map) {
 	}
 }
 
-// used keeps what a sweep has found, if it came to its end.
-func (t *Target) used(ctx context.Context, uses []Use) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+// used keeps what a sweep has found that came to its end.
+func (t *Target) used(uses []Use) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, u := range uses {
@@ -123,7 +123,6 @@ func (t *Target) used(ctx context.Context, uses []Use) error {
 		uses[i].crowded = 100*u.Entries >= crowdedFrom*u.Size || was && 100*u.Entries >= crowdedUntil*u.Size
 	}
 	t.uses = uses
-	return nil
 }
 
 // sweepMap deletes the entries of a map that have ended, and counts the others. Each is looked at
@@ -159,7 +158,7 @@ func sweepMap[K comparable, V any](ctx context.Context, pause time.Duration, m *
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return ctx.Err()
 		case <-time.After(pause):
 		}
 	}
