@@ -83,7 +83,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	var l *loop.Loop
 	status := func() loop.Status { return l.Status() }
 	checks := healthz.NewServices(func() bool { return report(status()).Healthy(time.Now()) }, a.cfg.Logger)
-	m := newMetrics(a.cfg.Mode, status, flows.Stats, dataplane.Counts)
+	m := newMetrics(a.cfg.Mode, status, flows.Stats, dataplane)
 	cfg := loop.Config{
 		Options: a.cfg.Plan, Target: inTurn{dataplane, next}, HealthChecks: checks, Events: told,
 		Observe: m.observe, Logger: a.cfg.Logger,
@@ -95,7 +95,10 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	if a.cfg.Backend.Flows {
 		cfg.Flows = flows
 		run.Go(func() error { return flows.Run(ctx) })
-		run.Go(func() error { return newSysctls(&a.cfg, told.WarnNode).run(ctx) }) // who takes connections in needs no forwarding
+	}
+	for _, look := range a.looks(dataplane) {
+		looking := amiss{Look: look, tell: told.WarnNode, log: a.cfg.Logger}
+		run.Go(func() error { return looking.run(ctx) })
 	}
 	l = loop.New(cfg)
 	next.again = l.Lost
@@ -116,6 +119,19 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	}
 	a.cfg.Logger.Info("stopped, the rules stay")
 	return nil
+}
+
+// looks are what is to be told of in Events of the Node. Who takes connections in needs no
+// forwarding.
+func (a *Agent) looks(dataplane backend.Running) []backend.Look {
+	out := dataplane.Looks
+	if a.cfg.Backend.Flows || a.cfg.Backend.Forwarded {
+		out = append(out, sysctls(&a.cfg))
+	}
+	if a.cfg.Backend.Forwarded {
+		out = append(out, forwarding(&a.cfg))
+	}
+	return out
 }
 
 // feed runs what the Loop hears from.
@@ -145,7 +161,7 @@ func (a *Agent) lookout(ctx context.Context, run *errgroup.Group, r backend.Runn
 		run.Go(func() error { return repair.run(ctx) })
 	}
 	if a.cfg.Metrics != "" {
-		s := server{"metrics", "tcp", bindable(ctx, a.cfg.Metrics), metricsHandler(a.cfg.Mode, m.handler()), a.cfg.Logger}
+		s := server{"metrics", "tcp", bindable(ctx, a.cfg.Metrics), metricsHandler(a.cfg.Mode, m.handler(a.cfg.Logger)), a.cfg.Logger}
 		run.Go(func() error { return s.run(ctx) })
 	}
 	if a.cfg.Debug != "" {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"log/slog"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -27,7 +28,7 @@ type metrics struct {
 }
 
 // newMetrics asks for the rest when they are read.
-func newMetrics(mode string, status func() loop.Status, flows func() conntrack.Stats, counts []backend.Count) *metrics {
+func newMetrics(mode string, status func() loop.Status, flows func() conntrack.Stats, dataplane backend.Running) *metrics {
 	// From half a millisecond to a minute: one element, and everything at the start.
 	buckets := prometheus.ExponentialBuckets(0.0005, 2, 18)
 	m := &metrics{
@@ -64,11 +65,35 @@ func newMetrics(mode string, status func() loop.Status, flows func() conntrack.S
 		counter("plumbline_conntrack_deleted_total", "Stale flows deleted from connection tracking.", func() uint64 { return flows().Deleted }),
 		counter("plumbline_conntrack_resets_total", "TCP connections among them that were reset.", func() uint64 { return flows().Resets }),
 		counter("plumbline_conntrack_failures_total", "Rounds of deleting them that failed; each is tried again.", func() uint64 { return flows().Failures }))
-	for _, c := range counts {
+	for _, c := range dataplane.Counts {
 		m.registry.MustRegister(gauge(c.Name, c.Help, c.Value))
+	}
+	for _, s := range dataplane.Series {
+		m.registry.MustRegister(series{s, prometheus.NewDesc(s.Name, s.Help, s.Labels, nil)})
 	}
 	m.upstream = newUpstream(m.registry, mode, status, flows)
 	return m
+}
+
+// series are a backend's own, which it knows when it is asked.
+type series struct {
+	backend.Series
+	desc *prometheus.Desc
+}
+
+func (s series) Describe(out chan<- *prometheus.Desc) { out <- s.desc }
+
+func (s series) Collect(out chan<- prometheus.Metric) {
+	kind := prometheus.GaugeValue
+	if s.Total {
+		kind = prometheus.CounterValue
+	}
+	err := s.Each(func(value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(s.desc, kind, value, labels...)
+	})
+	if err != nil {
+		out <- prometheus.NewInvalidMetric(s.desc, err)
+	}
 }
 
 // observe is for loop.Config. A failed round has programmed nothing: what waited
@@ -86,6 +111,7 @@ func (m *metrics) observe(r loop.Round) {
 	m.latency.Observe((r.Waited + r.Took).Seconds())
 }
 
-func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+// handler says in the log what could not be read; the rest is answered.
+func (m *metrics) handler(log *slog.Logger) http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)})
 }

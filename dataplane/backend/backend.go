@@ -39,6 +39,9 @@ type Backend struct {
 	Table, Chains string
 	// Flows: conntrack remembers where this backend sent a connection.
 	Flows bool
+	// Forwarded: what it translates crosses the node's forward hook like anybody's packet, and no
+	// rule of its own lets it through there.
+	Forwarded bool
 }
 
 // Stays is the error of a Clean that has done all it can: what else there is stays until somebody
@@ -58,7 +61,10 @@ type Running struct {
 	// Watch calls lost when somebody else may have changed what the target keeps,
 	// until ctx ends; nil: nothing tells of that but the hourly check.
 	Watch  func(ctx context.Context, lost func()) error
-	Counts []Count // metrics of its own
+	Counts []Count  // metrics of its own
+	Series []Series // those with labels
+	// Looks are what its operator is to be told of as long as it is so.
+	Looks []Look
 	// WithoutIPv6 tells, at any time, whether this kernel lacks what IPv6 takes; nil: it never does.
 	WithoutIPv6 func() bool
 	// Path is the way of a packet to a frontend, as the kernel has it; nil: there
@@ -70,6 +76,24 @@ type Running struct {
 type Count struct {
 	Name, Help string
 	Value      func() float64
+}
+
+// Series is a metric with labels that only one backend has.
+type Series struct {
+	Name, Help string
+	Labels     []string
+	Total      bool // it counts, and starts at 0 with the node's state, not with the process
+	// Each calls emit with every value and its labels, in their order.
+	Each func(emit func(value float64, labels ...string)) error
+}
+
+// Look is something that others change or that time brings, told in an Event of the Node.
+type Look struct {
+	Reason string // of the Event
+	Cure   string // what to do about it
+	// Amiss has a line for each thing that is not as it is to be, the same for as long as that is
+	// so. It is asked every minute.
+	Amiss func() ([]string, error)
 }
 
 // All are all there are, in a network namespace; 0 is the process's own.

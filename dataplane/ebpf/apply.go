@@ -101,6 +101,9 @@ func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
 	if w.err != nil {
 		return nil, w.err
 	}
+	if err := table.forgetTallies(); err != nil {
+		return nil, err
+	}
 	_, err = t.attach(nil)
 	return refused, err
 }

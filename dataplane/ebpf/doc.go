@@ -18,11 +18,10 @@
 // of the ServiceCIDRs that no Service has it leaves. The contract suite leaves these rows out and
 // has their number (dptest.Backend.NoNode); all others hold.
 //
-// Not built yet: programs at sockets, and with them the node's own connections; counters per
-// frontend and a ring buffer of drops; a limit on refusals; repair of entries that somebody else
-// deleted before the next complete Apply (programs are put back within a second); a sweep of
-// entries that have ended, which only go when the map needs room. No agent starts this backend
-// yet: package backend does not list it. It was tried on Linux 6.18 only, by tcx and by clsact.
+// Not built yet: programs at sockets, and with them the node's own connections; repair of entries
+// that somebody else deleted before the next complete Apply (programs are put back within a second).
+// No agent starts this backend yet: package backend does not list it. It was tried on Linux 6.18
+// only, by tcx and by clsact.
 // Frontends of SCTP are refused by name.
 //
 // # Words
@@ -61,7 +60,8 @@
 // client has not answered the answer for 60 s, after one side's FIN for 120 s, after both or a reset
 // for 10 s; a UDP one for 30 s, or 120 s if they still speak after a second. A refusal is the packet
 // itself, made a TCP reset or an ICMP port unreachable and sent back by the device it came by; ICMP
-// but for an echo is not answered, nor what has no single sender.
+// but for an echo is not answered, nor what has no single sender, nor what is over the limit of
+// REFUSALS in bpf/maps.h: so no flood has the node answer all of it.
 //
 // What a device only hears (frames for others, broadcast, multicast) passes on untouched at ingress.
 // A port of a bridge sees frames for the bridge, and stands for it: so what is translated is so
@@ -92,6 +92,20 @@
 //
 // Nothing but the maps is state: affinity has the key of the Service's port, not a number. A
 // Target that finds maps adopts the lists that are whole, and writes what differs.
+//
+// # What is counted
+//
+// Each place where a packet is dropped or refused has a reason (Reasons, bpf/maps.h), counted on
+// each processor (Counts). Of every reason up to ten packets a second on each processor are shown
+// to Config.Dropped while Watch runs. Of a frontend the connections that begin are counted, and the
+// packets that are refused or dropped (Tallies, Path): that costs one lookup with the first packet
+// of a connection and none with its others, which are not counted: an entry of a connection does
+// not name its frontend. Package backend makes metrics of all this.
+//
+// What has ended of connections, clients and fragments is deleted by Watch every half minute; a
+// packet never waits for that, for it takes what has ended for nothing. It finds how full these maps
+// are (Uses, Crowded): when one has no room, what was not used for the longest time goes, and of an
+// open TCP connection the packets that come then are those of unknown-tcp.
 //
 // # Why
 //

@@ -1,12 +1,15 @@
 package ebpf
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"time"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
 // ForgetAnswers deletes the entries that what endpoints send meets, as a map without room may, and
@@ -34,7 +37,7 @@ func ForgetAnswers(pins string) (n int) {
 	return n
 }
 
-// Age lets time go by for connections and fragments.
+// Age lets time go by for connections, fragments and clients.
 func Age(pins string, d time.Duration) error {
 	m, err := open(pins)
 	if err != nil || m == nil {
@@ -43,7 +46,8 @@ func Age(pins string, d time.Duration) error {
 	defer m.Close()
 	return errors.Join(
 		older[plumbFlowKey](m.PlumbFlows, func(f *plumbFlow) { f.Seen -= uint64(d) }),
-		older[plumbFragmentKey](m.PlumbFrags, func(f *plumbPorts) { f.Seen -= uint64(d) }))
+		older[plumbFragmentKey](m.PlumbFrags, func(f *plumbPorts) { f.Seen -= uint64(d) }),
+		older[plumbAffinityKey](m.PlumbAffinity, func(a *plumbAffinity) { a.Used -= uint64(d) }))
 }
 
 func older[K comparable, V any](m *ebpf.Map, change func(*V)) error {
@@ -84,4 +88,69 @@ func MasqueradeOf(pins string, index int) ([]netip.Addr, error) {
 	var d plumbDevice
 	err = m.PlumbDevices.Lookup(uint32(index), &d)
 	return []netip.Addr{fromAddr(d.Masquerade[0]), fromAddr(d.Masquerade[1])}, err
+}
+
+// ForgetSlots deletes the endpoints of a frontend's lists, as if the packet had found lists of long
+// ago.
+func ForgetSlots(pins string, k plan.Key) error {
+	m, err := open(pins)
+	if err != nil || m == nil {
+		return fmt.Errorf("no maps: %w", err)
+	}
+	defer m.Close()
+	var v plumbFrontend
+	err = m.PlumbFronts.Lookup(toKey(k), &v)
+	for _, r := range v.Routes[:2] {
+		for i := range r.N {
+			err = errors.Join(err, m.PlumbSlots.Delete(plumbSlotKey{List: r.List, Index: i}))
+		}
+	}
+	return err
+}
+
+// Sweep is what Watch does from time to time.
+func (t *Target) Sweep(ctx context.Context) error { return t.sweep(ctx, 0) }
+
+// Fill puts so many connections into the maps that no packet belongs to, open ones or not.
+func Fill(pins string, from, to int, open bool) error {
+	m, err := openMaps(pins)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	for i := from; i < to && err == nil; i++ {
+		k := plumbFlowKey{Dport: 1, Proto: 6}
+		k.Src.W[3] = uint32(i)
+		f := plumbFlow{Seen: uptime(), State: flowEstablished}
+		if !open {
+			f.Seen -= uint64(tcpFor)
+		}
+		err = m.PlumbFlows.Put(k, f)
+	}
+	return err
+}
+
+// Forgotten deletes such connections again.
+func Forgotten(pins string, from, to int) error {
+	m, err := openMaps(pins)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	for i := from; i < to; i++ {
+		k := plumbFlowKey{Dport: 1, Proto: 6}
+		k.Src.W[3] = uint32(i)
+		if e := m.PlumbFlows.Delete(k); e != nil && !errors.Is(e, ebpf.ErrKeyNotExist) {
+			err = e
+		}
+	}
+	return err
+}
+
+func openMaps(pins string) (*plumbMaps, error) {
+	m, err := open(pins)
+	if err == nil && m == nil {
+		err = errors.New("no maps")
+	}
+	return m, err
 }

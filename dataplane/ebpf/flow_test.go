@@ -30,7 +30,9 @@ func TestForgetsItsOwn(t *testing.T) {
 
 // A TCP connection that stays open; one that nobody answers is not, nor one whose client has not
 // answered the answer; one that has ended is soon over.
-func TestTCPLasts(t *testing.T) {
+func TestTCPLasts(t *testing.T) { tcpLasts(t, (*world).lasts) }
+
+func tcpLasts(t *testing.T, expect func(*world, frame, netip.AddrPort, time.Duration)) {
 	s := service{number: 1, endpoints: both(2)}
 	type step struct {
 		answer bool
@@ -61,7 +63,7 @@ func TestTCPLasts(t *testing.T) {
 					at = w.goes(f)
 				}
 			}
-			w.lasts(f, at, c.lasts)
+			expect(w, f, at, c.lasts)
 		})
 	}
 }
@@ -82,9 +84,25 @@ func (w *world) lasts(f frame, at netip.AddrPort, d time.Duration) {
 	}
 }
 
+// swept expects that a sweep deletes what is remembered after so long and no earlier.
+func (w *world) swept(d time.Duration) {
+	w.t.Helper()
+	had := w.remembered("plumb_flows")
+	w.age(d - 3*time.Second)
+	if n := w.remembered("plumb_flows"); n != had || n == 0 {
+		w.t.Errorf("shortly before %s of %d entries %d are there", d, had, n)
+	}
+	w.age(4 * time.Second)
+	if n := w.remembered("plumb_flows"); n != 0 {
+		w.t.Errorf("shortly after %s %d entries are there", d, n)
+	}
+}
+
 // A UDP connection is kept for two minutes where both sides still speak after a second; questions
 // and answers are soon forgotten.
-func TestUDPLasts(t *testing.T) {
+func TestUDPLasts(t *testing.T) { udpLasts(t, (*world).lasts) }
+
+func udpLasts(t *testing.T, expect func(*world, frame, netip.AddrPort, time.Duration)) {
 	s := service{number: 1, endpoints: both(2)}
 	for name, c := range map[string]struct {
 		pause time.Duration
@@ -100,7 +118,7 @@ func TestUDPLasts(t *testing.T) {
 				w.age(c.pause)
 			}
 			w.age(-c.pause)
-			w.lasts(f, at, c.lasts)
+			expect(w, f, at, c.lasts)
 		})
 	}
 }

@@ -76,49 +76,61 @@ func (f frame) network() []byte {
 	return append(b, body...)
 }
 
-// run gives a packet to a program as if it crossed a device, and tells what became of it: the
-// network packet behind the frame.
-func (w *world) run(program string, f frame) (verdict int, out frameOut) {
+// program opens one that is pinned.
+func (w *world) program(name string) *bpf.Program {
 	w.t.Helper()
-	paths, err := filepath.Glob(filepath.Join(w.cfg.Pins, "v1", program+"_*"))
+	paths, err := filepath.Glob(filepath.Join(w.cfg.Pins, "v1", name+"_*"))
 	if err != nil || len(paths) != 1 {
-		w.t.Fatalf("programs %s: %v (%v)", program, paths, err)
+		w.t.Fatalf("programs %s: %v (%v)", name, paths, err)
 	}
 	p, err := bpf.LoadPinnedProgram(paths[0], nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	return p
+}
+
+// run gives a packet to a program as if it crossed a device, and tells what became of it: the
+// network packet behind the frame.
+func (w *world) run(program string, f frame) (verdict int, out frameOut) {
+	w.t.Helper()
+	p := w.program(program)
 	defer p.Close()
 	ns := w.Node
 	if f.ns != nil {
 		ns = f.ns
 	}
-	w.in(ns, func() error {
-		l, err := netlink.LinkByName(f.device)
-		if err != nil {
-			return err
-		}
-		mac := l.Attrs().HardwareAddr
-		if f.mac != nil {
-			mac = f.mac
-		}
-		data := append(append(append([]byte{}, mac...), 2, 0, 0, 0, 0, 9), 0x08, 0)
-		if f.v6() {
-			data[12], data[13] = 0x86, 0xdd
-		}
-		ctx := make([]byte, 44) // of struct __sk_buff, up to ifindex
-		binary.NativeEndian.PutUint32(ctx[40:], uint32(l.Attrs().Index))
-		const checksumComplete = 4 // what the device has summed up is looked at too
-		opts := &bpf.RunOptions{Data: append(data, f.network()...), DataOut: make([]byte, 4096), Context: ctx, Flags: checksumComplete}
-		n, err := p.Run(opts)
-		if errors.Is(err, unix.EINVAL) { // before Linux 6.11
-			opts.Flags = 0
-			n, err = p.Run(opts)
-		}
-		verdict, out = int(int32(n)), frameOut(opts.DataOut)
+	w.in(ns, func() (err error) {
+		verdict, out, err = f.through(p)
 		return err
 	})
 	return verdict, out
+}
+
+// through is run in the namespace that it is called in.
+func (f frame) through(p *bpf.Program) (verdict int, out frameOut, err error) {
+	l, err := netlink.LinkByName(f.device)
+	if err != nil {
+		return 0, nil, err
+	}
+	mac := l.Attrs().HardwareAddr
+	if f.mac != nil {
+		mac = f.mac
+	}
+	data := append(append(append([]byte{}, mac...), 2, 0, 0, 0, 0, 9), 0x08, 0)
+	if f.v6() {
+		data[12], data[13] = 0x86, 0xdd
+	}
+	ctx := make([]byte, 44) // of struct __sk_buff, up to ifindex
+	binary.NativeEndian.PutUint32(ctx[40:], uint32(l.Attrs().Index))
+	const checksumComplete = 4 // what the device has summed up is looked at too
+	opts := &bpf.RunOptions{Data: append(data, f.network()...), DataOut: make([]byte, 4096), Context: ctx, Flags: checksumComplete}
+	n, err := p.Run(opts)
+	if errors.Is(err, unix.EINVAL) { // before Linux 6.11
+		opts.Flags = 0
+		n, err = p.Run(opts)
+	}
+	return int(int32(n)), frameOut(opts.DataOut), err
 }
 
 func (w *world) ingress(f frame) (int, frameOut) { w.t.Helper(); return w.run("plumb_ingress", f) }

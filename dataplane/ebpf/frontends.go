@@ -192,6 +192,7 @@ func (t *table) gone(k plan.Key) {
 		return
 	}
 	drop(t.w, t.maps.PlumbFronts, toKey(k))
+	drop(t.w, t.maps.PlumbTallies, toKey(k))
 	for _, l := range []list{was.out, was.in} {
 		changed(l, nil, false, t.number).after(t.w, t.maps)
 	}

@@ -61,7 +61,7 @@ func (z Sizes) spec() (*ebpf.CollectionSpec, error) {
 	}
 	for name, n := range map[string]uint32{
 		plumbMapPlumbDevices: 1 << 14, plumbMapPlumbNetworks: 1 << 10,
-		plumbMapPlumbAddrs: z.Frontends + nodeRoom, plumbMapPlumbFronts: z.Frontends,
+		plumbMapPlumbAddrs: z.Frontends + nodeRoom, plumbMapPlumbFronts: z.Frontends, plumbMapPlumbTallies: z.Frontends,
 		plumbMapPlumbSlots: z.Endpoints, plumbMapPlumbMembers: z.Endpoints, plumbMapPlumbSources: z.Sources,
 		plumbMapPlumbAffinity: z.Clients, plumbMapPlumbFlows: z.Connections, plumbMapPlumbFrags: max(1024, z.Connections/16),
 	} {
@@ -85,12 +85,14 @@ func load(cfg Config) (*plumbObjects, error) {
 	if err != nil {
 		return nil, err
 	}
-	if objs, err := found(cfg.Pins, spec); objs != nil {
+	opts := &ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: folder}}
+	if cfg.Verifier != nil {
+		opts.Programs.LogLevel = ebpf.LogLevelInstruction | ebpf.LogLevelStats
+	} else if objs, err := found(cfg.Pins, spec); objs != nil {
 		return objs, nil
 	} else if err != nil {
 		cfg.Logger.Info("what is pinned cannot be used as it is", "folder", folder, "err", err)
 	}
-	opts := &ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: folder}}
 	objs := &plumbObjects{}
 	err = spec.LoadAndAssign(objs, opts)
 	if errors.Is(err, ebpf.ErrMapIncompatible) {
@@ -102,8 +104,11 @@ func load(cfg Config) (*plumbObjects, error) {
 		}
 		err = spec.LoadAndAssign(objs, opts)
 	}
+	if failed := cfg.tellVerifier(objs, err); err == nil && failed != nil {
+		cfg.Logger.Warn("the programs are loaded all the same", "err", failed)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("load the programs: %w", err)
+		return nil, notLoaded(err)
 	}
 	return objs, nil
 }
@@ -143,7 +148,7 @@ func (m *plumbMaps) pinned() map[string]**ebpf.Map {
 		plumbMapPlumbAddrs: &m.PlumbAddrs, plumbMapPlumbAffinity: &m.PlumbAffinity, plumbMapPlumbConfig: &m.PlumbConfig,
 		plumbMapPlumbCounts: &m.PlumbCounts, plumbMapPlumbDevices: &m.PlumbDevices, plumbMapPlumbFlows: &m.PlumbFlows,
 		plumbMapPlumbFrags: &m.PlumbFrags, plumbMapPlumbFronts: &m.PlumbFronts, plumbMapPlumbMembers: &m.PlumbMembers,
-		plumbMapPlumbNetworks: &m.PlumbNetworks, plumbMapPlumbSlots: &m.PlumbSlots, plumbMapPlumbSources: &m.PlumbSources,
+		plumbMapPlumbNetworks: &m.PlumbNetworks, plumbMapPlumbSamples: &m.PlumbSamples, plumbMapPlumbTallies: &m.PlumbTallies, plumbMapPlumbSlots: &m.PlumbSlots, plumbMapPlumbSources: &m.PlumbSources,
 	}
 }
 

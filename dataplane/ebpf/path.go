@@ -33,6 +33,11 @@ func Path(p *plan.Plan, key plan.Key, pins string) (string, error) {
 	t.addresses(key, p.Node.Addrs)
 	if !key.IsWildcard() {
 		t.frontend(key)
+		counted, err := m.tally(toKey(key))
+		if err != nil {
+			return "", fmt.Errorf("show path of %s: read its tally: %w", key, err)
+		}
+		t.line(2, "so far: %s", counted)
 	}
 	return t.out.String(), nil
 }

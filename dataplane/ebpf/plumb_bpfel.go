@@ -19,12 +19,12 @@ type plumbAddr struct {
 }
 
 type plumbAffinity struct {
-	_    structs.HostLayout
-	Addr plumbAddr
-	Port uint16
-	Pad  uint16
-	Pad2 uint32
-	Used uint64
+	_     structs.HostLayout
+	Addr  plumbAddr
+	Port  uint16
+	Pad   uint16
+	Lasts uint32
+	Used  uint64
 }
 
 type plumbAffinityKey struct {
@@ -44,6 +44,31 @@ type plumbConfig struct {
 	Flags      uint32
 	LocalLink  [20]uint8
 }
+
+type plumbCount uint32
+
+const (
+	plumbCountCOUNT_NEW             plumbCount = 0
+	plumbCountCOUNT_TAKEN_PORT      plumbCount = 1
+	plumbCountCOUNT_UNKNOWN_TCP     plumbCount = 2
+	plumbCountCOUNT_REFUSED         plumbCount = 3
+	plumbCountCOUNT_REFUSED_REST    plumbCount = 4
+	plumbCountCOUNT_NOT_ANSWERED    plumbCount = 5
+	plumbCountCOUNT_REFUSAL_FAILED  plumbCount = 6
+	plumbCountCOUNT_REFUSAL_LIMITED plumbCount = 7
+	plumbCountCOUNT_SOURCE_RANGE    plumbCount = 8
+	plumbCountCOUNT_POLICY          plumbCount = 9
+	plumbCountCOUNT_NO_SERVICE      plumbCount = 10
+	plumbCountCOUNT_UNTRANSLATED    plumbCount = 11
+	plumbCountCOUNT_NO_MASQUERADE   plumbCount = 12
+	plumbCountCOUNT_NO_SNAT_PORT    plumbCount = 13
+	plumbCountCOUNT_NO_ENTRY        plumbCount = 14
+	plumbCountCOUNT_NO_SLOT         plumbCount = 15
+	plumbCountCOUNT_FRAGMENT        plumbCount = 16
+	plumbCountCOUNT_MALFORMED       plumbCount = 17
+	plumbCountCOUNT_NOT_WRITTEN     plumbCount = 18
+	plumbCountCOUNTERS              plumbCount = 19
+)
 
 type plumbDevice struct {
 	_          structs.HostLayout
@@ -145,6 +170,14 @@ type plumbRoute struct {
 	Pad        uint16
 }
 
+type plumbSample struct {
+	_      structs.HostLayout
+	At     uint64
+	T      plumbFlowKey
+	Device uint32
+	Why    plumbCount
+}
+
 type plumbScratch struct {
 	_            structs.HostLayout
 	K            plumbFlowKey
@@ -167,6 +200,24 @@ type plumbScratch struct {
 		Spare uint16
 		_     [6]byte
 	}
+	Want struct {
+		_           structs.HostLayout
+		Front       plumbFrontendKey
+		Found       uint8
+		_           [3]byte
+		To          plumbEndpoint
+		Masquerade  plumbAddr
+		Masqueraded uint8
+		_           [3]byte
+	}
+	Change struct {
+		_     structs.HostLayout
+		Addr  plumbAddr
+		Port  uint16
+		Other uint16
+	}
+	_    [4]byte
+	None plumbTally
 }
 
 type plumbSlotKey struct {
@@ -182,6 +233,13 @@ type plumbSourceKey struct {
 	Addr    plumbAddr
 }
 
+type plumbTally struct {
+	_           structs.HostLayout
+	Connections uint64
+	Refused     uint64
+	Dropped     uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
@@ -191,14 +249,17 @@ const (
 	plumbMapPlumbConfig   = "plumb_config"
 	plumbMapPlumbCounts   = "plumb_counts"
 	plumbMapPlumbDevices  = "plumb_devices"
+	plumbMapPlumbDue      = "plumb_due"
 	plumbMapPlumbFlows    = "plumb_flows"
 	plumbMapPlumbFrags    = "plumb_frags"
 	plumbMapPlumbFronts   = "plumb_fronts"
 	plumbMapPlumbMembers  = "plumb_members"
 	plumbMapPlumbNetworks = "plumb_networks"
+	plumbMapPlumbSamples  = "plumb_samples"
 	plumbMapPlumbScratch  = "plumb_scratch"
 	plumbMapPlumbSlots    = "plumb_slots"
 	plumbMapPlumbSources  = "plumb_sources"
+	plumbMapPlumbTallies  = "plumb_tallies"
 	plumbProgPlumbEgress  = "plumb_egress"
 	plumbProgPlumbIngress = "plumb_ingress"
 )
@@ -258,14 +319,17 @@ type plumbMapSpecs struct {
 	PlumbConfig   *ebpf.MapSpec `ebpf:"plumb_config"`
 	PlumbCounts   *ebpf.MapSpec `ebpf:"plumb_counts"`
 	PlumbDevices  *ebpf.MapSpec `ebpf:"plumb_devices"`
+	PlumbDue      *ebpf.MapSpec `ebpf:"plumb_due"`
 	PlumbFlows    *ebpf.MapSpec `ebpf:"plumb_flows"`
 	PlumbFrags    *ebpf.MapSpec `ebpf:"plumb_frags"`
 	PlumbFronts   *ebpf.MapSpec `ebpf:"plumb_fronts"`
 	PlumbMembers  *ebpf.MapSpec `ebpf:"plumb_members"`
 	PlumbNetworks *ebpf.MapSpec `ebpf:"plumb_networks"`
+	PlumbSamples  *ebpf.MapSpec `ebpf:"plumb_samples"`
 	PlumbScratch  *ebpf.MapSpec `ebpf:"plumb_scratch"`
 	PlumbSlots    *ebpf.MapSpec `ebpf:"plumb_slots"`
 	PlumbSources  *ebpf.MapSpec `ebpf:"plumb_sources"`
+	PlumbTallies  *ebpf.MapSpec `ebpf:"plumb_tallies"`
 }
 
 // plumbVariableSpecs contains global variables before they are loaded into the kernel.
@@ -299,14 +363,17 @@ type plumbMaps struct {
 	PlumbConfig   *ebpf.Map `ebpf:"plumb_config"`
 	PlumbCounts   *ebpf.Map `ebpf:"plumb_counts"`
 	PlumbDevices  *ebpf.Map `ebpf:"plumb_devices"`
+	PlumbDue      *ebpf.Map `ebpf:"plumb_due"`
 	PlumbFlows    *ebpf.Map `ebpf:"plumb_flows"`
 	PlumbFrags    *ebpf.Map `ebpf:"plumb_frags"`
 	PlumbFronts   *ebpf.Map `ebpf:"plumb_fronts"`
 	PlumbMembers  *ebpf.Map `ebpf:"plumb_members"`
 	PlumbNetworks *ebpf.Map `ebpf:"plumb_networks"`
+	PlumbSamples  *ebpf.Map `ebpf:"plumb_samples"`
 	PlumbScratch  *ebpf.Map `ebpf:"plumb_scratch"`
 	PlumbSlots    *ebpf.Map `ebpf:"plumb_slots"`
 	PlumbSources  *ebpf.Map `ebpf:"plumb_sources"`
+	PlumbTallies  *ebpf.Map `ebpf:"plumb_tallies"`
 }
 
 func (m *plumbMaps) Close() error {
@@ -316,14 +383,17 @@ func (m *plumbMaps) Close() error {
 		m.PlumbConfig,
 		m.PlumbCounts,
 		m.PlumbDevices,
+		m.PlumbDue,
 		m.PlumbFlows,
 		m.PlumbFrags,
 		m.PlumbFronts,
 		m.PlumbMembers,
 		m.PlumbNetworks,
+		m.PlumbSamples,
 		m.PlumbScratch,
 		m.PlumbSlots,
 		m.PlumbSources,
+		m.PlumbTallies,
 	)
 }
 

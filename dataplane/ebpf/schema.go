@@ -49,6 +49,12 @@ const (
 
 	endpointLocal = 1
 	endpointHost  = 2
+
+	stepEgress = 1
+
+	flowEstablished = 2
+	flowFINs        = 4 | 8
+	flowReset       = 16
 )
 
 // actions and masquerades are the plan's words in the order of their numbers.

@@ -1,6 +1,7 @@
 package ebpf
 
 import (
+	"io"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -31,6 +32,13 @@ type Config struct {
 	Grace time.Duration
 	// NoTCX: attach by clsact, as where the kernel has no tcx.
 	NoTCX bool
+	// Verifier gets the kernel's log of verifying the programs, some ten megabytes, which are then
+	// loaded also where those of this build are there; nil: nobody does. The error of a load that
+	// fails has the log's end in any case.
+	Verifier io.Writer
+	// Dropped is told by Watch of packets that go no further, one at a time and not of all: Drop
+	// says of how many; nil: nobody is.
+	Dropped func(Drop)
 	// Fault, of the contract suite, is asked before each write to the kernel, and
 	// its error is the write's.
 	Fault func() error
@@ -53,6 +61,7 @@ type Target struct {
 	ready bool          // guarded by mu; devices have been given programs, and new ones get theirs
 	alone bool          // guarded by mu; no device has a predecessor's program any more
 	had   map[int]bool  // guarded by mu; devices that had them, by index
+	uses  []Use         // guarded by mu; of the last sweep
 }
 
 // New makes a Target; nothing is opened or changed before Apply.

@@ -20,8 +20,9 @@ const glance = time.Second
 
 // Watch gives devices that come their programs, within milliseconds, and keeps what is known of
 // devices (their addresses, whether own pods come by them) up to date. Where somebody took a
-// program away it is put back within a second and lost is called: more may be missing. Watch runs
-// until ctx ends or the socket fails; it may run beside Apply.
+// program away it is put back within a second and lost is called: more may be missing. It deletes
+// what has ended of connections, clients and fragments, and tells Config.Dropped of packets. Watch
+// runs until ctx ends or the socket fails; it may run beside Apply.
 func (t *Target) Watch(ctx context.Context, lost func()) error {
 	conn, err := netlink.Dial(unix.NETLINK_ROUTE, &netlink.Config{NetNS: t.cfg.NetNS})
 	if err != nil {
@@ -39,6 +40,10 @@ func (t *Target) Watch(ctx context.Context, lost func()) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
 	run.Go(func() error { return hear(ctx, conn, changed) })
 	run.Go(func() error { return t.follow(ctx, changed, lost) })
+	run.Go(func() error { return t.sweeps(ctx) })
+	if t.cfg.Dropped != nil {
+		run.Go(func() error { return t.drops(ctx) })
+	}
 	if err := run.Wait(); err != nil {
 		return fmt.Errorf("watch devices: %w", err)
 	}

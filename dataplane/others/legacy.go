@@ -31,7 +31,7 @@ func legacyChains(cfg Config, of func(table, chain string) string) ([]Trace, err
 			errs = append(errs, fmt.Errorf("look at %s: %w", f.program, err))
 		}
 		for table := range strings.FieldsSeq(string(text)) {
-			blob, err := f.entries(table)
+			_, blob, err := f.read(table)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("look at table %s of %s: %w", table, f.program, err))
 				continue
@@ -68,26 +68,27 @@ const (
 	targetHead  = 32 // struct xt_entry_target: its size, its name, a revision
 )
 
-// entries are the rules of a table.
-func (f legacyFamily) entries(table string) ([]byte, error) {
-	fd, err := unix.Socket(f.domain, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
+// read is what is known of a table and its rules. Any socket of the family answers, a raw one would
+// take NET_RAW.
+func (f legacyFamily) read(table string) (info, entries []byte, err error) {
+	fd, err := unix.Socket(f.domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer unix.Close(fd)
-	info := make([]byte, infoSize)
+	info = make([]byte, infoSize)
 	copy(info[:tableName-1], table)
 	if err := f.get(fd, getInfo, info); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	size := binary.NativeEndian.Uint32(info[infoSize-4:])
 	out := make([]byte, entriesHead+int(size))
 	copy(out[:tableName-1], table)
 	binary.NativeEndian.PutUint32(out[tableName:], size)
 	if err := f.get(fd, getEntries, out); err != nil { // EAGAIN: the table has changed since
-		return nil, err
+		return nil, nil, err
 	}
-	return out[entriesHead:], nil
+	return info, out[entriesHead:], nil
 }
 
 func (f legacyFamily) get(fd, what int, buf []byte) error {

@@ -14,6 +14,7 @@
 //	programs.go   eBPF: sockets' hooks of the root cgroup, and tc programs by their names
 //	processes.go  agents that run in the namespace, and links that only they make
 //	kubeproxy.go  everything of kube-proxy's, for who takes its place
+//	forward.go    what drops forwarded packets, whosever it is: ForwardDrops
 //
 // Names are those of upstream: kube-proxy (pkg/proxy), Cilium (bpf/), Calico (felix/bpf),
 // kube-router, Antrea, OVN-Kubernetes, and our own. A proxy of another kind is not
@@ -48,10 +49,12 @@ type Config struct {
 	Cgroup string // the root of the node's cgroups; empty: not looked at
 }
 
+func (c Config) proc() string { return cmp.Or(c.Proc, "/proc") }
+
 // Find lists the traces in order, without repetition. An error says what could not be
 // looked at; what was found beside it is returned too.
 func Find(cfg Config) ([]Trace, error) {
-	cfg.Proc = cmp.Or(cfg.Proc, "/proc")
+	cfg.Proc = cfg.proc()
 	var out []Trace
 	var errs []error
 	for _, look := range []func(Config) ([]Trace, error){nftables, legacy, ipvs, sockets, filters, links, processes} {
@@ -66,7 +69,7 @@ func Find(cfg Config) ([]Trace, error) {
 const tries = 5
 
 // steady looks until nothing came or went meanwhile.
-func steady(look func() ([]Trace, error)) (found []Trace, err error) {
+func steady[T any](look func() (T, error)) (found T, err error) {
 	for range tries {
 		found, err = look()
 		if !errors.Is(err, netlink.ErrDumpInterrupted) && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) &&

@@ -50,6 +50,16 @@ func nftables(Config) ([]Trace, error) {
 	return rules(ofTable, func(_, chain string) string { return ofChain(chain) }, false)
 }
 
+type family struct {
+	lib.TableFamily
+	text string
+}
+
+// families are those whose tables see packets of IP.
+func families() []family {
+	return []family{{lib.TableFamilyIPv4, "ip"}, {lib.TableFamilyIPv6, "ip6"}, {lib.TableFamilyINet, "inet"}}
+}
+
 // rules are the tables and chains that somebody's names tell of; of the chains those alone that
 // have rules, unless empty ones count.
 func rules(ofTable func(name string) string, ofChain func(table, name string) string, empty bool) ([]Trace, error) {
@@ -59,10 +69,7 @@ func rules(ofTable func(name string) string, ofChain func(table, name string) st
 	}
 	defer conn.CloseLasting()
 	var out []Trace
-	for _, family := range []struct {
-		lib.TableFamily
-		text string
-	}{{lib.TableFamilyIPv4, "ip"}, {lib.TableFamilyIPv6, "ip6"}, {lib.TableFamilyINet, "inet"}} {
+	for _, family := range families() {
 		tables, err := conn.ListTablesOfFamily(family.TableFamily)
 		if err != nil {
 			return out, fmt.Errorf("look at nftables: list tables of family %s: %w", family.text, err)

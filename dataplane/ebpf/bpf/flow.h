@@ -3,8 +3,8 @@
 #pragma once
 
 #include "rewrite.h"
+#include "stop.h"
 
-#define SECOND 1000000000ULL
 #define TCP_SYN_FOR (60 * SECOND) // until the client has answered the answer
 #define TCP_FOR (6 * 3600 * SECOND)
 #define TCP_CLOSING_FOR (120 * SECOND) // half of it may go on, as for conntrack
@@ -25,6 +25,7 @@ static __always_inline int closed(const struct flow *f)
 	return f->state & FLOW_RESET || (f->state & FLOW_FINS) == FLOW_FINS;
 }
 
+// ../ended.go has the same.
 static __always_inline int alive(const struct flow *f, __u8 proto, __u64 now)
 {
 	__u64 lasts;
@@ -174,12 +175,14 @@ SEPARATE int claim(const struct flow_key *k, const struct flow *f, struct flow *
 
 // A connection that is to be.
 struct plan {
+	struct frontend_key front;
+	__u8 found; // front is there
 	struct endpoint to;
 	struct addr masquerade; // of a connection whose source is replaced
 	__u8 masqueraded;
 };
 
-// What begin and masquerade work with: on the stack there is no room for it. Nothing interrupts a program
+// What beginning, begin and masquerade work with: on the stack there is no room for it. Nothing interrupts a program
 // by another one of these on the same processor.
 struct masquerading {
 	struct flow m, s, was;
@@ -194,6 +197,9 @@ struct scratch {
 	struct flow r, f, was;
 	int taken; // k lives already: 1, or -1 that it could not be told
 	struct masquerading masquerading;
+	struct plan want; // beginning's
+	struct change change;
+	struct tally none; // stays zero
 };
 
 struct {
@@ -210,6 +216,30 @@ static __always_inline struct scratch *scratch(void)
 {
 	__u32 zero = 0;
 	return bpf_map_lookup_elem(&plumb_scratch, &zero);
+}
+
+// tally is what is counted of a connection's frontend. The first packet of a processor makes it.
+static __always_inline struct tally *tally(const struct plan *want)
+{
+	struct scratch *all = scratch();
+	if (!want->found || !all)
+		return NULL;
+	struct tally *t = bpf_map_lookup_elem(&plumb_tallies, &want->front);
+	if (t)
+		return t;
+	bpf_map_update_elem(&plumb_tallies, &want->front, &all->none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&plumb_tallies, &want->front);
+}
+
+// tally_stopped counts a packet that was refused or dropped.
+SEPARATE int tally_stopped(const struct plan *want, int refused)
+{
+	struct tally *t = want ? tally(want) : NULL;
+	if (!t)
+		return -1;
+	t->refused += !!refused;
+	t->dropped += !refused;
+	return 0;
 }
 
 // ours tells whether an entry S that lives is the one wanted: by another processor, or from before
@@ -328,6 +358,7 @@ static __always_inline void outline(struct scratch *w, const struct packet *p, c
 
 // begin makes the entries of a connection: R, S, M, and last F, by which its packets are known.
 // Who comes second to F takes what is there. out is what is to become of the packet.
+// It returns why it could not, or -1.
 SEPARATE int begin(const struct packet *p, const struct plan *want, struct change *out, __u64 now)
 {
 	if (!p || !want || !out)
@@ -362,6 +393,9 @@ SEPARATE int begin(const struct packet *p, const struct plan *want, struct chang
 		w->f = w->was;
 	} else {
 		count(COUNT_NEW);
+		struct tally *t = tally(want);
+		if (t)
+			t->connections += 1;
 	}
 	out->addr = w->f.addr;
 	out->port = w->f.port;

@@ -6,7 +6,8 @@
 
 #include "flow.h"
 
-#define NO_ENTRY -3 // an error of a packet that is not translated
+#define NO_ENTRY -3    // an error of a packet that is not translated
+#define NOT_WRITTEN -4 // it is changed in part
 
 struct quoted4 {
 	struct iphdr ip;
@@ -95,7 +96,7 @@ SEPARATE int icmp_error4(struct __sk_buff *skb, const struct packet *p, __u64 no
 	int to = same(&p->t.dst, &k.dst), from = same(&p->t.src, &k.src), is = (to & mask) | (from & ~mask);
 	diff = bpf_csum_diff((__be32 *)&was, sizeof(was), (__be32 *)&q, sizeof(q), 0);
 	if (bpf_skb_store_bytes(skb, at, &q, sizeof(q.ip), 0) || bpf_skb_store_bytes(skb, ports_at, &q.src, sizeof(q) - sizeof(q.ip), 0) || outer(skb, p, l2, &now_at, is, diff))
-		return TC_ACT_SHOT;
+		return NOT_WRITTEN;
 	return TC_ACT_UNSPEC;
 }
 
@@ -131,6 +132,6 @@ SEPARATE int icmp_error6(struct __sk_buff *skb, const struct packet *p, __u64 no
 	int to = same(&p->t.dst, &k.dst), from = same(&p->t.src, &k.src), is = (to & mask) | (from & ~mask);
 	__s64 diff = bpf_csum_diff((__be32 *)&was, sizeof(was), (__be32 *)&q, sizeof(q), 0);
 	if (bpf_skb_store_bytes(skb, at, &q, sizeof(q), 0) || outer(skb, p, l2, &now_at, is, diff))
-		return TC_ACT_SHOT;
+		return NOT_WRITTEN;
 	return TC_ACT_UNSPEC;
 }

@@ -138,8 +138,8 @@ struct affinity {
 	struct addr addr;
 	__be16 port;
 	__u16 pad;
-	__u32 pad2;
-	__u64 used; // ns since boot
+	__u32 lasts; // seconds: for who deletes it
+	__u64 used;  // ns since boot
 };
 
 // A connection is two or four entries, each of which says what to do with a packet that looks
@@ -190,20 +190,58 @@ struct ports {
 	__u64 seen; // ns since boot
 };
 
-// What a counter counts.
-enum {
-	COUNT_NEW,		  // connections made
-	COUNT_REFUSED,		  // packets answered by a refusal
-	COUNT_DROPPED,		  // by a plan: source ranges, policy, addresses that no Service has
-	COUNT_UNKNOWN_TCP,	  // established by their looks, and without an entry: passed on
-	COUNT_UNTRANSLATED,	  // stopped at egress with a Service's address
-	COUNT_NO_SNAT_PORT,	  // dropped: no port left to masquerade with
-	COUNT_NO_ENTRY,		  // dropped: a connection's entries could not be made
-	COUNT_FRAGMENT,		  // dropped: a fragment before its first one
-	COUNT_TAKEN_PORT,	  // connections whose client got another source port
-	COUNT_MALFORMED,	  // dropped: for a Service, but too short to be translated
+// What is counted of a frontend: by packets that no entry is for.
+struct tally {
+	__u64 connections, refused, dropped;
+};
+
+// What a counter counts. ../counts.go has the same.
+enum count {
+	COUNT_NEW,	   // connections made
+	COUNT_TAKEN_PORT,  // of these, whose client got another source port
+	COUNT_UNKNOWN_TCP, // packets that are established by their looks, and without an entry: passed on
+	// From here on why a packet goes no further: the first two are answered by a refusal, the
+	// others are dropped.
+	COUNT_REFUSED,		// as the route says: it has no endpoints
+	COUNT_REFUSED_REST,	// a ClusterIP has no such port
+	COUNT_NOT_ANSWERED,	// to be refused, but of a kind that is answered by nobody
+	COUNT_REFUSAL_FAILED,	// to be refused, but there is no answer to it: a SYN with data
+	COUNT_REFUSAL_LIMITED,	// to be refused, but too many were just now
+	COUNT_SOURCE_RANGE,	// the client is in none of the frontend's source ranges
+	COUNT_POLICY,		// as the route says: its policy leaves no endpoint
+	COUNT_NO_SERVICE,	// to one of the service addresses that no Service has
+	COUNT_UNTRANSLATED,	// would leave the node with a Service's address
+	COUNT_NO_MASQUERADE,	// the node has no address to masquerade with
+	COUNT_NO_SNAT_PORT,	// no port left to masquerade with
+	COUNT_NO_ENTRY,		// a connection's entries could not be made
+	COUNT_NO_SLOT,		// the list had no such endpoint, three times over
+	COUNT_FRAGMENT,		// a later fragment without its first one
+	COUNT_MALFORMED,	// for a Service, but too short to be translated, or with unknown headers
+	COUNT_NOT_WRITTEN,	// it could not be changed
 	COUNTERS
 };
+
+// So many refusals a second, of TCP and by ICMP, for each processor, and as many at once after a
+// second without. It is what Linux has for the ICMP messages of a whole host
+// (net.ipv4.icmp_msgs_per_sec, ip-sysctl.rst: 1000); of these it sends only 50 at once
+// (icmp_msgs_burst) and one a second to a host (icmp_ratelimit), which would leave a client that opens
+// many connections to a Service without endpoints in doubt. An answer is hardly larger than what it
+// answers.
+#define REFUSALS 1000
+
+#define MAX_COUNTERS 64 // room for more: a map of another size is another map
+
+// A packet that goes no further, and why.
+struct sample {
+	__u64 at; // ns since boot
+	struct flow_key t;
+	__u32 device;
+	enum count why;
+};
+
+// Of each reason so many samples a second, for each processor, and as many at once.
+#define SAMPLES 10
+#define SAMPLE_BYTES (1 << 16)
 
 // A function that the verifier looks at by itself, once, whoever calls it. Its pointers may be NULL
 // as far as the verifier knows.
@@ -234,7 +272,15 @@ MAP(plumb_sources, BPF_MAP_TYPE_LPM_TRIE, struct source_key, __u32, 1, BPF_F_NO_
 MAP(plumb_affinity, BPF_MAP_TYPE_LRU_HASH, struct affinity_key, struct affinity, 1, 0);
 MAP(plumb_flows, BPF_MAP_TYPE_LRU_HASH, struct flow_key, struct flow, 1, 0);
 MAP(plumb_frags, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct ports, 1, 0);
-MAP(plumb_counts, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u64, COUNTERS, 0);
+MAP(plumb_counts, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u64, MAX_COUNTERS, 0);
+MAP(plumb_tallies, BPF_MAP_TYPE_PERCPU_HASH, struct frontend_key, struct tally, 1, BPF_F_NO_PREALLOC);
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, SAMPLE_BYTES);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__type(value, struct sample);
+} plumb_samples SEC(".maps");
 
 static __always_inline void count(__u32 what)
 {

@@ -41,6 +41,7 @@ struct icmp_header {
 struct packet {
 	struct flow_key t;
 	__u32 id;      // of a fragment
+	__u32 device;
 	__u16 l4;      // where the transport header is, from the network header
 	__u16 length;  // of network header and all that follows
 	__u8 l2;       // bytes before the network header
@@ -194,6 +195,7 @@ static __always_inline int parse(struct __sk_buff *skb, struct packet *p, __u8 s
 	if (!d || (step == INGRESS && !aimed(skb, d)))
 		return -1;
 	p->l2 = d->l2;
+	p->device = ifindex;
 	if (skb->protocol == bpf_htons(ETH_P_IP))
 		bad = parse4(skb, p);
 	else if (skb->protocol == bpf_htons(ETH_P_IPV6))

@@ -38,7 +38,7 @@ static __always_inline int known(struct __sk_buff *skb, const struct packet *p, 
 	touch(p, f, now);
 	if (p->first)
 		note_ports(p, now);
-	return translate(skb, p, &c) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
+	return translate(skb, p, &c) ? stop(p, COUNT_NOT_WRITTEN, now) : TC_ACT_UNSPEC;
 }
 
 // is_syn tells whether a packet begins a TCP connection.
@@ -52,7 +52,8 @@ static __always_inline int is_syn(const struct packet *p)
 static __always_inline int is_stale(const struct packet *p, const struct flow *f)
 {
 	struct frontend *fr = NULL;
-	switch (find(p, class_of(&p->t.dst), &fr)) {
+	struct frontend_key k;
+	switch (find(p, class_of(&p->t.dst), &k, &fr)) {
 	case FRONTEND:
 		return fr && !serves(fr, &p->t.src, &f->addr, f->port);
 	}
@@ -60,32 +61,31 @@ static __always_inline int is_stale(const struct packet *p, const struct flow *f
 }
 
 // untranslated stops what would leave the node with a Service's address: nobody out there has it.
-SEPARATE int untranslated(const struct packet *p, __u32 class)
+SEPARATE int untranslated(const struct packet *p, __u32 class, __u64 now)
 {
 	if (!p)
 		return TC_ACT_UNSPEC;
 	struct frontend *f = NULL;
-	if (find(p, class, &f) == NOTHING)
+	struct frontend_key k;
+	if (find(p, class, &k, &f) == NOTHING)
 		return TC_ACT_UNSPEC;
 	// An endpoint may have such an address.
 	struct flow_key answer = {.src = p->t.dst, .dst = p->t.src, .sport = p->t.dport, .dport = p->t.sport, .proto = p->t.proto, .step = EGRESS};
 	if (bpf_map_lookup_elem(&plumb_flows, &answer))
 		return TC_ACT_UNSPEC;
-	count(COUNT_UNTRANSLATED);
-	return TC_ACT_SHOT;
+	return stop(p, COUNT_UNTRANSLATED, now);
 }
 
 #define FRAGMENTS_FOR (30 * SECOND) // as long as the kernel waits for the last one
 
 // without_first is a later fragment of which no first one was seen: it is dropped where that must
 // have been for a Service.
-static __always_inline int without_first(const struct packet *p, __u32 class)
+static __always_inline int without_first(const struct packet *p, __u32 class, __u64 now)
 {
 	int external = class & ADDRESS_EXTERNAL && !(class & ADDRESS_NODE) && p->t.step == INGRESS;
 	if (!external && !(class & ADDRESS_CLUSTER_IP) && (class || !unallocated(&p->t.dst)))
 		return TC_ACT_UNSPEC;
-	count(COUNT_FRAGMENT);
-	return TC_ACT_SHOT;
+	return stop(p, COUNT_FRAGMENT, now);
 }
 
 // later_fragment has no ports of its own, and fares as its first one did.
@@ -98,29 +98,24 @@ SEPARATE int later_fragment(struct __sk_buff *skb, struct packet *p, __u64 now)
 	__u32 class = class_of(&p->t.dst);
 	struct ports *ports = bpf_map_lookup_elem(&plumb_frags, &k);
 	if (!ports || since(ports->seen, now) >= FRAGMENTS_FOR)
-		return without_first(p, class);
+		return without_first(p, class, now);
 	p->t.sport = ports->src;
 	p->t.dport = ports->dst;
 	struct flow *f = bpf_map_lookup_elem(&plumb_flows, &p->t);
 	if (f && alive(f, p->t.proto, now)) {
 		struct change c = {.addr = f->addr, .port = f->port, .other = f->other};
-		return translate(skb, p, &c) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
+		return translate(skb, p, &c) ? stop(p, COUNT_NOT_WRITTEN, now) : TC_ACT_UNSPEC;
 	}
 	// Of TCP the first one passed at ingress, for conntrack.
 	if (p->t.proto == IPPROTO_TCP && p->t.step == INGRESS)
 		return TC_ACT_UNSPEC;
-	return untranslated(p, class);
+	return untranslated(p, class, now);
 }
 
 static __always_inline int icmp_error(struct __sk_buff *skb, const struct packet *p, __u64 now)
 {
-	return p->v6 ? icmp_error6(skb, p, now) : icmp_error4(skb, p, now);
-}
-
-static __always_inline int drop(void)
-{
-	count(COUNT_DROPPED);
-	return TC_ACT_SHOT;
+	int done = p->v6 ? icmp_error6(skb, p, now) : icmp_error4(skb, p, now);
+	return done == NOT_WRITTEN ? stop(p, COUNT_NOT_WRITTEN, now) : done;
 }
 
 // beginning is a packet that no entry is for.
@@ -128,46 +123,51 @@ SEPARATE int beginning(struct __sk_buff *skb, const struct packet *p, __u64 now)
 {
 	if (!p)
 		return TC_ACT_UNSPEC;
-	struct plan want = {};
-	struct change c = {};
 	__u32 class = class_of(&p->t.dst);
 	if (!class && !unallocated(&p->t.dst))
 		return TC_ACT_UNSPEC;
-	if (p->cut || p->unknown) {
-		count(COUNT_MALFORMED);
-		return !class || class & (ADDRESS_CLUSTER_IP | ADDRESS_EXTERNAL) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
-	}
+	if (p->cut || p->unknown)
+		return !class || class & (ADDRESS_CLUSTER_IP | ADDRESS_EXTERNAL) ? stop(p, COUNT_MALFORMED, now) : TC_ACT_UNSPEC;
 	if (is_icmp_error(p))
 		return TC_ACT_UNSPEC;
+	struct scratch *w = scratch();
+	if (!w)
+		return stop(p, COUNT_NO_ENTRY, now);
+	struct plan *want = &w->want;
+	__builtin_memset(want, 0, sizeof(*want));
 	if (p->first)
 		note_ports(p, now);
 	if (p->t.proto == IPPROTO_TCP && !is_syn(p)) {
 		struct frontend *f = NULL;
-		if (find(p, class, &f) == FRONTEND)
+		if (find(p, class, &want->front, &f) == FRONTEND)
 			count(COUNT_UNKNOWN_TCP);
 		return TC_ACT_UNSPEC;
 	}
-	int action = decide(skb, p, &want, now);
-	if (action == -2) // a list that was taken away meanwhile has a successor
-		action = decide(skb, p, &want, now);
-	if (action == -2)
-		action = decide(skb, p, &want, now);
-	switch (action) {
-	case ACTION_FORWARD:
-		break;
-	case ACTION_REJECT:
-		return may_be_refused(p) ? refuse(skb, p) : drop();
-	case -1:
+	int done, why = decide(skb, p, want, now);
+	if (why == NO_SLOT)
+		why = decide(skb, p, want, now);
+	if (why == NO_SLOT)
+		why = decide(skb, p, want, now);
+	switch (why) {
+	case NOT_OURS:
 		return TC_ACT_UNSPEC;
-	default:
-		return drop();
+	case COUNT_REFUSED:
+	case COUNT_REFUSED_REST:
+		done = refuse(skb, p, why, now);
+		tally_stopped(want, done == TC_ACT_REDIRECT);
+		return done;
+	case NO_SLOT:
+		why = COUNT_NO_SLOT;
+		break;
+	case 0:
+		why = begin(p, want, &w->change, now);
+		if (why < 0)
+			why = translate(skb, p, &w->change) ? COUNT_NOT_WRITTEN : 0;
 	}
-	int why = begin(p, &want, &c, now);
-	if (why >= 0) {
-		count(why);
-		return TC_ACT_SHOT;
-	}
-	return translate(skb, p, &c) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
+	if (!why)
+		return TC_ACT_UNSPEC;
+	tally_stopped(want, 0);
+	return stop(p, why, now);
 }
 
 SEC("tc")
@@ -224,5 +224,5 @@ int plumb_egress(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	if (p.first)
 		note_ports(&p, now);
-	return untranslated(&p, class);
+	return untranslated(&p, class, now);
 }

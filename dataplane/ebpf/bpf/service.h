@@ -32,18 +32,18 @@ static __always_inline int unallocated(const struct addr *a)
 	return cfg && cfg->flags & CONFIG_SERVICE_CIDRS && networks_of(a) & NETWORK_SERVICES;
 }
 
-// find is steps 1 and 2 of Resolve.
-static __always_inline int find(const struct packet *p, __u32 class, struct frontend **out)
+// find is steps 1 and 2 of Resolve. k becomes the frontend's.
+static __always_inline int find(const struct packet *p, __u32 class, struct frontend_key *k, struct frontend **out)
 {
 	if (class && has_ports(p->t.proto)) {
-		struct frontend_key k = {.addr = p->t.dst, .port = p->t.dport, .proto = p->t.proto, .kind = FRONTEND_ADDRESS};
-		*out = bpf_map_lookup_elem(&plumb_fronts, &k);
+		*k = (struct frontend_key){.addr = p->t.dst, .port = p->t.dport, .proto = p->t.proto, .kind = FRONTEND_ADDRESS};
+		*out = bpf_map_lookup_elem(&plumb_fronts, k);
 		if (*out)
 			return FRONTEND;
 		if (class & ADDRESS_NODE) {
-			__builtin_memset(&k.addr, 0, sizeof(k.addr));
-			k.kind = p->v6 ? FRONTEND_NODE_PORT6 : FRONTEND_NODE_PORT;
-			*out = bpf_map_lookup_elem(&plumb_fronts, &k);
+			__builtin_memset(&k->addr, 0, sizeof(k->addr));
+			k->kind = p->v6 ? FRONTEND_NODE_PORT6 : FRONTEND_NODE_PORT;
+			*out = bpf_map_lookup_elem(&plumb_fronts, k);
 			if (*out)
 				return FRONTEND;
 		}
@@ -96,6 +96,7 @@ static __always_inline int remembered(const struct frontend *f, const struct rou
 	to->port = a->port;
 	to->flags = *flags;
 	a->used = now;
+	a->lasts = f->affinity;
 	return 1;
 }
 
@@ -103,7 +104,7 @@ static __always_inline int remembered(const struct frontend *f, const struct rou
 // meanwhile. What stands there else is over.
 static __always_inline void remember(const struct frontend *f, const struct route *r, const struct affinity_key *k, struct endpoint *to, __u64 now)
 {
-	struct affinity a = {.addr = to->addr, .port = to->port, .used = now};
+	struct affinity a = {.addr = to->addr, .port = to->port, .lasts = f->affinity, .used = now};
 	if (!bpf_map_update_elem(&plumb_affinity, k, &a, BPF_NOEXIST) || remembered(f, r, k, to, now))
 		return;
 	bpf_map_delete_elem(&plumb_affinity, k);
@@ -158,36 +159,40 @@ SEPARATE int masquerade_address(struct __sk_buff *skb, const struct packet *p, c
 	return out->w[3] || out->w[0] ? 0 : -1;
 }
 
-// What Resolve says: forward, with want filled, drop or reject.
+#define NOT_OURS -1
+#define NO_SLOT -2 // a list was taken away meanwhile: it has a successor
+
+// What Resolve says: 0, with want filled, to forward; else why not: COUNT_*.
 SEPARATE int decide(struct __sk_buff *skb, const struct packet *p, struct plan *want, __u64 now)
 {
 	if (!p || !want)
-		return -1;
+		return NOT_OURS;
 	struct frontend *f = NULL;
-	switch (find(p, class_of(&p->t.dst), &f)) {
+	switch (find(p, class_of(&p->t.dst), &want->front, &f)) {
 	case NOTHING:
-		return -1;
+		return NOT_OURS;
 	case REST:
-		return ACTION_REJECT;
+		return COUNT_REFUSED_REST;
 	case UNKNOWN:
-		return ACTION_DROP;
+		return COUNT_NO_SERVICE;
 	}
 	if (!f)
-		return -1;
+		return NOT_OURS;
+	want->found = 1;
 	if (!admits(f, &p->t.src))
-		return ACTION_DROP;
+		return COUNT_SOURCE_RANGE;
 	int own = own_pod(skb, p);
 	struct route r = f->routes[ROUTE_OUTSIDE];
 	if (f->flags & FRONTEND_HAS_INSIDE && own)
 		r = f->routes[ROUTE_INSIDE];
 	if (r.action != ACTION_FORWARD)
-		return r.action;
+		return r.action == ACTION_REJECT ? COUNT_REFUSED : COUNT_POLICY;
 	if (choose(p, f, &r, &want->to, now))
-		return -2;
+		return NO_SLOT;
 	int masq = r.masquerade == MASQ_ALWAYS || (r.masquerade == MASQ_OFF_CLUSTER && !own);
 	int hairpin = want->to.flags & ENDPOINT_LOCAL && same(&want->to.addr, &p->t.src);
 	want->masqueraded = (masq || hairpin) && !(want->to.flags & ENDPOINT_HOST);
 	if (want->masqueraded && masquerade_address(skb, p, &want->to, &want->masquerade))
-		return ACTION_DROP;
-	return ACTION_FORWARD;
+		return COUNT_NO_MASQUERADE;
+	return 0;
 }

@@ -10,24 +10,26 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/plumbline/plumbline/dataplane/backend"
 )
 
-// Sysctls that are not as a node needs them are told of once, also when somebody changes them
-// later, and again when that has been mended between.
-func TestSysctls(t *testing.T) {
+// What is not as a node needs it is told of once, also when somebody changes it later, and again
+// when that has been mended between.
+func TestAmiss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const forward = "sysctl net.ipv4.ip_forward is 0 and not 1: nothing is forwarded over IPv4"
 		begin := time.Now()
 		var told []string
-		var mu sync.Mutex // guards amiss and failed
-		var amiss []string
+		var mu sync.Mutex // guards found and failed
+		var found []string
 		var failed error
-		s := &sysctls{
-			look: func() ([]string, error) {
+		s := &amiss{
+			Look: backend.Look{Reason: "SysctlAmiss", Cure: "plumb-proxy --init-only on this node sets it", Amiss: func() ([]string, error) {
 				mu.Lock()
 				defer mu.Unlock()
-				return amiss, failed
-			},
+				return found, failed
+			}},
 			tell: func(reason, text string) { told = append(told, time.Since(begin).String()+" "+reason+": "+text) },
 			log:  slog.New(slog.DiscardHandler),
 		}
@@ -35,13 +37,13 @@ func TestSysctls(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { done <- s.run(ctx) }()
 		for _, state := range []struct {
-			amiss []string
+			found []string
 			err   error
 		}{{nil, nil}, {[]string{forward}, nil}, {nil, nil}, {[]string{forward}, nil}, {nil, errors.New("not to be read")}} {
 			time.Sleep(time.Second)
 			synctest.Wait()
 			mu.Lock()
-			amiss, failed = state.amiss, state.err
+			found, failed = state.found, state.err
 			mu.Unlock()
 			time.Sleep(3*time.Minute - time.Second)
 			synctest.Wait()

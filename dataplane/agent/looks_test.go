@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"errors"
+	"log/slog"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/plumbline/plumbline/dataplane/backend"
+	"github.com/plumbline/plumbline/dataplane/conntrack"
+	"github.com/plumbline/plumbline/dataplane/loop"
+	"github.com/plumbline/plumbline/fixtures/need"
+	"github.com/plumbline/plumbline/fixtures/netns"
+)
+
+// A backend's own looks are the agent's, with that at sysctls for what forwards, and that at the
+// forward hook for what others' rules there may stop.
+func TestLooks(t *testing.T) {
+	own := backend.Running{Looks: []backend.Look{{Reason: "Own"}}}
+	for name, c := range map[string]struct {
+		b    backend.Backend
+		want []string
+	}{
+		"takes connections in": {backend.Backend{}, []string{"Own"}},
+		"rules":                {backend.Backend{Flows: true}, []string{"Own", "SysctlAmiss"}},
+		"programs":             {backend.Backend{Forwarded: true}, []string{"Own", "SysctlAmiss", "ForwardDropped"}},
+	} {
+		var got []string
+		for _, l := range New(Config{Backend: c.b}).looks(own) {
+			got = append(got, l.Reason)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: looks (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A chain that drops forwarded packets is told of by its name.
+func TestForwardDropped(t *testing.T) {
+	need.Root(t)
+	need.Program(t, "nft")
+	ns := netns.ForTest(t, "n")
+	look := forwarding(&Config{NetNS: ns.FD()})
+	if found, err := look.Amiss(); err != nil || len(found) > 0 {
+		t.Errorf("in an empty namespace: %q, %v", found, err)
+	}
+	err := ns.Do(func() error {
+		return exec.Command("nft", "add table inet wall; add chain inet wall x { type filter hook forward priority 0; policy drop; }").Run()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "chain x of table inet wall drops forwarded packets that none of its rules accepts"
+	if found, err := look.Amiss(); err != nil || len(found) != 1 || found[0] != want {
+		t.Errorf("found %q, %v, want %q", found, err, want)
+	}
+}
+
+// Metrics with labels are asked for when they are read; one that cannot be read is said in the log
+// and keeps no other back.
+func TestSeries(t *testing.T) {
+	broken := false
+	var log strings.Builder
+	m := newMetrics("x", func() loop.Status { return loop.Status{} }, func() conntrack.Stats { return conntrack.Stats{} }, backend.Running{Series: []backend.Series{
+		{Name: "x_total", Help: "Xs.", Labels: []string{"reason", "side"}, Total: true, Each: func(emit func(float64, ...string)) error {
+			if broken {
+				return errors.New("no map")
+			}
+			emit(3, "policy", "in")
+			emit(4, "policy", "out")
+			return nil
+		}},
+		{Name: "y", Help: "Ys.", Labels: []string{"map"}, Each: func(emit func(float64, ...string)) error { emit(5, "m"); return nil }},
+	}})
+	read := func() string {
+		w := httptest.NewRecorder()
+		m.handler(slog.New(slog.NewTextHandler(&log, nil))).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		return w.Body.String()
+	}
+	text := read()
+	for _, line := range []string{"# TYPE x_total counter", `x_total{reason="policy",side="in"} 3`, `x_total{reason="policy",side="out"} 4`, "# TYPE y gauge", `y{map="m"} 5`} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("the metrics have no line %s", line)
+		}
+	}
+	broken = true
+	if text := read(); strings.Contains(text, "x_total{") || !strings.Contains(text, `y{map="m"} 5`) || !strings.Contains(log.String(), "no map") {
+		t.Errorf("with a metric that cannot be read: log %q", log.String())
+	}
+}

@@ -1,0 +1,164 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/dataplane/ebpf"
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
+	"github.com/plumbline/plumbline/fixtures/need"
+	"github.com/plumbline/plumbline/fixtures/netns"
+)
+
+// What the programs count is among the metrics: packets by why they went no further, and those of a
+// frontend; and how much of each map is used. Here a Service refuses what comes from the node's pod.
+func TestEBPFTells(t *testing.T) {
+	need.Root(t)
+	node, pod := netns.ForTest(t, "n"), netns.ForTest(t, "p")
+	connect(t, node, pod)
+	root, err := bpffs(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pins := filepath.Join(root, "node")
+	seen := make(chan string, 100)
+	target := ebpf.New(ebpf.Config{
+		Logger: slog.New(slog.DiscardHandler), NetNS: node.FD(), Pins: pins, Sizes: ebpf.Sizes{Frontends: 64, Endpoints: 64, Sources: 64, Connections: 1024, Clients: 1024},
+		Dropped: ebpfDropped(slog.New(slog.NewTextHandler(lines(seen), &slog.HandlerOptions{Level: slog.LevelDebug}))),
+	})
+	t.Cleanup(func() { _ = target.Close() })
+	vip := netip.MustParseAddrPort("10.96.0.1:80")
+	key := plan.Key{Addr: vip.Addr(), Protocol: objects.UDP, Port: 80}
+	p := &plan.Plan{Services: map[objects.Name]plan.Service{{Name: "web"}: {Frontends: []plan.Frontend{{Key: key, Kind: plan.ClusterIP, Outside: plan.Route{Action: plan.Reject}}}}}}
+	if err := target.Apply(t.Context(), nil, p); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	watched := make(chan error, 1)
+	go func() { watched <- target.Watch(ctx, func() {}) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-watched; err != nil {
+			t.Error(err)
+		}
+	})
+	read := func() (out []string) {
+		for _, s := range ebpfSeries(target, pins) {
+			err := s.Each(func(v float64, labels ...string) {
+				if len(labels) != len(s.Labels) {
+					t.Errorf("%s: labels %q for %q", s.Name, labels, s.Labels)
+				}
+				out = append(out, fmt.Sprintf("%s%q %g", s.Name, labels, v))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return out
+	}
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	sent := 0
+	for end := time.After(10 * time.Second); len(seen) == 0 || len(target.Uses()) == 0; {
+		select {
+		case <-end:
+			t.Fatalf("nothing is said of a packet that is refused; %q", read())
+		case <-again.C:
+			knock(t, pod, vip)
+			sent++
+		}
+	}
+	if line := <-seen; !strings.Contains(line, `level=DEBUG msg="packet refused" reason=refused proto=udp from=10.244.1.2:`) || !strings.Contains(line, "to="+vip.String()) {
+		t.Errorf("said is %s", line)
+	}
+	got := read()
+	for _, want := range []string{
+		`plumbline_ebpf_connections_total[] 0`, `plumbline_ebpf_unknown_tcp_packets_total[] 0`, `plumbline_ebpf_taken_ports_total[] 0`,
+		fmt.Sprintf(`plumbline_ebpf_stopped_packets_total["refused"] %d`, sent), `plumbline_ebpf_stopped_packets_total["policy"] 0`,
+		`plumbline_ebpf_frontend_total["10.96.0.1:80/UDP" "connections"] 0`, fmt.Sprintf(`plumbline_ebpf_frontend_total["10.96.0.1:80/UDP" "refused"] %d`, sent),
+		`plumbline_ebpf_map_entries["plumb_flows"] 0`, `plumbline_ebpf_map_size["plumb_flows"] 1024`,
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("there is no %s in\n%s", want, strings.Join(got, "\n"))
+		}
+	}
+	for _, l := range ebpfLooks(target) {
+		if found, err := l.Amiss(); err != nil || len(found) > 0 {
+			t.Errorf("%s: %q, %v", l.Reason, found, err)
+		}
+	}
+}
+
+// lines takes what is logged.
+type lines chan<- string
+
+func (l lines) Write(b []byte) (int, error) { l <- string(b); return len(b), nil }
+
+// connect makes a pod of a node's: 10.244.1.2, and all else by 10.244.1.1.
+func connect(t *testing.T, node, pod *netns.NS) {
+	t.Helper()
+	err := netns.Veth(
+		netns.End{NS: node, Name: "pod", Addrs: []netip.Prefix{netip.MustParsePrefix("10.244.1.1/24")}},
+		netns.End{NS: pod, Name: "eth0", Addrs: []netip.Prefix{netip.MustParsePrefix("10.244.1.2/24")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pod.Route(netip.MustParsePrefix("0.0.0.0/0"), netip.MustParseAddr("10.244.1.1")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// knock sends a packet to a Service and waits until that is refused.
+func knock(t *testing.T, from *netns.NS, to netip.AddrPort) {
+	t.Helper()
+	err := from.Do(func() error {
+		c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if _, err := c.Write([]byte("x")); err != nil {
+			return err
+		}
+		if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			return err
+		}
+		if _, err = c.Read(make([]byte, 1)); !errors.Is(err, unix.ECONNREFUSED) {
+			return fmt.Errorf("read: %w, want a refusal", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bpffs is one that nobody else sees, and that ends with the process.
+func bpffs(t *testing.T) (string, error) {
+	fs, err := unix.Fsopen("bpf", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return "", fmt.Errorf("open bpffs: %w", err)
+	}
+	defer unix.Close(fs)
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return "", fmt.Errorf("make bpffs: %w", err)
+	}
+	mount, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0)
+	if err != nil {
+		return "", fmt.Errorf("mount bpffs: %w", err)
+	}
+	t.Cleanup(func() { _ = unix.Close(mount) })
+	return fmt.Sprintf("/proc/self/fd/%d", mount), nil
+}

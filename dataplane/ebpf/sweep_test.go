@@ -1,0 +1,125 @@
+package ebpf_test
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/dataplane/ebpf"
+	"github.com/plumbline/plumbline/dataplane/objects"
+)
+
+// A sweep deletes connections when the programs take them for ended.
+func TestSweepsConnections(t *testing.T) {
+	swept := func(w *world, _ frame, _ netip.AddrPort, d time.Duration) { w.swept(d) }
+	t.Run("tcp", func(t *testing.T) { tcpLasts(t, swept) })
+	t.Run("udp", func(t *testing.T) { udpLasts(t, swept) })
+}
+
+// The same of clients with affinity and of fragments.
+func TestSweepsTheRest(t *testing.T) {
+	s := service{number: 1, endpoints: both(2), sticky: true}
+	w := newWorld(t, planOf(s), nil)
+	w.goes(frame{device: "pa", src: from(podA), dst: s.vip(false), proto: objects.UDP, fragment: 0x2000})
+	for _, c := range []struct {
+		later         time.Duration
+		clients, frag int
+	}{{28 * time.Second, 1, 1}, {3 * time.Second, 1, 0}, {3*time.Hour - 35*time.Second, 1, 0}, {6 * time.Second, 0, 0}} {
+		w.age(c.later)
+		if clients, frag := w.remembered("plumb_affinity"), w.remembered("plumb_frags"); clients != c.clients || frag != c.frag {
+			t.Errorf("%s later %d clients and %d fragments are remembered, want %d and %d", c.later, clients, frag, c.clients, c.frag)
+		}
+	}
+}
+
+// remembered is how many entries of a map a sweep leaves.
+func (w *world) remembered(name string) int {
+	w.t.Helper()
+	if err := w.target.Sweep(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	uses := w.target.Uses()
+	i := slices.IndexFunc(uses, func(u ebpf.Use) bool { return u.Map == name })
+	if i < 0 {
+		w.t.Fatalf("no map %s in %v", name, uses)
+	}
+	if uses[i].Size == 0 {
+		w.t.Errorf("map %s has no size", name)
+	}
+	return uses[i].Entries
+}
+
+// A map that is nearly full is told of until it is so by far no more. What has ended does not count.
+func TestCrowded(t *testing.T) {
+	w := newWorld(t, planOf(), func(c *ebpf.Config) { c.Sizes.Connections = 10000 })
+	at := func(n int, crowded bool) {
+		t.Helper()
+		got := w.remembered("plumb_flows")
+		lines := w.target.Crowded()
+		if got != n || (len(lines) == 1 && strings.Contains(lines[0], "map plumb_flows is nearly full")) != crowded || len(lines) > 1 {
+			t.Errorf("with %d entries, want %d: %q, want one line: %t", got, n, lines, crowded)
+		}
+	}
+	fill := func(from, to int, open bool) {
+		t.Helper()
+		if err := ebpf.Fill(w.cfg.Pins, from, to, open); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fewer := func(from, to int) {
+		t.Helper()
+		if err := ebpf.Forgotten(w.cfg.Pins, from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill(0, 8500, true)
+	at(8500, false)
+	fill(8500, 9200, false)
+	at(8500, false)
+	fill(8500, 9000, true)
+	at(9000, true)
+	fewer(0, 900)
+	at(8100, true)
+	fewer(900, 1100)
+	at(7900, false)
+	fill(0, 1000, true)
+	at(8900, false)
+}
+
+// Watch sweeps; before the first Apply there is nothing to tell.
+func TestWatchSweeps(t *testing.T) {
+	w := newWorld(t, planOf(), nil)
+	if err := ebpf.Fill(w.cfg.Pins, 0, 5000, false); err != nil {
+		t.Fatal(err)
+	}
+	w.watched()
+	await(t, "there has been a sweep", func() bool { return len(w.target.Uses()) == 3 })
+	if n := size(t, pinnedMap(t, w.cfg, "plumb_flows")); n != 0 {
+		t.Errorf("%d entries of connections that ended are there", n)
+	}
+	if uses := ebpf.New(w.cfg).Uses(); len(uses) != 0 {
+		t.Errorf("before there were maps: %v", uses)
+	}
+}
+
+func BenchmarkSweep(b *testing.B) {
+	w := newWorld(b, planOf(), func(c *ebpf.Config) { c.Sizes = ebpf.DefaultSizes() })
+	const n = 200000
+	for name, open := range map[string]bool{"open": true, "ended": false} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				if err := ebpf.Fill(w.cfg.Pins, 0, n, open); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+				if err := w.target.Sweep(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/n, "ns/entry")
+		})
+	}
+}

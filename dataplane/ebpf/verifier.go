@@ -1,0 +1,52 @@
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+)
+
+// lastLines is how much of the verifier's log an error has: what it said no to, and the
+// instructions before that.
+const lastLines = 8
+
+// notLoaded is what a failed load says.
+func notLoaded(err error) error {
+	var v *ebpf.VerifierError
+	if !errors.As(err, &v) || len(v.Log) == 0 {
+		return fmt.Errorf("load the programs: %w", err)
+	}
+	lines := slices.Clone(v.Log[max(0, len(v.Log)-lastLines):])
+	for i, l := range lines {
+		lines[i] = strings.TrimSpace(l)
+	}
+	return fmt.Errorf("load the programs: %w; the verifier's last words: %s", err, strings.Join(lines, " | "))
+}
+
+// tellVerifier writes what the verifier said of each program, or of the one that it refused.
+func (c *Config) tellVerifier(objs *plumbObjects, err error) error {
+	if c.Verifier == nil {
+		return nil
+	}
+	var failed error
+	say := func(name, text string) {
+		_, err := fmt.Fprintf(c.Verifier, "program %s\n%s\n", name, text)
+		failed = errors.Join(failed, err)
+	}
+	var v *ebpf.VerifierError
+	if errors.As(err, &v) {
+		say("refused", strings.Join(v.Log, "\n"))
+	}
+	for _, h := range objs.hooks() {
+		if err == nil {
+			say(h.name, h.program.VerifierLog)
+		}
+	}
+	if failed != nil {
+		return fmt.Errorf("write the verifier's log: %w", failed)
+	}
+	return nil
+}
