@@ -12,6 +12,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -92,11 +93,14 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		cfg.HealthChecks = a.cfg.HealthChecks(checks)
 	}
 	run, ctx := errgroup.WithContext(ctx)
-	if a.cfg.Backend.Flows {
+	if a.cfg.Backend.Keeps == backend.Conntrack {
 		cfg.Flows = flows
 		run.Go(func() error { return flows.Run(ctx) })
-		run.Go(func() error { return newSysctls(&a.cfg, told.WarnNode).run(ctx) }) // who takes connections in needs no forwarding
 	}
+	if a.cfg.Backend.Keeps != backend.Process { // who takes connections in needs no forwarding
+		run.Go(func() error { return newSysctls(&a.cfg, told.WarnNode).run(ctx) })
+	}
+	a.sayNoNode(told.WarnNode)
 	l = loop.New(cfg)
 	next.again = l.Lost
 	defer next.stop()
@@ -116,6 +120,19 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	}
 	a.cfg.Logger.Info("stopped, the rules stay")
 	return nil
+}
+
+// reasonNoNode is that of the Event about whom the backend does not serve.
+const reasonNoNode = "NodeNotServed"
+
+// sayNoNode tells once whom the backend does not serve, if there is anybody.
+func (a *Agent) sayNoNode(tell func(reason, text string)) {
+	why := a.cfg.Backend.NoNode
+	if why == "" {
+		return
+	}
+	a.cfg.Logger.Warn("connections of the node's own network namespace to Services are not served", "backend", a.cfg.Mode, "why", why)
+	tell(reasonNoNode, fmt.Sprintf("backend %s does not serve connections of the node's own network namespace to Services: %s", a.cfg.Mode, why))
 }
 
 // feed runs what the Loop hears from.

@@ -37,9 +37,25 @@ type Backend struct {
 	// Table of nftables, or what the names of its chains in iptables begin with: what its
 	// rules are told by.
 	Table, Chains string
-	// Flows: conntrack remembers where this backend sent a connection.
-	Flows bool
+	// Keeps is what remembers where this backend sent a connection.
+	Keeps Keeper
+	// NoNode is why connections of the node's own network namespace are not served; empty: they
+	// are.
+	NoNode string
+	// Prepare does what a node needs for it beside sysctls, and what the agent itself has no right
+	// to do (--init-only); nil: nothing.
+	Prepare func() error
 }
+
+// Keeper remembers where connections go, and so says what becomes of open ones when another
+// backend takes the node over.
+type Keeper int
+
+const (
+	Process   Keeper = iota // they pass through the process, and end with it
+	Conntrack               // they go on, whoever's rules there are
+	Maps                    // of the backend: they go on until these are taken away
+)
 
 // Stays is the error of a Clean that has done all it can: what else there is stays until somebody
 // else does something about it.
@@ -87,7 +103,7 @@ func All(netns int) map[string]Backend {
 			Clean: func() error { return nftables.Clean(netns) }, Left: func() ([]string, error) { return nftables.Left(netns) }, Render: nftables.Render, Table: nftables.TableName,
 			Scripts: map[string]func(*plan.Plan) string{"nftables": nftables.Script},
 			Needs:   func(context.Context, Options) []node.Capability { return []node.Capability{node.NetAdmin} },
-			Flows:   true,
+			Keeps:   Conntrack,
 		},
 		"iptables": {
 			Start: func(o Options, log *slog.Logger) Running {
@@ -115,7 +131,7 @@ func All(netns int) map[string]Backend {
 				}
 				return []node.Capability{node.NetAdmin}
 			},
-			Flows: true,
+			Keeps: Conntrack,
 		},
 		"userspace": {
 			Start: func(o Options, log *slog.Logger) Running {
@@ -132,6 +148,7 @@ func All(netns int) map[string]Backend {
 				return []node.Capability{node.NetAdmin, node.NetBind}
 			},
 		},
+		"ebpf": overEBPF(netns),
 	}
 }
 

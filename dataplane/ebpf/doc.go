@@ -21,8 +21,7 @@
 // Not built yet: programs at sockets, and with them the node's own connections; counters per
 // frontend and a ring buffer of drops; a limit on refusals; repair of entries that somebody else
 // deleted before the next complete Apply (programs are put back within a second); a sweep of
-// entries that have ended, which only go when the map needs room. No agent starts this backend
-// yet: package backend does not list it. It was tried on Linux 6.18 only, by tcx and by clsact.
+// entries that have ended, which only go when the map needs room. It was tried on Linux 6.18 only, by tcx and by clsact.
 // Frontends of SCTP are refused by name.
 //
 // # Words

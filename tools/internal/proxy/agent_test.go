@@ -25,6 +25,7 @@ import (
 
 	"github.com/plumbline/plumbline/dataplane/agent"
 	"github.com/plumbline/plumbline/dataplane/backend"
+	"github.com/plumbline/plumbline/dataplane/ebpf"
 	"github.com/plumbline/plumbline/dataplane/iptables"
 	"github.com/plumbline/plumbline/dataplane/listing"
 	"github.com/plumbline/plumbline/dataplane/nftables"
@@ -38,7 +39,23 @@ import (
 
 // dumps reads back what a backend keeps, where that is in the kernel.
 func dumps() map[string]func(netns int) (string, error) {
-	return map[string]func(int) (string, error){"nftables": nftables.Dump, "iptables": iptables.Dump, "userspace": userspace.Dump}
+	return map[string]func(int) (string, error){"nftables": nftables.Dump, "iptables": iptables.Dump, "userspace": userspace.Dump, "ebpf": dumpEBPF}
+}
+
+// dumpEBPF leaves out what goes a while after a change, or after the next start.
+func dumpEBPF(netns int) (string, error) {
+	pins, err := ebpf.Folder(ebpf.Root, netns)
+	if err != nil {
+		return "", err
+	}
+	text, err := ebpf.Dump(pins)
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "left over: ") {
+			out.WriteString(line)
+		}
+	}
+	return out.String(), err
 }
 
 // onEach runs a test with every backend that keeps its state in the kernel.
@@ -248,6 +265,8 @@ func TestCapabilities(t *testing.T) {
 		{"--backend=nftables --cleanup", []node.Capability{}, "backend nftables needs the capability NET_ADMIN"},
 		{"--backend=userspace", []node.Capability{node.NetAdmin, node.NetBind}, ""},
 		{"--backend=userspace", []node.Capability{node.NetAdmin}, "backend userspace needs the capability NET_BIND_SERVICE"},
+		{"--backend=ebpf", []node.Capability{node.NetAdmin, node.BPF}, ""},
+		{"--backend=ebpf", []node.Capability{node.NetAdmin}, "backend ebpf needs the capability BPF"},
 		{"--backend=iptables --iptables-flavour=nft", []node.Capability{node.NetAdmin}, ""},
 		{"--backend=iptables --iptables-flavour=legacy", []node.Capability{node.NetAdmin}, "backend iptables needs the capability NET_RAW"},
 		{"--backend=iptables --iptables-flavour=legacy", []node.Capability{node.NetAdmin, node.NetRaw}, ""},
