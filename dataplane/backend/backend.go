@@ -24,6 +24,8 @@ type Backend struct {
 	// Clean removes what it leaves in the kernel; Left names that.
 	Clean func() error
 	Left  func() ([]string, error)
+	// Damage removes, as somebody else might, what a running agent puts back.
+	Damage func() error
 	// Render is a plan in the backend's own words, without a kernel.
 	Render func(*plan.Plan) string
 	// Scripts are a plan in the words of a tool, by the tool's name; none: no tool's words
@@ -100,7 +102,7 @@ func All(netns int) map[string]Backend {
 				}
 			},
 			SCTP:  func() (bool, error) { return sctp(netns) },
-			Clean: func() error { return nftables.Clean(netns) }, Left: func() ([]string, error) { return nftables.Left(netns) }, Render: nftables.Render, Table: nftables.TableName,
+			Clean: func() error { return nftables.Clean(netns) }, Damage: func() error { return nftables.Clean(netns) }, Left: func() ([]string, error) { return nftables.Left(netns) }, Render: nftables.Render, Table: nftables.TableName,
 			Scripts: map[string]func(*plan.Plan) string{"nftables": nftables.Script},
 			Needs:   func(context.Context, Options) []node.Capability { return []node.Capability{node.NetAdmin} },
 			Keeps:   Conntrack,
@@ -119,7 +121,7 @@ func All(netns int) map[string]Backend {
 			},
 			// Where the match for SCTP is missing, the Service is refused.
 			SCTP:  func() (bool, error) { return sctp(netns) },
-			Clean: func() error { return iptables.Clean(netns) }, Left: func() ([]string, error) { return iptables.Left(netns) }, Render: iptables.Render, Chains: iptables.Prefix,
+			Clean: func() error { return iptables.Clean(netns) }, Damage: func() error { return iptables.Clean(netns) }, Left: func() ([]string, error) { return iptables.Left(netns) }, Render: iptables.Render, Chains: iptables.Prefix,
 			Scripts: map[string]func(*plan.Plan) string{
 				"iptables":  func(p *plan.Plan) string { return iptables.Script(p, false) },
 				"ip6tables": func(p *plan.Plan) string { return iptables.Script(p, true) },
@@ -142,7 +144,7 @@ func All(netns int) map[string]Backend {
 					Counts: userspaceCounts(t),
 				}
 			},
-			Clean: func() error { return userspace.Clean(netns) }, Left: func() ([]string, error) { return userspace.Left(netns) }, Render: userspace.Render, Table: userspace.TableName,
+			Clean: func() error { return userspace.Clean(netns) }, Damage: func() error { return userspace.Clean(netns) }, Left: func() ([]string, error) { return userspace.Left(netns) }, Render: userspace.Render, Table: userspace.TableName,
 			// It answers from the port of a UDP frontend, which may be below 1024.
 			Needs: func(context.Context, Options) []node.Capability {
 				return []node.Capability{node.NetAdmin, node.NetBind}

@@ -31,6 +31,13 @@ func overEBPF(netns int) Backend {
 			}
 		},
 		Clean: func() error { return cleanEBPF(netns) }, Left: func() ([]string, error) { return leftByEBPF(netns) },
+		Damage: func() error {
+			pins, err := ebpf.Folder(ebpf.Root, netns)
+			if err != nil {
+				return err
+			}
+			return errors.Join(ebpf.Clean(netns, pins), dropTranslated(netns)) // not the ports: no agent may reserve them
+		},
 		Render: ebpf.Render, Table: translated,
 		Needs:  func(context.Context, Options) []node.Capability { return []node.Capability{node.NetAdmin, node.BPF} },
 		Keeps:  Maps,

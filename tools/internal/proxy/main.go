@@ -44,6 +44,13 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer, alter Al
 		}
 		return l.run(ctx, stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == "damage" {
+		b, err := parseDamage(args[1:])
+		if err != nil {
+			return call.Exit("plumb-proxy", err, stdout, stderr)
+		}
+		return exit(b.Damage(), stderr)
+	}
 	opt, err := parse(args, os.Getenv)
 	if err != nil {
 		return call.Exit("plumb-proxy", err, stdout, stderr)
