@@ -57,7 +57,7 @@ func Rows() []Row {
 func RowNames() string {
 	var names []string
 	for _, r := range Rows() {
-		if cluster.BackendOf(r.Mode).OnRequest {
+		if cluster.BackendOf(r.Mode).NoNode {
 			continue
 		}
 		names = append(names, r.Name())

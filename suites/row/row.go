@@ -117,7 +117,7 @@ func known() map[string]Row {
 func Default() []Row {
 	var out []Row
 	for i, b := range cluster.Backends() {
-		if b.OnRequest {
+		if b.NoNode {
 			continue
 		}
 		out = append(out, Own(b.Name, "fallback", "drop"))

@@ -41,15 +41,15 @@ func TestParse(t *testing.T) {
 // measured are the backends that nobody has to ask for.
 func measured() (n int) {
 	for _, b := range cluster.Backends() {
-		if !b.OnRequest {
+		if !b.NoNode {
 			n++
 		}
 	}
 	return n
 }
 
-// What is measured on request is not in the default matrix, and has a name.
-func TestOnRequest(t *testing.T) {
+// What is measured only where it is asked for is not in the default matrix, and has a name.
+func TestAskedFor(t *testing.T) {
 	const name = "plumb-ebpf"
 	if list := Names(Default()); strings.Contains(list, name) {
 		t.Errorf("by default: %s", list)
