@@ -40,8 +40,7 @@ PURE = $(filter-out $(addprefix github.com/plumbline/plumbline/,$(REALTIME:./%=%
 # Ginkgo's suites refuse -parallel.
 GINKGO = ./suites/conformance
 
-# The eBPF dataplane at devices alone: no agent starts it yet, and its contract, by tcx and by
-# clsact, takes two minutes.
+# The eBPF dataplane at devices alone: its contract, by tcx and by clsact, takes two minutes.
 TC = ./dataplane/ebpf
 tc:
 	go test -count=1 -parallel 8 -timeout 20m $(TC)

@@ -12,6 +12,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -92,7 +93,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		cfg.HealthChecks = a.cfg.HealthChecks(checks)
 	}
 	run, ctx := errgroup.WithContext(ctx)
-	if a.cfg.Backend.Flows {
+	if a.cfg.Backend.Keeps == backend.Conntrack {
 		cfg.Flows = flows
 		run.Go(func() error { return flows.Run(ctx) })
 	}
@@ -100,6 +101,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		looking := amiss{Look: look, tell: told.WarnNode, log: a.cfg.Logger}
 		run.Go(func() error { return looking.run(ctx) })
 	}
+	a.sayNoNode(told.WarnNode)
 	l = loop.New(cfg)
 	next.again = l.Lost
 	defer next.stop()
@@ -125,13 +127,26 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 // forwarding.
 func (a *Agent) looks(dataplane backend.Running) []backend.Look {
 	out := dataplane.Looks
-	if a.cfg.Backend.Flows || a.cfg.Backend.Forwarded {
+	if a.cfg.Backend.Keeps != backend.Process {
 		out = append(out, sysctls(&a.cfg))
 	}
 	if a.cfg.Backend.Forwarded {
 		out = append(out, forwarding(&a.cfg))
 	}
 	return out
+}
+
+// reasonNoNode is that of the Event about whom the backend does not serve.
+const reasonNoNode = "NodeNotServed"
+
+// sayNoNode tells once whom the backend does not serve, if there is anybody.
+func (a *Agent) sayNoNode(tell func(reason, text string)) {
+	why := a.cfg.Backend.NoNode
+	if why == "" {
+		return
+	}
+	a.cfg.Logger.Warn("connections of the node's own network namespace to Services are not served", "backend", a.cfg.Mode, "why", why)
+	tell(reasonNoNode, fmt.Sprintf("backend %s does not serve connections of the node's own network namespace to Services: %s", a.cfg.Mode, why))
 }
 
 // feed runs what the Loop hears from.

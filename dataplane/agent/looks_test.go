@@ -26,8 +26,8 @@ func TestLooks(t *testing.T) {
 		want []string
 	}{
 		"takes connections in": {backend.Backend{}, []string{"Own"}},
-		"rules":                {backend.Backend{Flows: true}, []string{"Own", "SysctlAmiss"}},
-		"programs":             {backend.Backend{Forwarded: true}, []string{"Own", "SysctlAmiss", "ForwardDropped"}},
+		"rules":                {backend.Backend{Keeps: backend.Conntrack}, []string{"Own", "SysctlAmiss"}},
+		"programs":             {backend.Backend{Keeps: backend.Maps, Forwarded: true}, []string{"Own", "SysctlAmiss", "ForwardDropped"}},
 	} {
 		var got []string
 		for _, l := range New(Config{Backend: c.b}).looks(own) {

@@ -51,9 +51,9 @@ type successor struct {
 func newSuccessor(cfg *Config, tell func(reason, text string)) *successor {
 	return &successor{
 		own: cfg.Backend, others: cfg.Others, tell: tell, log: cfg.Logger, named: map[string]bool{}, stayed: map[string]string{},
-		due: !cfg.Backend.Flows, // they may have outlived their rules; who translates finds that by itself (Flows)
+		due: cfg.Backend.Keeps != backend.Conntrack, // they may have outlived their rules; who translates by it finds that by itself (Flows)
 		forget: func(ctx context.Context, p *plan.Plan) error {
-			return conntrack.Forget(ctx, cfg.NetNS, p, cfg.Backend.Flows)
+			return conntrack.Forget(ctx, cfg.NetNS, p, cfg.Backend.Keeps == backend.Conntrack)
 		},
 	}
 }
@@ -115,7 +115,7 @@ func (s *successor) take(name, left string) {
 		delete(s.stayed, name)
 		news = true
 	}
-	s.due = s.due || news && other.Flows != s.own.Flows
+	s.due = s.due || news && other.Keeps != s.own.Keeps
 }
 
 // name tells once of what stays.

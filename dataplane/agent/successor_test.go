@@ -58,10 +58,11 @@ func (t *target) Apply(_ context.Context, old, _ *plan.Plan) error {
 // What cannot be told, taken away or forgotten fails no change, is told once, and is tried
 // again, less and less often; what is done is not done again.
 func TestSuccessor(t *testing.T) {
+	keeper := map[bool]backend.Keeper{true: backend.Conntrack, false: backend.Process}
 	for _, c := range []struct {
 		name       string
 		node       leftovers
-		own, other bool // they translate
+		own, other bool // they translate by conntrack
 		asks       bool
 		want       []string
 	}{
@@ -105,7 +106,7 @@ func TestSuccessor(t *testing.T) {
 				n.begin = time.Now()
 				var told []string
 				other := backend.Backend{
-					Flows: c.other,
+					Keeps: keeper[c.other],
 					Left: func() ([]string, error) {
 						n.note("look")
 						if err := fault(&n.look); err != nil || !n.left {
@@ -127,7 +128,7 @@ func TestSuccessor(t *testing.T) {
 					other.Clean = nil
 				}
 				s := newSuccessor(&Config{
-					Backend: backend.Backend{Flows: c.own}, Logger: slog.New(slog.DiscardHandler),
+					Backend: backend.Backend{Keeps: keeper[c.own]}, Logger: slog.New(slog.DiscardHandler),
 					Others: map[string]backend.Backend{"other": other},
 				}, func(reason, text string) { n.note("tell " + text); told = append(told, reason) })
 				s.forget = func(context.Context, *plan.Plan) error {
@@ -175,7 +176,7 @@ func TestSuccessorNames(t *testing.T) {
 	var told []string
 	left := []string{"table ip kube-proxy"}
 	s := newSuccessor(&Config{
-		Backend: backend.Backend{Flows: true}, Logger: slog.New(slog.DiscardHandler),
+		Backend: backend.Backend{Keeps: backend.Conntrack}, Logger: slog.New(slog.DiscardHandler),
 		Others: map[string]backend.Backend{"kube-proxy": {Left: func() ([]string, error) { return left, nil }}},
 	}, func(reason, text string) { told = append(told, reason+": "+text) })
 	for i := range 4 {
@@ -197,7 +198,7 @@ func TestSuccessorNames(t *testing.T) {
 
 // A change that failed takes nothing away.
 func TestSuccessorWaits(t *testing.T) {
-	s := newSuccessor(&Config{Backend: backend.Backend{Flows: false}}, nil)
+	s := newSuccessor(&Config{Backend: backend.Backend{Keeps: backend.Process}}, nil)
 	s.forget = func(context.Context, *plan.Plan) error { t.Error("forgotten before the rules are in"); return nil }
 	if err := (inTurn{&target{err: errFault}, s}).Apply(t.Context(), nil, &plan.Plan{}); !errors.Is(err, errFault) || s.looked {
 		t.Errorf("%v, looked %t", err, s.looked)

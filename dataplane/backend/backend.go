@@ -24,6 +24,8 @@ type Backend struct {
 	// Clean removes what it leaves in the kernel; Left names that.
 	Clean func() error
 	Left  func() ([]string, error)
+	// Damage removes, as somebody else might, what a running agent puts back.
+	Damage func() error
 	// Render is a plan in the backend's own words, without a kernel.
 	Render func(*plan.Plan) string
 	// Scripts are a plan in the words of a tool, by the tool's name; none: no tool's words
@@ -37,12 +39,28 @@ type Backend struct {
 	// Table of nftables, or what the names of its chains in iptables begin with: what its
 	// rules are told by.
 	Table, Chains string
-	// Flows: conntrack remembers where this backend sent a connection.
-	Flows bool
+	// Keeps is what remembers where this backend sent a connection.
+	Keeps Keeper
 	// Forwarded: what it translates crosses the node's forward hook like anybody's packet, and no
 	// rule of its own lets it through there.
 	Forwarded bool
+	// NoNode is why connections of the node's own network namespace are not served; empty: they
+	// are.
+	NoNode string
+	// Prepare does what a node needs for it beside sysctls, and what the agent itself has no right
+	// to do (--init-only); nil: nothing.
+	Prepare func() error
 }
+
+// Keeper remembers where connections go, and so says what becomes of open ones when another
+// backend takes the node over.
+type Keeper int
+
+const (
+	Process   Keeper = iota // they pass through the process, and end with it
+	Conntrack               // they go on, whoever's rules there are
+	Maps                    // of the backend: they go on until these are taken away
+)
 
 // Stays is the error of a Clean that has done all it can: what else there is stays until somebody
 // else does something about it.
@@ -108,10 +126,10 @@ func All(netns int) map[string]Backend {
 				}
 			},
 			SCTP:  func() (bool, error) { return sctp(netns) },
-			Clean: func() error { return nftables.Clean(netns) }, Left: func() ([]string, error) { return nftables.Left(netns) }, Render: nftables.Render, Table: nftables.TableName,
+			Clean: func() error { return nftables.Clean(netns) }, Damage: func() error { return nftables.Clean(netns) }, Left: func() ([]string, error) { return nftables.Left(netns) }, Render: nftables.Render, Table: nftables.TableName,
 			Scripts: map[string]func(*plan.Plan) string{"nftables": nftables.Script},
 			Needs:   func(context.Context, Options) []node.Capability { return []node.Capability{node.NetAdmin} },
-			Flows:   true,
+			Keeps:   Conntrack,
 		},
 		"iptables": {
 			Start: func(o Options, log *slog.Logger) Running {
@@ -127,7 +145,7 @@ func All(netns int) map[string]Backend {
 			},
 			// Where the match for SCTP is missing, the Service is refused.
 			SCTP:  func() (bool, error) { return sctp(netns) },
-			Clean: func() error { return iptables.Clean(netns) }, Left: func() ([]string, error) { return iptables.Left(netns) }, Render: iptables.Render, Chains: iptables.Prefix,
+			Clean: func() error { return iptables.Clean(netns) }, Damage: func() error { return iptables.Clean(netns) }, Left: func() ([]string, error) { return iptables.Left(netns) }, Render: iptables.Render, Chains: iptables.Prefix,
 			Scripts: map[string]func(*plan.Plan) string{
 				"iptables":  func(p *plan.Plan) string { return iptables.Script(p, false) },
 				"ip6tables": func(p *plan.Plan) string { return iptables.Script(p, true) },
@@ -139,7 +157,7 @@ func All(netns int) map[string]Backend {
 				}
 				return []node.Capability{node.NetAdmin}
 			},
-			Flows: true,
+			Keeps: Conntrack,
 		},
 		"userspace": {
 			Start: func(o Options, log *slog.Logger) Running {
@@ -150,12 +168,13 @@ func All(netns int) map[string]Backend {
 					Counts: userspaceCounts(t),
 				}
 			},
-			Clean: func() error { return userspace.Clean(netns) }, Left: func() ([]string, error) { return userspace.Left(netns) }, Render: userspace.Render, Table: userspace.TableName,
+			Clean: func() error { return userspace.Clean(netns) }, Damage: func() error { return userspace.Clean(netns) }, Left: func() ([]string, error) { return userspace.Left(netns) }, Render: userspace.Render, Table: userspace.TableName,
 			// It answers from the port of a UDP frontend, which may be below 1024.
 			Needs: func(context.Context, Options) []node.Capability {
 				return []node.Capability{node.NetAdmin, node.NetBind}
 			},
 		},
+		"ebpf": overEBPF(netns),
 	}
 }
 

@@ -1,8 +1,10 @@
 package backend_test
 
 import (
+	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 
@@ -13,6 +15,14 @@ import (
 	"github.com/plumbline/plumbline/fixtures/need"
 	"github.com/plumbline/plumbline/fixtures/netns"
 )
+
+func TestMain(m *testing.M) {
+	if err := need.OwnBPFFS(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
 
 // What a backend leaves is recognised by it alone, and nothing of it is left by Clean.
 func TestLeft(t *testing.T) {

@@ -62,6 +62,9 @@ func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
 	if err := t.start(); err != nil {
 		return nil, err
 	}
+	if err := t.repin(); err != nil {
+		return nil, err
+	}
 	t.grace.settle()
 	s, err := read(&t.objs.plumbMaps)
 	if err != nil {

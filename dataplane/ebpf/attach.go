@@ -3,6 +3,7 @@ package ebpf
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
@@ -66,7 +67,9 @@ func (t *Target) attach(only []int) (damaged bool, err error) {
 	return damaged, nil
 }
 
-// attachTo is called with mu held. all says that there are no other devices.
+// attachTo is called with mu held. all says that there are no other devices. All get what works at
+// egress first, which does nothing to a connection that no ingress has begun: else one that began
+// before the endpoint's device had its program would be masqueraded in the middle, and break.
 func (t *Target) attachTo(devs []device, hooks []hook, all bool) (damaged bool, err error) {
 	had := t.had
 	if all || had == nil {
@@ -79,14 +82,16 @@ func (t *Target) attachTo(devs []device, hooks []hook, all bool) (damaged bool, 
 		}
 		defer nl.Close()
 		var failed error
-		for _, d := range devs {
-			has := true
-			for _, h := range hooks {
+		lacks := map[int]bool{}
+		for _, h := range slices.Backward(hooks) {
+			for _, d := range devs {
 				lacked, err := t.attachOne(nl, h, d)
 				failed = errors.Join(failed, err)
-				damaged, has = damaged || lacked && had[d.index], has && err == nil
+				damaged, lacks[d.index] = damaged || lacked && had[d.index], lacks[d.index] || err != nil
 			}
-			t.had[d.index] = has
+		}
+		for _, d := range devs {
+			t.had[d.index] = !lacks[d.index]
 		}
 		return failed
 	})

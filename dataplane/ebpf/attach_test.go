@@ -135,6 +135,38 @@ func TestEndsWhileAttaching(t *testing.T) {
 	}
 }
 
+// No device has a program at ingress, which begins connections, before all have one at egress,
+// which masquerades them.
+func TestEgressFirst(t *testing.T) {
+	n := dptest.NewNet(t)
+	cfg, devs := config(t, n.FD()), devicesOf(t, n.Node)
+	have := func(at ebpf.AttachType) (out int) {
+		for _, d := range devs {
+			there, err := link.QueryPrograms(link.QueryOptions{Target: d.Index, Attach: at})
+			if err != nil {
+				t.Error(err)
+				return 0
+			}
+			out += len(there.Programs)
+		}
+		return out
+	}
+	seen := 0
+	cfg.Fault = func() error {
+		return n.Node.Do(func() error {
+			in, out := have(ebpf.AttachTCXIngress), have(ebpf.AttachTCXEgress)
+			if seen = max(seen, in); in > 0 && out < len(devs) {
+				t.Errorf("%d devices have a program at ingress, and %d of %d one at egress", in, out, len(devs))
+			}
+			return nil
+		})
+	}
+	apply(t, started(t, cfg), nil, planOf(service{number: 1, endpoints: both(2)}))
+	if seen < len(devs)-1 {
+		t.Errorf("looked while %d of %d devices had one at ingress", seen, len(devs))
+	}
+}
+
 // A device with no room for one more program stops no other, and gets its program when it has.
 func TestOneDeviceFails(t *testing.T) {
 	n, p := dptest.NewNet(t), planOf(service{number: 1, endpoints: both(2)})

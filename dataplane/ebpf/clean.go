@@ -46,10 +46,15 @@ func Clean(netns int, pins string) error {
 	return nil
 }
 
-// Left names what Clean would remove, and programs that may be ours and cannot be opened.
+// Left names what Clean would remove. Where there is a folder of pins, programs that cannot be
+// opened may be ours, and are named too; where there is none they are somebody else's.
 func Left(netns int, pins string) ([]string, error) {
 	var out []string
+	_, none := os.Stat(pins)
 	err := each(netns, pins, func(o ours) error {
+		if o.program == nil && none != nil {
+			return nil
+		}
 		if o.program == nil {
 			out = append(out, fmt.Sprintf("program %d at %s, beside %s: whose is not known without SYS_ADMIN", o.id, o.device.name, o.hook))
 		} else {
@@ -71,7 +76,7 @@ func Left(netns int, pins string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for eBPF: %w", err)
 	}
-	if _, err := os.Stat(pins); err == nil {
+	if none == nil {
 		out = append(out, "folder "+pins)
 	}
 	return out, nil
@@ -92,7 +97,7 @@ func each(netns int, pins string, program func(ours) error, filters func(*netlin
 			return err
 		}
 		tcx, err := haveTCX()
-		if err != nil {
+		if err != nil && !errors.Is(err, unix.EPERM) { // who may not ask has attached none
 			return err
 		}
 		hooks := (&plumbObjects{}).hooks()

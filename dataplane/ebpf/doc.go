@@ -20,8 +20,6 @@
 //
 // Not built yet: programs at sockets, and with them the node's own connections; repair of entries
 // that somebody else deleted before the next complete Apply (programs are put back within a second).
-// No agent starts this backend yet: package backend does not list it. It was tried on Linux 6.18
-// only, by tcx and by clsact.
 // Frontends of SCTP are refused by name.
 //
 // # Words

@@ -5,50 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
-
-	"github.com/plumbline/plumbline/dataplane/spaces"
 )
-
-// Root is where the folders of all nodes are, below a bpffs.
-const Root = "/sys/fs/bpf/plumbline"
-
-// Folder is a namespace's below a root: it is named by the namespace's cookie, which no other
-// namespace gets before the next boot, so that two nodes of one kernel never meet in one.
-func Folder(root string, netns int) (string, error) {
-	var cookie uint64
-	err := spaces.Do(netns, func() error {
-		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			return fmt.Errorf("open socket: %w", err)
-		}
-		defer unix.Close(fd)
-		cookie, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
-		return err
-	})
-	if err != nil {
-		return "", fmt.Errorf("read the network namespace's cookie (Linux 5.14): %w", err)
-	}
-	return filepath.Join(root, strconv.FormatUint(cookie, 10)), nil
-}
-
-// MountRoot mounts a bpffs at a folder where none is: the part of a start that needs SYS_ADMIN.
-func MountRoot(at string) error {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(at, &fs); err == nil && fs.Type == unix.BPF_FS_MAGIC {
-		return nil
-	}
-	if err := os.MkdirAll(at, 0o755); err != nil {
-		return fmt.Errorf("make %s for bpffs: %w", at, err)
-	}
-	if err := unix.Mount("bpf", at, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
-		return fmt.Errorf("mount bpffs at %s: %w", at, err)
-	}
-	return nil
-}
 
 // nodeRoom is how many addresses of the node there is room for, beside those of frontends.
 const nodeRoom = 1 << 10

@@ -17,7 +17,8 @@ type Config struct {
 	// NetNS is the descriptor of the network namespace to work in; 0 is the
 	// process's own.
 	NetNS int
-	// Pins is the namespace's folder below a bpffs (Folder). It is made if it is not there.
+	// Pins is the namespace's folder below a bpffs (Folder). It is made if it is not there. Empty:
+	// that below Root, where the first Apply demands a bpffs.
 	Pins string
 	// Sizes of maps that are made; the zero value is DefaultSizes.
 	Sizes Sizes
@@ -47,7 +48,7 @@ type Config struct {
 // Target is the programs and maps of one network namespace. Apply and Close are not safe for
 // concurrent use; Watch may run beside them.
 type Target struct {
-	cfg    Config       // const after New
+	cfg    Config       // const after New, but for Pins, which the first Apply finds
 	log    *slog.Logger // const after New
 	synced bool         // table is what the maps hold
 	table  *table
@@ -70,7 +71,7 @@ func New(cfg Config) *Target {
 		cfg.Sizes = DefaultSizes()
 	}
 	if cfg.SNATPorts == ([2]uint16{}) {
-		cfg.SNATPorts = [2]uint16{16384, 29999}
+		cfg.SNATPorts = snatPorts()
 	}
 	if cfg.Grace == 0 {
 		cfg.Grace = 100 * time.Millisecond
@@ -97,6 +98,13 @@ func (t *Target) start() error {
 	defer t.mu.Unlock()
 	if t.objs != nil {
 		return nil
+	}
+	if t.cfg.Pins == "" {
+		pins, err := mounted(t.cfg.NetNS)
+		if err != nil {
+			return err
+		}
+		t.cfg.Pins = pins
 	}
 	t.tcx = !t.cfg.NoTCX
 	if t.tcx {

@@ -2,12 +2,14 @@ package ebpf_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	dataplane "github.com/plumbline/plumbline/dataplane/ebpf"
 	"github.com/plumbline/plumbline/fixtures/netns"
@@ -19,6 +21,9 @@ func programs(t *testing.T, ns *netns.NS, index int) (n int) {
 	err := ns.Do(func() error {
 		for _, at := range []ebpf.AttachType{ebpf.AttachTCXIngress, ebpf.AttachTCXEgress} {
 			there, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: at})
+			for errors.Is(err, unix.ENOSPC) { // one came between the question how many there are and which
+				there, err = link.QueryPrograms(link.QueryOptions{Target: index, Attach: at})
+			}
 			if err != nil {
 				return err
 			}

@@ -14,10 +14,11 @@ const (
 	NetAdmin Capability = unix.CAP_NET_ADMIN
 	NetRaw   Capability = unix.CAP_NET_RAW
 	NetBind  Capability = unix.CAP_NET_BIND_SERVICE
+	BPF      Capability = unix.CAP_BPF
 )
 
 func (c Capability) String() string {
-	return map[Capability]string{NetAdmin: "NET_ADMIN", NetRaw: "NET_RAW", NetBind: "NET_BIND_SERVICE"}[c]
+	return map[Capability]string{NetAdmin: "NET_ADMIN", NetRaw: "NET_RAW", NetBind: "NET_BIND_SERVICE", BPF: "BPF"}[c]
 }
 
 // Demand says which of the capabilities this process lacks, if any: the kernel

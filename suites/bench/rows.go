@@ -53,10 +53,13 @@ func Rows() []Row {
 		Row{Row: row.Row{Dataplane: row.Upstream, Mode: "iptables"}, Kernel: true, Bound: 2000})
 }
 
-// RowNames are their names, separated by commas.
+// RowNames are the names of those that nobody has to ask for, separated by commas.
 func RowNames() string {
 	var names []string
 	for _, r := range Rows() {
+		if cluster.BackendOf(r.Mode).NoNode {
+			continue
+		}
 		names = append(names, r.Name())
 	}
 	return strings.Join(names, ",")
@@ -69,7 +72,10 @@ func ParseRows(list string) ([]Row, error) {
 	for _, name := range strings.Split(list, ",") {
 		i := slices.IndexFunc(all, func(r Row) bool { return r.Name() == strings.TrimSpace(name) })
 		if i < 0 {
-			known := strings.Split(RowNames(), ",")
+			var known []string
+			for _, r := range all {
+				known = append(known, r.Name())
+			}
 			return nil, fmt.Errorf("unknown dataplane row %q%s", name, cmp.Or(nearest.Hint(name, known), "; known: "+strings.Join(known, ", ")))
 		}
 		out = append(out, all[i])

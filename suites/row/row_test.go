@@ -19,7 +19,7 @@ func TestParse(t *testing.T) {
 	if err != nil || got[0].String() != "existing" || got[0].Own() || got[1].String() != "manifest cilium.yaml" || got[1].Mode != "some/cilium.yaml" {
 		t.Errorf("rows of others: %v, %v", got, err)
 	}
-	if all, err := Parse("all"); err != nil || len(all) != len(cluster.Backends())+4 {
+	if all, err := Parse("all"); err != nil || len(all) != measured()+4 {
 		t.Errorf("all: %v, %v", all, err)
 	}
 	for list, msg := range map[string]string{
@@ -33,8 +33,29 @@ func TestParse(t *testing.T) {
 		}
 	}
 	def, err := Parse(Names(Default()))
-	if err != nil || len(def) != len(cluster.Backends())+4 || def[0].String() != "plumb-nftables fallback" || def[len(def)-2].Own() {
+	if err != nil || len(def) != measured()+4 || def[0].String() != "plumb-nftables fallback" || def[len(def)-2].Own() {
 		t.Errorf("default rows %v, %v", def, err)
+	}
+}
+
+// measured are the backends that nobody has to ask for.
+func measured() (n int) {
+	for _, b := range cluster.Backends() {
+		if !b.NoNode {
+			n++
+		}
+	}
+	return n
+}
+
+// What is measured only where it is asked for is not in the default matrix, and has a name.
+func TestAskedFor(t *testing.T) {
+	const name = "plumb-ebpf"
+	if list := Names(Default()); strings.Contains(list, name) {
+		t.Errorf("by default: %s", list)
+	}
+	if r, err := Find(name); err != nil || r.Mode != "ebpf" {
+		t.Errorf("by its name: %+v, %v", r, err)
 	}
 }
 

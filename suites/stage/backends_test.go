@@ -21,6 +21,9 @@ func TestBackendsAreTheAgents(t *testing.T) {
 			continue
 		}
 		delete(theirs, b.Name)
+		if b.NoNode != (a.NoNode != "") {
+			t.Errorf("backend %s: the node's own connections are not served: %t, and the agent says %q", b.Name, b.NoNode, a.NoNode)
+		}
 		want := []string{}
 		for _, c := range a.Needs(t.Context(), backend.Options{Flavour: iptables.NFT}) {
 			want = append(want, c.String())

@@ -31,5 +31,5 @@ func (r reach) StopAgents(ctx context.Context) error { return r.agents.Halt(ctx)
 
 // StartAgents starts them again and returns when they forward.
 func (r reach) StartAgents(ctx context.Context) error {
-	return errors.Join(r.agents.Resume(ctx, r.stage.installed), r.stage.installer.AwaitForwarding(ctx))
+	return errors.Join(r.agents.Resume(ctx, r.stage.installed), r.stage.installer.AwaitForwarding(ctx, r.stage.installed))
 }

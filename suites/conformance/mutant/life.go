@@ -21,7 +21,9 @@ import (
 // beginning and end.
 func lifeMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
-		"stale-udp-flows-kept":       func(c *changes) { c.options = func(_ context.Context, a *agent.Config) { a.Backend.Flows = false } },
+		"stale-udp-flows-kept": func(c *changes) {
+			c.options = func(_ context.Context, a *agent.Config) { a.Backend.Keeps = backend.Process }
+		},
 		"udp-flows-deleted-at-start": func(c *changes) { c.started = func(backend.Backend) error { return forget(unix.IPPROTO_UDP) } },
 		"tcp-reset-by-default": func(c *changes) {
 			c.options = func(_ context.Context, a *agent.Config) { a.ResetTCP = time.Millisecond }

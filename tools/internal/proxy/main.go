@@ -44,6 +44,13 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer, alter Al
 		}
 		return l.run(ctx, stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == "damage" {
+		b, err := parseDamage(args[1:])
+		if err != nil {
+			return call.Exit("plumb-proxy", err, stdout, stderr)
+		}
+		return exit(b.Damage(), stderr)
+	}
 	opt, err := parse(args, os.Getenv)
 	if err != nil {
 		return call.Exit("plumb-proxy", err, stdout, stderr)
@@ -63,8 +70,7 @@ func exit(err error, stderr io.Writer) int {
 
 func act(ctx context.Context, opt options, log *slog.Logger, alter Alter) error {
 	if opt.initOnly {
-		w := node.Writer{Root: "/proc/sys", Load: func() error { return nftables.LoadConntrack(0) }, Log: log}
-		return w.Write(append(node.Sysctls(agent.IPv6(opt.plan)), opt.limits.Sysctls(runtime.NumCPU())...))
+		return prepare(opt, log)
 	}
 	cfg := opt.config(log)
 	if !opt.cleanup {
@@ -96,6 +102,18 @@ func act(ctx context.Context, opt options, log *slog.Logger, alter Alter) error 
 		debug.SetGCPercent(gcPercent)
 	}
 	return agent.New(cfg).Run(ctx)
+}
+
+// prepare does what takes more rights than the agent has.
+func prepare(opt options, log *slog.Logger) error {
+	w := node.Writer{Root: "/proc/sys", Load: func() error { return nftables.LoadConntrack(0) }, Log: log}
+	if err := w.Write(append(node.Sysctls(agent.IPv6(opt.plan)), opt.limits.Sysctls(runtime.NumCPU())...)); err != nil {
+		return err
+	}
+	if also := backend.All(0)[opt.backend].Prepare; also != nil {
+		return also()
+	}
+	return nil
 }
 
 // gcPercent is how much garbage there may be beside what is alive. With Go's default of 100 the

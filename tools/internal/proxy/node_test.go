@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,10 +23,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/plumbline/plumbline/dataplane/ebpf"
 	"github.com/plumbline/plumbline/dataplane/node"
 	"github.com/plumbline/plumbline/fixtures/api"
 	"github.com/plumbline/plumbline/fixtures/need"
@@ -40,6 +43,28 @@ const (
 	onlyCaps  = "PLUMB_PROXY_CAPABILITIES"
 )
 
+// changeMounts is what a container of the program finds otherwise than this test.
+const (
+	changeMounts    = "PLUMB_PROXY_MOUNTS"
+	readOnlySysctls = "read-only sysctls"
+	withoutBPFFS    = "no bpffs"
+)
+
+// mounted starts this program anew with other mounts.
+func mounted(change string) error {
+	runtime.LockOSThread() // execve keeps the calling thread's
+	err := errors.Join(os.Unsetenv(changeMounts), unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""))
+	if change == withoutBPFFS {
+		err = errors.Join(err, unix.Unmount(ebpf.Mount, unix.MNT_DETACH))
+	} else {
+		err = errors.Join(err, unix.Mount("/proc/sys", "/proc/sys", "", unix.MS_BIND, ""), unix.Mount("", "/proc/sys", "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	}
+	if err != nil {
+		return err
+	}
+	return unix.Exec("/proc/self/exe", os.Args, os.Environ())
+}
+
 // run is the program as it is shipped.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
@@ -48,8 +73,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func TestMain(m *testing.M) {
+	if err := need.OwnBPFFS(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(call.Failed)
+	}
 	if os.Getenv(asProgram) == "" {
 		os.Exit(m.Run())
+	}
+	if change := os.Getenv(changeMounts); change != "" {
+		fmt.Fprintln(os.Stderr, mounted(change))
+		os.Exit(call.Failed)
 	}
 	if caps, ok := os.LookupEnv(onlyCaps); ok {
 		fmt.Fprintln(os.Stderr, again(strings.Split(caps, ",")))

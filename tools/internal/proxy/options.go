@@ -63,7 +63,7 @@ func parse(args []string, env func(string) string) (options, error) {
 	fs.StringVar(&o.debug, "debug-socket", agent.DebugSocket, "abstract unix `socket` of what show asks, by root; empty: none")
 	fs.BoolVar(&o.resetTCP, "reset-tcp-connections", false, fmt.Sprintf("reset TCP connections, at both sides, to endpoints that no EndpointSlice of a Service has named for %s", conntrack.Grace))
 	fs.TextVar(&o.level, "log-level", slog.LevelInfo, "debug, info, warn or error")
-	fs.BoolVar(&o.initOnly, "init-only", false, "write the sysctls that the agent itself has no right to (for IPv6 only with an IPv6 --cluster-cidr), and exit")
+	fs.BoolVar(&o.initOnly, "init-only", false, "write the sysctls that the agent itself has no right to (for IPv6 only with an IPv6 --cluster-cidr), with --backend ebpf mount a bpffs and reserve its ports too, and exit")
 	o.limits = node.RegisterLimits(fs)
 	fs.BoolVar(&o.cleanup, "cleanup", false, "remove everything that this program put into the kernel, by whatever backend, and exit")
 	fs.StringVar(&o.takeOver, "take-over", "", "kube-proxy: take away what it left on this node, once the own rules are in, or with --cleanup; refused while it runs")
@@ -109,8 +109,8 @@ func (o *options) check() error {
 	if o.debug != "" && !abstractSocket(o.debug) {
 		return badSocket(o.debug)
 	}
-	if o.resetTCP && !backend.All(0)[o.backend].Flows {
-		return fmt.Errorf("--reset-tcp-connections: backend %s ends its connections itself", o.backend)
+	if o.resetTCP && backend.All(0)[o.backend].Keeps != backend.Conntrack {
+		return fmt.Errorf("--reset-tcp-connections: conntrack does not know where backend %s sends connections", o.backend)
 	}
 	if o.node == "" && !o.initOnly && !o.cleanup {
 		return errors.New("--node-name is not given and $NODE_NAME is empty; name the Node this runs on")
@@ -144,7 +144,7 @@ func bindAddress(text string) bool {
 
 // kubeProxy is it as something that was on the node before, to be taken away or named.
 func (o *options) kubeProxy() backend.Backend {
-	b := backend.Backend{Left: func() ([]string, error) { return kubeproxy.Left(0) }, Flows: true}
+	b := backend.Backend{Left: func() ([]string, error) { return kubeproxy.Left(0) }, Keeps: backend.Conntrack}
 	if o.takeOver == kubeproxy.Name {
 		b.Clean = func() error { return kubeproxy.Clean(0) }
 	}

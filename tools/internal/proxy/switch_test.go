@@ -206,13 +206,22 @@ func newSwitched(t *testing.T) *switched {
 	return s
 }
 
-// load runs connections while f does something, and some time before and after. It returns
-// the new connections that failed, and which that lasted did not go on: of TCP at all, of
-// UDP within two seconds.
-func (s *switched) load(t *testing.T, f func()) (failed []failure, broken []string) {
+// by are the streams of a list that all of some backends serve.
+func (s *switched) by(list []*stream, all ...backend.Backend) []*stream {
+	noNode := func(b backend.Backend) bool { return b.NoNode != "" }
+	return slices.DeleteFunc(slices.Clone(list), func(one *stream) bool {
+		return one.from == s.w.ns && slices.ContainsFunc(all, noNode)
+	})
+}
+
+// load runs connections that these backends serve while f does something, and some time before
+// and after. It returns the new connections that failed, and which that lasted did not go on: of
+// TCP at all, of UDP within two seconds.
+func (s *switched) load(t *testing.T, f func(), by ...backend.Backend) (failed []failure, broken []string) {
 	t.Helper()
 	open := map[*stream]net.Conn{}
-	for _, h := range s.held {
+	streams := s.by(s.streams, by...)
+	for _, h := range s.by(s.held, by...) {
 		// The flows of the last switch may be ended only now, beside the rules.
 		s.w.await(t, h.name+", before anything", func() bool {
 			c, err := h.dial()
@@ -229,17 +238,17 @@ func (s *switched) load(t *testing.T, f func()) (failed []failure, broken []stri
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	for _, one := range s.streams {
+	for _, one := range streams {
 		one.begun, one.failed = 0, nil
 		running.Go(func() { one.run(ctx) })
 	}
 	enough := func(more int) {
 		until := map[*stream]int{}
-		for _, one := range s.streams {
+		for _, one := range streams {
 			until[one] = one.count() + more
 		}
 		s.w.await(t, "connections", func() bool {
-			return !slices.ContainsFunc(s.streams, func(one *stream) bool { return one.count() < until[one] })
+			return !slices.ContainsFunc(streams, func(one *stream) bool { return one.count() < until[one] })
 		})
 	}
 	enough(10)
@@ -248,7 +257,7 @@ func (s *switched) load(t *testing.T, f func()) (failed []failure, broken []stri
 	cancel()
 	running.Wait()
 	begun := 0
-	for _, one := range s.streams {
+	for _, one := range streams {
 		begun += one.begun
 		failed = append(failed, one.failed...)
 	}
@@ -268,10 +277,12 @@ func (s *switched) load(t *testing.T, f func()) (failed []failure, broken []stri
 	return failed, broken
 }
 
-// Each backend takes over from each other one under load. Between two that translate no new
-// connection fails and no open one breaks. One that takes connections in has those that are
-// open broken with its process, and new ones wait while it begins or has ended; when it, or
-// its successor, is ready none fails. Nothing is left of the one before.
+// Each backend takes over from each other one under load. What conntrack keeps goes on whoever
+// comes; what a process or maps keep breaks with these. To one that forwards packets, from one that
+// conntrack keeps connections for, no new connection fails. New ones wait while one that takes them
+// in begins or has ended, and those that are open when maps go break too; when the successor is
+// ready none fails. Nothing is left of the one before. Who does not serve the node's own
+// connections is not asked for them.
 func TestSwitch(t *testing.T) {
 	s := newSwitched(t)
 	all := backend.All(s.w.ns.FD())
@@ -282,7 +293,8 @@ func TestSwitch(t *testing.T) {
 			}
 			t.Run(from+" to "+to, func(t *testing.T) {
 				for range *switches {
-					s.change(t, from, to, all[from].Flows && all[to].Flows, all[from].Flows)
+					keeps := all[from].Keeps == backend.Conntrack
+					s.change(t, from, to, keeps && all[to].Keeps != backend.Process, keeps)
 					for name, b := range all {
 						if left, err := b.Left(); err != nil || len(left) > 0 {
 							t.Errorf("after --cleanup of %s there is of %s: %v, %v", from, name, left, err)
@@ -297,6 +309,7 @@ func TestSwitch(t *testing.T) {
 // change is one change of backend, and a --cleanup in the name of the first.
 func (s *switched) change(t *testing.T, from, to string, gapless, keeps bool) {
 	t.Helper()
+	all := backend.All(s.w.ns.FD())
 	old := s.w.start(t, "--backend="+from)
 	var next *process
 	var ready time.Time
@@ -304,7 +317,7 @@ func (s *switched) change(t *testing.T, from, to string, gapless, keeps bool) {
 		old.end(t, syscall.SIGTERM)
 		next = s.w.start(t, "--backend="+to)
 		ready = time.Now()
-	})
+	}, all[from], all[to])
 	for _, f := range failed {
 		if gapless || f.begun.After(ready) {
 			t.Errorf("failed: %s", f.text)
@@ -315,7 +328,7 @@ func (s *switched) change(t *testing.T, from, to string, gapless, keeps bool) {
 	if keeps && len(broken) > 0 {
 		t.Errorf("of those that were open did not go on:\n%s", strings.Join(broken, "\n"))
 	}
-	if left, err := backend.All(s.w.ns.FD())[from].Left(); err != nil || len(left) > 0 {
+	if left, err := all[from].Left(); err != nil || len(left) > 0 {
 		t.Errorf("of %s is left: %v, %v", from, left, err)
 	}
 	next.end(t, syscall.SIGTERM)

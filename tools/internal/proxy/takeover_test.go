@@ -66,8 +66,8 @@ func (w *world) kubeProxy(t *testing.T, program, mode string) *proxyproc.Process
 
 // A node that kube-proxy serves is given to each backend, and back: kube-proxy is ended, and
 // its rules serve until the backend's own are in; it is begun again, and --cleanup takes the
-// backend's away. To and from those that translate no new connection fails and no open one
-// breaks.
+// backend's away. To those that forward packets, and from those whose connections conntrack keeps,
+// no new connection fails and no open one breaks.
 func TestTakeOver(t *testing.T) {
 	if *kubeProxyModes == "" {
 		t.Skip("needs upstream's kube-proxy: -kube-proxy=nftables,iptables (make peer)")
@@ -88,7 +88,7 @@ func TestTakeOver(t *testing.T) {
 					pods.Ports[0].Name = ptr("")
 					s.w.apply(t, more, pods)
 				}
-				gapless := backend.All(0)[to].Flows
+				all := backend.All(s.w.ns.FD())
 				kube := s.w.kubeProxy(t, program, mode)
 				for range *switches {
 					var own *process
@@ -97,8 +97,8 @@ func TestTakeOver(t *testing.T) {
 							t.Error(err)
 						}
 						own = s.w.start(t, "--backend="+to, "--take-over=kube-proxy")
-					})
-					report(t, "to "+to, gapless, failed, broken)
+					}, all[to])
+					report(t, "to "+to, all[to].Keeps != backend.Process, failed, broken)
 					if left, err := kubeproxy.Left(s.w.ns.FD()); err != nil || len(left) > 0 {
 						t.Errorf("left of kube-proxy: %v, %v", left, err)
 					}
@@ -106,9 +106,9 @@ func TestTakeOver(t *testing.T) {
 						own.end(t, syscall.SIGTERM)
 						kube = s.w.kubeProxy(t, program, mode)
 						s.w.output(t, "--cleanup")
-					})
-					report(t, "back from "+to, gapless, failed, broken)
-					if left, err := backend.All(s.w.ns.FD())[to].Left(); err != nil || len(left) > 0 {
+					}, all[to])
+					report(t, "back from "+to, all[to].Keeps == backend.Conntrack, failed, broken)
+					if left, err := all[to].Left(); err != nil || len(left) > 0 {
 						t.Errorf("left of %s: %v, %v", to, left, err)
 					}
 				}

@@ -1,0 +1,107 @@
+package proxy
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/dataplane/backend"
+	"github.com/plumbline/plumbline/dataplane/ebpf"
+	"github.com/plumbline/plumbline/dataplane/node"
+)
+
+const reservedPorts = "net/ipv4/ip_local_reserved_ports"
+
+// The ports of masqueraded connections are kept from the node's programs beside those that others
+// keep, once; --cleanup gives back these alone, and takes everything else away.
+func TestPrepareForEBPF(t *testing.T) {
+	w := newWorld(t, theNode(), service("web", "10.96.0.1", nil), slice("web", "10.244.1.2!"))
+	err := w.ns.Do(func() error {
+		return os.WriteFile(filepath.Join("/proc/sys", reservedPorts), []byte("20000-20010,40000"), 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := func(when, want string) {
+		t.Helper()
+		if got := strings.TrimSpace(w.sysctl(t, reservedPorts)); got != want {
+			t.Errorf("reserved %s: %s, want %s", when, got, want)
+		}
+	}
+	for _, when := range []string{"at first", "once more"} {
+		w.output(t, "--init-only", "--backend=ebpf")
+		is(when, "16384-29999,40000")
+	}
+	own := backend.All(w.ns.FD())["ebpf"]
+	if left, err := own.Left(); err != nil || !slices.Equal(left, []string{"reserved ports 16384-19999,20011-29999"}) {
+		t.Errorf("left before there was an agent: %q, %v", left, err)
+	}
+	w.start(t, "--backend=ebpf").end(t, syscall.SIGTERM)
+	w.output(t, "--cleanup", "--backend=ebpf")
+	is("after --cleanup", "20000-20010,40000")
+	if left, err := own.Left(); err != nil || len(left) > 0 {
+		t.Errorf("left after --cleanup: %q, %v", left, err)
+	}
+}
+
+// Another backend's agent, which cannot write sysctls, takes away what it can, and says once what
+// stays.
+func TestReservedPortsStay(t *testing.T) {
+	w := newWorld(t, theNode(), service("web", "10.96.0.1", nil), slice("web", "10.244.1.2!"))
+	w.output(t, "--init-only", "--backend=ebpf")
+	w.start(t, "--backend=ebpf").end(t, syscall.SIGTERM)
+	w.only([]node.Capability{node.NetAdmin})
+	w.env = append(w.env, changeMounts+"="+readOnlySysctls)
+	p := w.start(t, "--backend=nftables")
+	var told string
+	w.await(t, "an Event about what stays", func() bool {
+		return slices.ContainsFunc(w.events(), func(e *corev1.Event) bool {
+			told = e.Message
+			return e.Reason == "LeftByAnotherProxy"
+		})
+	})
+	if want := "of what ebpf left on this node is not taken away: give back the ports of masqueraded connections: "; !strings.HasPrefix(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+	left, err := backend.All(w.ns.FD())["ebpf"].Left()
+	if want := []string{"reserved ports 16384-29999"}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("left: %q, %v; want %q", left, err, want)
+	}
+	if text := p.log.String(); strings.Contains(text, "level=ERROR") {
+		t.Errorf("it complains:\n%s", text)
+	}
+}
+
+// Who is not served is said once, in the log and by an Event.
+func TestNodeNotServed(t *testing.T) {
+	w := newWorld(t, theNode())
+	w.output(t, "--init-only") // of a node that is prepared nothing else is told
+	p := w.start(t, "--backend=ebpf")
+	w.await(t, "an Event about the node's own connections", func() bool { return len(w.events()) > 0 })
+	for _, e := range w.events() {
+		if e.Reason != "NodeNotServed" || e.InvolvedObject.Name != "here" || !strings.Contains(e.Message, "backend ebpf does not serve connections of the node's own network namespace") {
+			t.Errorf("told %s %s: %s", e.InvolvedObject.Name, e.Reason, e.Message)
+		}
+	}
+	if n := strings.Count(p.log.String(), "are not served"); n != 1 {
+		t.Errorf("said %d times:\n%s", n, p.log)
+	}
+}
+
+// Without a bpffs nothing is begun, and it is said how to get one.
+func TestWithoutBPFFS(t *testing.T) {
+	w := newWorld(t, theNode())
+	w.env = append(w.env, changeMounts+"="+withoutBPFFS)
+	p := w.launch(t, "--backend=ebpf")
+	want := "there is no bpffs at " + ebpf.Mount + "; plumb-proxy --init-only --backend=ebpf mounts one"
+	w.await(t, want, func() bool { return strings.Contains(p.log.String(), want) })
+	p.end(t, syscall.SIGTERM)
+	if out := w.output(t, "--init-only", "--backend=ebpf"); out != "" {
+		t.Errorf("said %q", out)
+	}
+}
