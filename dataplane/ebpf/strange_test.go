@@ -118,6 +118,24 @@ func TestNotRefused(t *testing.T) {
 	}
 }
 
+// What is shorter than it says is no packet: it is neither translated nor answered.
+func TestShorterThanItSays(t *testing.T) {
+	one, none := service{number: 1, endpoints: both(2)}, service{number: 2}
+	w := newWorld(t, planOf(one, none), nil)
+	for name, v6 := range families() {
+		f := frame{device: "pa", src: podAddr(v6), dst: one.vip(v6), proto: objects.UDP}
+		w.goes(f)
+		for _, to := range []netip.AddrPort{one.vip(v6), none.vip(v6)} {
+			f.dst, f.missing = to, 1
+			verdict, _ := w.ingress(f)
+			verdictOf(t, name+" to "+to.String(), verdict, isDropped)
+		}
+	}
+	if n := w.count("malformed"); n != 4 {
+		t.Errorf("%d packets were malformed, want 4", n)
+	}
+}
+
 // A SYN with options of the network before TCP is refused by ICMP.
 func TestSYNWithOptionsRefused(t *testing.T) {
 	none := service{number: 2}

@@ -49,7 +49,7 @@ struct packet {
 	__u8 type;     // of ICMP
 	__u8 first;    // a first fragment, with ports
 	__u8 later;    // a fragment without
-	__u8 cut;      // too short for its own headers
+	__u8 cut;      // too short for its own headers, or for what it says
 	__u8 unknown;  // something before the transport header that is not known here
 };
 
@@ -203,6 +203,7 @@ static __always_inline int parse(struct __sk_buff *skb, struct packet *p, __u8 s
 	p->t.step = step;
 	if (!p->later && !p->unknown)
 		parse_transport(skb, p);
+	p->cut |= p->l2 + p->length > skb->len;
 	return 0;
 }
 
