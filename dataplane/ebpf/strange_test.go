@@ -62,6 +62,8 @@ func TestNothingLeaves(t *testing.T) {
 			"ICMP error": {proto: echo, body: unreachable},
 			"cut":        {proto: objects.TCP, body: []byte{1, 2, 3, 4}},
 			"other":      {proto: unix.IPPROTO_GRE, body: make([]byte, 20)},
+			"no end":     {proto: unix.IPPROTO_DSTOPTS, body: []byte{}},
+			"no end, AH": {proto: unix.IPPROTO_AH, body: []byte{unix.IPPROTO_FRAGMENT, 0, 0, 0, 0, 0, 0, 0}},
 		} {
 			f.device, f.src = "world", podAddr(v6)
 			for to, want := range map[netip.AddrPort]int{none: isDropped, s.vip(v6): isDropped, elsewhere: passes} {

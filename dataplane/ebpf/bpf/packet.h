@@ -94,7 +94,7 @@ static __always_inline int parse4(struct __sk_buff *skb, struct packet *p)
 	return 0;
 }
 
-// What may stand before the transport header; a chain that is longer is not ours.
+// What may stand before the transport header; a chain that is longer, or ends too early, is unknown.
 #define MAX_EXTENSIONS 6
 
 static __always_inline int parse6(struct __sk_buff *skb, struct packet *p)
@@ -115,7 +115,7 @@ static __always_inline int parse6(struct __sk_buff *skb, struct packet *p)
 		if (next == IPPROTO_FRAGMENT) {
 			struct fragment_header fh;
 			if (at_network(skb, off, &fh, sizeof(fh)))
-				return -1;
+				break;
 			__u16 frag = bpf_ntohs(fh.offset);
 			p->later = (frag & 0xfff8) != 0;
 			p->first = !p->later && (frag & 1);
@@ -130,7 +130,7 @@ static __always_inline int parse6(struct __sk_buff *skb, struct packet *p)
 			break;
 		__u8 head[2];
 		if (at_network(skb, off, head, sizeof(head)))
-			return -1;
+			break;
 		off += next == IPPROTO_AH ? (head[1] + 2) * 4 : (head[1] + 1) * 8;
 		next = head[0];
 	}
