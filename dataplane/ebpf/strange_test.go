@@ -201,6 +201,28 @@ func TestErrorsTranslated(t *testing.T) {
 	}
 }
 
+// An error that quotes a packet of no version, or of the other one, is nobody's.
+func TestErrorQuotesNoPacket(t *testing.T) {
+	s := service{number: 1, endpoints: both(2)}
+	w := newWorld(t, planOf(s), nil)
+	for name, v6 := range families() {
+		f := frame{device: "pa", src: podAddr(v6), dst: s.vip(v6), proto: objects.UDP}
+		at := w.goes(f)
+		quoted := frame{src: f.dst, dst: f.src, proto: objects.UDP}.network()
+		e := frame{device: "pa", src: f.src, dst: f.dst, proto: icmp4, body: icmp(3, 3, quoted...)}
+		if v6 {
+			e.proto, e.body = icmp6, icmp(1, 4, quoted...)
+		}
+		for first, to := range map[byte]netip.Addr{quoted[0]: at.Addr(), quoted[0] & 15: f.dst.Addr(), quoted[0] ^ 0x20: f.dst.Addr()} {
+			e.body[8] = first
+			verdict, out := w.ingress(e)
+			if _, dst := out.ends(); verdict != passes || dst.Addr() != to {
+				t.Errorf("%s: an error that quotes a packet that begins with %#x: verdict %d, to %s, want it to %s", name, first, verdict, dst.Addr(), to)
+			}
+		}
+	}
+}
+
 // A later fragment fares as its first one did, for a while; one without is dropped where it must
 // be for a Service.
 func TestFragmentsOf(t *testing.T) {
