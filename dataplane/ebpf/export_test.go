@@ -85,3 +85,6 @@ func MasqueradeOf(pins string, index int) ([]netip.Addr, error) {
 	err = m.PlumbDevices.Lookup(uint32(index), &d)
 	return []netip.Addr{fromAddr(d.Masquerade[0]), fromAddr(d.Masquerade[1])}, err
 }
+
+// HaveTCX tells whether the kernel has tcx.
+func HaveTCX() (bool, error) { return haveTCX() }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/features"
 	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/spaces"
@@ -103,9 +105,31 @@ func load(cfg Config) (*plumbObjects, error) {
 		err = spec.LoadAndAssign(objs, opts)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("load the programs: %w", err)
+		return nil, fmt.Errorf("load the programs: %w", explained(err, features.HaveProgramHelper, mayPerfmon()))
 	}
 	return objs, nil
+}
+
+// explained names what the kernel lacks for programs that it does not load: the verifier's words are
+// about instructions.
+func explained(err error, have func(ebpf.ProgramType, asm.BuiltinFunc) error, perfmon bool) error {
+	switch {
+	case errors.Is(have(ebpf.SchedCLS, asm.FnLoop), ebpf.ErrNotSupported):
+		return fmt.Errorf("the kernel lacks bpf_loop (Linux 5.17): %w", err)
+	case errors.Is(err, unix.EACCES) && !perfmon:
+		return fmt.Errorf("without CAP_PERFMON they are for Linux 6.12.5 and later: %w", err)
+	}
+	return err
+}
+
+// mayPerfmon tells whether the verifier asks less of this process.
+func mayPerfmon() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if unix.Capget(&header, &data[0]) != nil {
+		return false
+	}
+	return data[0].Effective&(1<<unix.CAP_SYS_ADMIN)|data[1].Effective&(1<<(unix.CAP_PERFMON-32)) != 0
 }
 
 // found is what is pinned, if that is all there is to load.
