@@ -23,7 +23,7 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 1m
 
-.PHONY: pages build host generate test tc test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy agree conformance teeth bench microbench fuzz soak nightly lint clean
+.PHONY: pages build host generate test tc test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy kernels agree conformance teeth bench microbench fuzz soak nightly lint clean
 
 build:
 	@mkdir -p bin
@@ -143,6 +143,11 @@ installed:
 haproxy: host
 	ci/haproxy $(SUITES)
 
+# The eBPF dataplane on Debian's kernels 6.1 and 6.12 in emulated machines, such as
+# SUITES=bookworm TESTS='^TestCapabilities$$'.
+kernels:
+	TESTS='$(TESTS)' ci/kernels $(SUITES)
+
 # The same scenario on kind and in a lab, side by side, such as AGREE='--rows=all'.
 AGREE ?=
 agree: host build
@@ -205,6 +210,7 @@ nightly: host build
 	$(MAKE) conformance CLUSTER=kind
 	$(MAKE) differential
 	$(MAKE) tc
+	$(MAKE) kernels
 	$(MAKE) haproxy
 	$(MAKE) installed
 	$(MAKE) race

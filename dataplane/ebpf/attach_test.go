@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -42,58 +41,9 @@ func devicesOf(t *testing.T, ns *netns.NS) (out []netlink.LinkAttrs) {
 	return out
 }
 
-// foreign are programs that are not ours and return what they are told to.
-func foreign(t *testing.T, n int, returns int32) (out []*ebpf.Program) {
-	t.Helper()
-	for range n {
-		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-			Name: "foreign", Type: ebpf.SchedCLS, License: "MIT", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, returns), asm.Return()},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = p.Close() })
-		out = append(out, p)
-	}
-	return out
-}
-
-func attachForeign(t *testing.T, ns *netns.NS, index int, programs []*ebpf.Program) {
-	t.Helper()
-	err := ns.Do(func() error {
-		for _, at := range []ebpf.AttachType{ebpf.AttachTCXIngress, ebpf.AttachTCXEgress} {
-			for _, p := range programs {
-				if err := link.RawAttachProgram(link.RawAttachProgramOptions{Target: index, Program: p, Attach: at}); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// detach takes a program away from a device's ingress: the first, or that one.
-func detach(ns *netns.NS, index int, p *ebpf.Program) error {
-	return ns.Do(func() error {
-		if p == nil {
-			there, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: ebpf.AttachTCXIngress})
-			if err != nil {
-				return err
-			}
-			if p, err = ebpf.NewProgramFromID(there.Programs[0].ID); err != nil {
-				return err
-			}
-			defer p.Close()
-		}
-		return link.RawDetachProgram(link.RawDetachProgramOptions{Target: index, Program: p, Attach: ebpf.AttachTCXIngress})
-	})
-}
-
 // A process that ends while it attaches leaves no second program to a device, however often.
 func TestEndsWhileAttaching(t *testing.T) {
+	needTCX(t)
 	n, p := dptest.NewNet(t), planOf(service{number: 1, endpoints: both(2)})
 	cfg, fails := config(t, n.FD()), errors.New("ended")
 	devs := devicesOf(t, n.Node)
@@ -138,6 +88,7 @@ func TestEndsWhileAttaching(t *testing.T) {
 // No device has a program at ingress, which begins connections, before all have one at egress,
 // which masquerades them.
 func TestEgressFirst(t *testing.T) {
+	needTCX(t)
 	n := dptest.NewNet(t)
 	cfg, devs := config(t, n.FD()), devicesOf(t, n.Node)
 	have := func(at ebpf.AttachType) (out int) {
@@ -169,6 +120,7 @@ func TestEgressFirst(t *testing.T) {
 
 // A device with no room for one more program stops no other, and gets its program when it has.
 func TestOneDeviceFails(t *testing.T) {
+	needTCX(t)
 	n, p := dptest.NewNet(t), planOf(service{number: 1, endpoints: both(2)})
 	cfg, devs, others := config(t, n.FD()), devicesOf(t, n.Node), foreign(t, 63, -1)
 	attachForeign(t, n.Node, devs[0].Index, others)
@@ -199,6 +151,7 @@ func TestOneDeviceFails(t *testing.T) {
 
 // A predecessor's program that somebody takes away just before it is replaced is no failure.
 func TestTakenAwayMeanwhile(t *testing.T) {
+	needTCX(t)
 	p := planOf(service{number: 1, endpoints: both(2)})
 	w := newWorld(t, p, nil)
 	pins, err := filepath.Glob(filepath.Join(w.cfg.Pins, "v1", "plumb_ingress_*"))
@@ -224,6 +177,7 @@ func TestTakenAwayMeanwhile(t *testing.T) {
 
 // A program of somebody else's that lets a packet pass ends its way before later ones: ours is first.
 func TestBeforeOthers(t *testing.T) {
+	needTCX(t)
 	n, s := dptest.NewNet(t), service{number: 1, endpoints: both(2)}
 	cfg, log := config(t, n.FD()), &strings.Builder{}
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))

@@ -140,11 +140,14 @@
 //
 // # Needs
 //
-// A kernel with BTF and programs of several functions; tcx (Linux 6.6), else a clsact qdisc at
-// each device. NET_ADMIN and BPF, no other capability (TestCapabilities): without PERFMON the
-// verifier also follows branches that are mispredicted, and lets no pointer be one of two places,
-// so there is no loop in the programs but the kernel's (bpf_loop, Linux 5.17), and choices are
-// made by masks. A bpffs (MountRoot). The programs are in C in
-// folder bpf, compiled by `make generate` with clang 19; what that makes is part of the
+// A kernel with BTF and bpf_loop (Linux 5.17); tcx (Linux 6.6), else a clsact qdisc at each device,
+// with modules sch_ingress and cls_bpf. NET_ADMIN and BPF, no other capability (TestCapabilities),
+// from Linux 6.12.5 on; before, PERFMON too, for the verifier else refuses two narrow writes to one
+// place of the stack. Without PERFMON it also follows branches that are mispredicted, and lets no
+// pointer be one of two places, so there is no loop in the programs but the kernel's, and choices are
+// made by masks. Before Linux 6.2 what a map is asked for is on the stack, or another map's. A bpffs
+// (MountRoot). What is missing is named by the error. The tests run on Linux 6.18, and on Debian's
+// 6.1 and 6.12 (`make kernels`). The programs are in C in folder bpf, compiled by `make generate`
+// with clang 19; what that makes is part of the
 // repository. They are licensed GPL-2.0-only OR BSD-2-Clause.
 package ebpf

@@ -154,3 +154,6 @@ func openMaps(pins string) (*plumbMaps, error) {
 	}
 	return m, err
 }
+
+// HaveTCX tells whether the kernel has tcx.
+func HaveTCX() (bool, error) { return haveTCX() }

@@ -44,6 +44,7 @@ type frame struct {
 	options  []byte // of IPv4, whole words
 	fragment uint16 // of IPv4: offset and what else is there
 	body     []byte // what follows the network header, if not TCP or UDP with their headers
+	missing  int    // bytes at the end that it says it has
 }
 
 func (f frame) v6() bool { return f.dst.Addr().Is6() }
@@ -64,11 +65,11 @@ func (f frame) transport() []byte {
 func (f frame) network() []byte {
 	body := f.transport()
 	if f.v6() {
-		b := binary.BigEndian.AppendUint16([]byte{0x60, 0, 0, 0}, uint16(len(body)))
+		b := binary.BigEndian.AppendUint16([]byte{0x60, 0, 0, 0}, uint16(len(body)+f.missing))
 		b = append(append(append(b, byte(f.proto), 64), f.src.Addr().AsSlice()...), f.dst.Addr().AsSlice()...)
 		return append(b, body...)
 	}
-	b := binary.BigEndian.AppendUint16([]byte{byte(0x45 + len(f.options)/4), 0}, uint16(20+len(f.options)+len(body)))
+	b := binary.BigEndian.AppendUint16([]byte{byte(0x45 + len(f.options)/4), 0}, uint16(20+len(f.options)+len(body)+f.missing))
 	b = binary.BigEndian.AppendUint16(append(b, 0, 7), f.fragment)
 	b = append(append(append(b, 64, byte(f.proto), 0, 0), f.src.Addr().AsSlice()...), f.dst.Addr().AsSlice()...)
 	b = append(b, f.options...)
@@ -117,20 +118,36 @@ func (f frame) through(p *bpf.Program) (verdict int, out frameOut, err error) {
 	if f.mac != nil {
 		mac = f.mac
 	}
-	data := append(append(append([]byte{}, mac...), 2, 0, 0, 0, 0, 9), 0x08, 0)
-	if f.v6() {
-		data[12], data[13] = 0x86, 0xdd
+	return crosses(p, l.Attrs().Index, append(ethernet(mac, f.v6()), f.network()...))
+}
+
+// ethernet is the header of a frame.
+func ethernet(to net.HardwareAddr, v6 bool) []byte {
+	h := append(append([]byte{}, to...), 2, 0, 0, 0, 0, 9, 0x08, 0)
+	if v6 {
+		h[12], h[13] = 0x86, 0xdd
 	}
+	return h
+}
+
+// crosses gives a frame to a program, in the namespace that it is called in. An error EBADMSG is that
+// what the device has summed up is wrong after it: that is looked at but for a refusal, which may be
+// cut, and what was summed up is then forgotten.
+func crosses(p *bpf.Program, index int, data []byte) (verdict int, out []byte, err error) {
 	ctx := make([]byte, 44) // of struct __sk_buff, up to ifindex
-	binary.NativeEndian.PutUint32(ctx[40:], uint32(l.Attrs().Index))
+	binary.NativeEndian.PutUint32(ctx[40:], uint32(index))
 	const checksumComplete = 4 // what the device has summed up is looked at too
-	opts := &bpf.RunOptions{Data: append(data, f.network()...), DataOut: make([]byte, 4096), Context: ctx, Flags: checksumComplete}
+	opts := &bpf.RunOptions{Data: data, DataOut: make([]byte, 4096), Context: ctx, Flags: checksumComplete}
 	n, err := p.Run(opts)
-	if errors.Is(err, unix.EINVAL) { // before Linux 6.11
-		opts.Flags = 0
-		n, err = p.Run(opts)
+	wrong := errors.Is(err, unix.EBADMSG)
+	if wrong || errors.Is(err, unix.EINVAL) { // EINVAL: before Linux 6.11
+		opts.Flags, opts.DataOut = 0, make([]byte, 4096)
+		var again error
+		if n, again = p.Run(opts); !wrong || again != nil || n == isSent {
+			err = again
+		}
 	}
-	return int(int32(n)), frameOut(opts.DataOut), err
+	return int(int32(n)), opts.DataOut, err
 }
 
 func (w *world) ingress(f frame) (int, frameOut) { w.t.Helper(); return w.run("plumb_ingress", f) }

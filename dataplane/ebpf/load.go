@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
 )
 
 // nodeRoom is how many addresses of the node there is room for, beside those of frontends.
@@ -67,7 +68,7 @@ func load(cfg Config) (*plumbObjects, error) {
 		cfg.Logger.Warn("the programs are loaded all the same", "err", failed)
 	}
 	if err != nil {
-		return nil, notLoaded(err)
+		return nil, notLoaded(explained(err, features.HaveProgramHelper, mayPerfmon()))
 	}
 	return objs, nil
 }

@@ -62,6 +62,8 @@ func TestNothingLeaves(t *testing.T) {
 			"ICMP error": {proto: echo, body: unreachable},
 			"cut":        {proto: objects.TCP, body: []byte{1, 2, 3, 4}},
 			"other":      {proto: unix.IPPROTO_GRE, body: make([]byte, 20)},
+			"no end":     {proto: unix.IPPROTO_DSTOPTS, body: []byte{}},
+			"no end, AH": {proto: unix.IPPROTO_AH, body: []byte{unix.IPPROTO_FRAGMENT, 0, 0, 0, 0, 0, 0, 0}},
 		} {
 			f.device, f.src = "world", podAddr(v6)
 			for to, want := range map[netip.AddrPort]int{none: isDropped, s.vip(v6): isDropped, elsewhere: passes} {
@@ -115,6 +117,24 @@ func TestNotRefused(t *testing.T) {
 		}
 		verdict, _ := w.ingress(f)
 		verdictOf(t, what, verdict, c.want)
+	}
+}
+
+// What is shorter than it says is no packet: it is neither translated nor answered.
+func TestShorterThanItSays(t *testing.T) {
+	one, none := service{number: 1, endpoints: both(2)}, service{number: 2}
+	w := newWorld(t, planOf(one, none), nil)
+	for name, v6 := range families() {
+		f := frame{device: "pa", src: podAddr(v6), dst: one.vip(v6), proto: objects.UDP}
+		w.goes(f)
+		for _, to := range []netip.AddrPort{one.vip(v6), none.vip(v6)} {
+			f.dst, f.missing = to, 1
+			verdict, _ := w.ingress(f)
+			verdictOf(t, name+" to "+to.String(), verdict, isDropped)
+		}
+	}
+	if n := w.count("malformed"); n != 4 {
+		t.Errorf("%d packets were malformed, want 4", n)
 	}
 }
 
@@ -177,6 +197,28 @@ func TestErrorsTranslated(t *testing.T) {
 		}
 		if sum := checksum(message); !v6 && sum != 0xffff {
 			t.Errorf("%s: its checksum is wrong: %#x", name, sum)
+		}
+	}
+}
+
+// An error that quotes a packet of no version, or of the other one, is nobody's.
+func TestErrorQuotesNoPacket(t *testing.T) {
+	s := service{number: 1, endpoints: both(2)}
+	w := newWorld(t, planOf(s), nil)
+	for name, v6 := range families() {
+		f := frame{device: "pa", src: podAddr(v6), dst: s.vip(v6), proto: objects.UDP}
+		at := w.goes(f)
+		quoted := frame{src: f.dst, dst: f.src, proto: objects.UDP}.network()
+		e := frame{device: "pa", src: f.src, dst: f.dst, proto: icmp4, body: icmp(3, 3, quoted...)}
+		if v6 {
+			e.proto, e.body = icmp6, icmp(1, 4, quoted...)
+		}
+		for first, to := range map[byte]netip.Addr{quoted[0]: at.Addr(), quoted[0] & 15: f.dst.Addr(), quoted[0] ^ 0x20: f.dst.Addr()} {
+			e.body[8] = first
+			verdict, out := w.ingress(e)
+			if _, dst := out.ends(); verdict != passes || dst.Addr() != to {
+				t.Errorf("%s: an error that quotes a packet that begins with %#x: verdict %d, to %s, want it to %s", name, first, verdict, dst.Addr(), to)
+			}
 		}
 	}
 }

@@ -112,6 +112,9 @@ func (t *Target) start() error {
 		if err != nil {
 			return err
 		}
+		if !t.tcx {
+			t.log.Info("the kernel has no tcx (Linux 6.6): programs are attached by clsact")
+		}
 	}
 	objs, err := load(t.cfg)
 	if err != nil {

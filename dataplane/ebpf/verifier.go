@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
 )
 
 // lastLines is how much of the verifier's log an error has: what it said no to, and the
@@ -24,6 +26,28 @@ func notLoaded(err error) error {
 		lines[i] = strings.TrimSpace(l)
 	}
 	return fmt.Errorf("load the programs: %w; the verifier's last words: %s", err, strings.Join(lines, " | "))
+}
+
+// explained names what the kernel lacks for programs that it does not load: the verifier's words are
+// about instructions.
+func explained(err error, have func(ebpf.ProgramType, asm.BuiltinFunc) error, perfmon bool) error {
+	switch {
+	case errors.Is(have(ebpf.SchedCLS, asm.FnLoop), ebpf.ErrNotSupported):
+		return fmt.Errorf("the kernel lacks bpf_loop (Linux 5.17): %w", err)
+	case errors.Is(err, unix.EACCES) && !perfmon:
+		return fmt.Errorf("without CAP_PERFMON they are for Linux 6.12.5 and later: %w", err)
+	}
+	return err
+}
+
+// mayPerfmon tells whether the verifier asks less of this process.
+func mayPerfmon() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if unix.Capget(&header, &data[0]) != nil {
+		return false
+	}
+	return data[0].Effective&(1<<unix.CAP_SYS_ADMIN)|data[1].Effective&(1<<(unix.CAP_PERFMON-32)) != 0
 }
 
 // tellVerifier writes what the verifier said of each program, or of the one that it refused.

@@ -2,40 +2,13 @@ package ebpf_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	dataplane "github.com/plumbline/plumbline/dataplane/ebpf"
-	"github.com/plumbline/plumbline/fixtures/netns"
 )
-
-// programs are how many a device has, of both hooks.
-func programs(t *testing.T, ns *netns.NS, index int) (n int) {
-	t.Helper()
-	err := ns.Do(func() error {
-		for _, at := range []ebpf.AttachType{ebpf.AttachTCXIngress, ebpf.AttachTCXEgress} {
-			there, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: at})
-			for errors.Is(err, unix.ENOSPC) { // one came between the question how many there are and which
-				there, err = link.QueryPrograms(link.QueryOptions{Target: index, Attach: at})
-			}
-			if err != nil {
-				return err
-			}
-			n += len(there.Programs)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
 
 func watched(t *testing.T, target *dataplane.Target) (lost chan struct{}) {
 	lost = make(chan struct{}, 100)
@@ -90,24 +63,10 @@ func TestNewDevice(t *testing.T) {
 func TestProgramTakenAway(t *testing.T) {
 	w := newWorld(t, planOf(), nil)
 	lost := watched(t, w.target)
-	index := 0
-	w.in(w.Node, func() error {
-		l, err := netlink.LinkByName("pa")
-		if err != nil {
-			return err
-		}
-		index = l.Attrs().Index
-		there, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: ebpf.AttachTCXEgress})
-		if err != nil {
-			return err
-		}
-		p, err := ebpf.NewProgramFromID(there.Programs[0].ID)
-		if err != nil {
-			return err
-		}
-		defer p.Close()
-		return link.RawDetachProgram(link.RawDetachProgramOptions{Target: index, Program: p, Attach: ebpf.AttachTCXEgress})
-	})
+	index := devicesOf(t, w.Node)[0].Index
+	if err := detach(w.Node, index, nil); err != nil {
+		t.Fatal(err)
+	}
 	await(t, "the program is back", func() bool { return programs(t, w.Node, index) == 2 })
 	await(t, "the damage is told of", func() bool { return len(lost) > 0 })
 }

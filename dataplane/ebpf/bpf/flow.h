@@ -146,7 +146,8 @@ SEPARATE int forget(const struct flow_key *k, const struct flow *f)
 		return -1;
 	struct flow old = *f;
 	withdraw(k, &old);
-	return bpf_map_delete_elem(&plumb_flows, k);
+	struct flow_key key = *k;
+	return bpf_map_delete_elem(&plumb_flows, &key);
 }
 
 // claim makes an entry where none lives. It is 0 if that is made, else what lives there is in was.
@@ -154,19 +155,21 @@ SEPARATE int claim(const struct flow_key *k, const struct flow *f, struct flow *
 {
 	if (!k || !f || !was)
 		return -1;
-	if (!bpf_map_update_elem(&plumb_flows, k, f, BPF_NOEXIST))
+	struct flow_key key = *k;
+	struct flow entry = *f;
+	if (!bpf_map_update_elem(&plumb_flows, &key, &entry, BPF_NOEXIST))
 		return 0;
-	struct flow *old = bpf_map_lookup_elem(&plumb_flows, k);
-	if (old && alive(old, k->proto, f->seen)) {
+	struct flow *old = bpf_map_lookup_elem(&plumb_flows, &key);
+	if (old && alive(old, key.proto, entry.seen)) {
 		*was = *old;
 		return 1;
 	}
 	// Of a connection that has ended. Two that find it so at once have the same to write there,
 	// or meet again at the next entry.
-	bpf_map_delete_elem(&plumb_flows, k);
-	if (!bpf_map_update_elem(&plumb_flows, k, f, BPF_NOEXIST))
+	bpf_map_delete_elem(&plumb_flows, &key);
+	if (!bpf_map_update_elem(&plumb_flows, &key, &entry, BPF_NOEXIST))
 		return 0;
-	old = bpf_map_lookup_elem(&plumb_flows, k);
+	old = bpf_map_lookup_elem(&plumb_flows, &key);
 	if (!old)
 		return -1;
 	*was = *old;

@@ -66,7 +66,7 @@ SEPARATE int icmp_error4(struct __sk_buff *skb, const struct packet *p, __u64 no
 		return TC_ACT_UNSPEC;
 	__u32 l2 = p->l2, at = l2 + p->l4 + sizeof(struct icmp_header);
 	struct quoted4 q, was;
-	if (bpf_skb_load_bytes(skb, at, &q, sizeof(q.ip)) || q.ip.ihl < 5 || q.ip.frag_off & bpf_htons(IP_OFFSET))
+	if (bpf_skb_load_bytes(skb, at, &q, sizeof(q.ip)) || q.ip.version != 4 || q.ip.ihl < 5 || q.ip.frag_off & bpf_htons(IP_OFFSET))
 		return NO_ENTRY;
 	__u32 ports_at = at + q.ip.ihl * 4; // behind options
 	if (bpf_skb_load_bytes(skb, ports_at, &q.src, sizeof(q) - sizeof(q.ip)))
@@ -106,7 +106,7 @@ SEPARATE int icmp_error6(struct __sk_buff *skb, const struct packet *p, __u64 no
 		return TC_ACT_UNSPEC;
 	__u32 l2 = p->l2, at = l2 + p->l4 + sizeof(struct icmp_header);
 	struct quoted6 q, was;
-	if (bpf_skb_load_bytes(skb, at, &q, sizeof(q)))
+	if (bpf_skb_load_bytes(skb, at, &q, sizeof(q)) || q.ip.version != 6)
 		return NO_ENTRY;
 	struct flow_key k = {.sport = q.dst, .dport = q.src, .proto = q.ip.nexthdr};
 	__builtin_memcpy(&k.src, &q.ip.daddr, sizeof(k.src));

@@ -50,7 +50,7 @@ struct packet {
 	__u8 type;     // of ICMP
 	__u8 first;    // a first fragment, with ports
 	__u8 later;    // a fragment without
-	__u8 cut;      // too short for its own headers
+	__u8 cut;      // too short for its own headers, or for what it says
 	__u8 unknown;  // something before the transport header that is not known here
 };
 
@@ -95,7 +95,7 @@ static __always_inline int parse4(struct __sk_buff *skb, struct packet *p)
 	return 0;
 }
 
-// What may stand before the transport header; a chain that is longer is not ours.
+// What may stand before the transport header; a chain that is longer, or ends too early, is unknown.
 #define MAX_EXTENSIONS 6
 
 static __always_inline int parse6(struct __sk_buff *skb, struct packet *p)
@@ -116,7 +116,7 @@ static __always_inline int parse6(struct __sk_buff *skb, struct packet *p)
 		if (next == IPPROTO_FRAGMENT) {
 			struct fragment_header fh;
 			if (at_network(skb, off, &fh, sizeof(fh)))
-				return -1;
+				break;
 			__u16 frag = bpf_ntohs(fh.offset);
 			p->later = (frag & 0xfff8) != 0;
 			p->first = !p->later && (frag & 1);
@@ -131,7 +131,7 @@ static __always_inline int parse6(struct __sk_buff *skb, struct packet *p)
 			break;
 		__u8 head[2];
 		if (at_network(skb, off, head, sizeof(head)))
-			return -1;
+			break;
 		off += next == IPPROTO_AH ? (head[1] + 2) * 4 : (head[1] + 1) * 8;
 		next = head[0];
 	}
@@ -205,6 +205,7 @@ static __always_inline int parse(struct __sk_buff *skb, struct packet *p, __u8 s
 	p->t.step = step;
 	if (!p->later && !p->unknown)
 		parse_transport(skb, p);
+	p->cut |= p->l2 + p->length > skb->len;
 	return 0;
 }
 

@@ -101,7 +101,8 @@ SEPARATE int later_fragment(struct __sk_buff *skb, struct packet *p, __u64 now)
 		return without_first(p, class, now);
 	p->t.sport = ports->src;
 	p->t.dport = ports->dst;
-	struct flow *f = bpf_map_lookup_elem(&plumb_flows, &p->t);
+	struct flow_key key = p->t;
+	struct flow *f = bpf_map_lookup_elem(&plumb_flows, &key);
 	if (f && alive(f, p->t.proto, now)) {
 		struct change c = {.addr = f->addr, .port = f->port, .other = f->other};
 		return translate(skb, p, &c) ? stop(p, COUNT_NOT_WRITTEN, now) : TC_ACT_UNSPEC;

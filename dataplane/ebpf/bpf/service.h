@@ -14,7 +14,8 @@ enum {
 
 static __always_inline __u32 class_of(const struct addr *a)
 {
-	__u32 *class = bpf_map_lookup_elem(&plumb_addrs, a);
+	struct addr key = *a;
+	__u32 *class = bpf_map_lookup_elem(&plumb_addrs, &key);
 	return class ? *class : 0;
 }
 
