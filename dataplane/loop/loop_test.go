@@ -241,6 +241,10 @@ func TestRetry(t *testing.T) {
 		want(t, w, "0s change set=1 gone=0 of 1", "100ms complete set=4 gone=0 of 2", "300ms complete set=4 gone=0 of 2", "700ms complete set=4 gone=0 of 2", "700ms checks 0 at 1")
 		l.Handle([]objects.Change{slice(2, false)})
 		want(t, w, "0s change set=1 gone=0 of 1") // and no complete one again
+		w.fail = 1
+		l.Handle([]objects.Change{slice(2, true)})
+		time.Sleep(time.Second)
+		want(t, w, "0s change set=1 gone=0 of 1", "100ms complete set=4 gone=0 of 2", "100ms checks 0 at 1") // the pauses begin anew
 	})
 }
 
