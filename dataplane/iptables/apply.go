@@ -24,8 +24,8 @@ type Config struct {
 	// Mark is the bit of the packet mark that asks for masquerading; 0 is
 	// DefaultMark.
 	Mark uint32
-	// Fault is the contract suite's: called before every write, its error is the
-	// write's. Nil in production.
+	// Fault is the contract suite's: called before every write and after it, its error is
+	// that of a write that was not done, or whose word was lost. Nil in production.
 	Fault func() error
 }
 
@@ -33,9 +33,12 @@ type Config struct {
 // for concurrent use; Poll may run beside them.
 type Target struct {
 	cfg Config       // const after New
+	by  partSizes    // const after New
 	log *slog.Logger // const after New
 
-	tool *tool // nil until needed
+	tool *tool                                         // nil until needed
+	ends func(do command, v6 bool, input string) error // tests: a restore that may end between sections
+
 	lack error // why the kernel has no nat tables for IPv6, nil if it has
 
 	without6 atomic.Bool // it has none, as of the last complete Apply
@@ -61,7 +64,7 @@ func New(cfg Config) *Target {
 	if cfg.Mark == 0 {
 		cfg.Mark = DefaultMark
 	}
-	return &Target{cfg: cfg, log: cfg.Logger}
+	return &Target{cfg: cfg, log: cfg.Logger, by: partSizes{largeScript, batchFrontends, batchLines}}
 }
 
 // Apply brings the kernel from old to new. Both may be partial plans of the same

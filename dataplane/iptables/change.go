@@ -30,7 +30,10 @@ const (
 	batchLines     = 2000
 )
 
-func (t *tool) large(s *script) bool { return t.flavour == NFT && len(s.lines()) > largeScript }
+// partSizes are these, or less in tests.
+type partSizes struct{ large, frontends, lines int }
+
+func (t *tool) large(s *script, lines int) bool { return t.flavour == NFT && len(s.lines()) > lines }
 
 // run writes the difference. A large one is written a few frontends at a time, each
 // of them as a whole, and what is to go goes last.
@@ -39,8 +42,8 @@ func (c *change) run(ctx context.Context) error {
 		before := len(c.refused)
 		s := diff(c.have, render(c.v6, c.node, c.cfg.Mark, c.groups, c.health))
 		var err error
-		if c.tool.large(s) {
-			err = c.inTurn(ctx, s, c.apportion(s, batchFrontends))
+		if c.tool.large(s, c.by.large) {
+			err = c.inTurn(ctx, s, c.apportion(s, c.by.frontends))
 		} else {
 			err = c.write(ctx, s)
 		}
@@ -50,8 +53,8 @@ func (c *change) run(ctx context.Context) error {
 		if len(c.refused) > before {
 			continue // what was in a transaction with the refused is still to be done
 		}
-		if c.tool.large(s) {
-			for _, part := range s.removals(batchLines) {
+		if c.tool.large(s, c.by.large) {
+			for _, part := range s.removals(c.by.lines) {
 				if err := c.write(ctx, part); err != nil {
 					return err
 				}
@@ -105,19 +108,28 @@ func (c *change) write(ctx context.Context, s *script) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	if c.cfg.Fault != nil {
-		if err := c.cfg.Fault(); err != nil {
-			return err
-		}
+	if err := c.mayFail(); err != nil {
+		return err
 	}
-	err := c.tool.restore(within(ctx), c.v6, text(lines))
+	restore := c.tool.restore
+	if c.ends != nil {
+		restore = c.ends
+	}
+	err := restore(within(ctx), c.v6, text(lines))
 	if err == nil {
 		for _, p := range s.parts() {
 			c.have.replay(p)
 		}
-		return nil
+		return c.mayFail()
 	}
 	return c.setAside(ctx, s, lines, err)
+}
+
+func (t *Target) mayFail() error {
+	if t.cfg.Fault == nil {
+		return nil
+	}
+	return t.cfg.Fault()
 }
 
 // setAside finds out whom an error is about: by the line it names or, where the

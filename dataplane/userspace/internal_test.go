@@ -277,7 +277,7 @@ func TestLargeDelta(t *testing.T) {
 		f.Outside.Action = plan.Drop
 		d.replace(old, frontendElements(f))
 	}
-	err := split(d, func(part *delta) error { writes = append(writes, part); return nil })
+	err := split(d, perWrite, func(part *delta) error { writes = append(writes, part); return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

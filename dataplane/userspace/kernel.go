@@ -96,7 +96,7 @@ const perWrite = 2000
 
 // writeAll writes a delta and, if asked for, the constant part first.
 func (t *Target) writeAll(d *delta, constant, replace bool) error {
-	return split(d, func(part *delta) error {
+	return split(d, t.perWrite, func(part *delta) error {
 		err := t.write(part, constant, replace)
 		constant, replace = false, false
 		return err
@@ -105,7 +105,7 @@ func (t *Target) writeAll(d *delta, constant, replace bool) error {
 
 // split makes several transactions of a large delta, at least one of any: what all
 // frontends share comes in the first, and a frontend changes as a whole.
-func split(d *delta, write func(*delta) error) error {
+func split(d *delta, perWrite int, write func(*delta) error) error {
 	if d.size() <= perWrite {
 		return write(d)
 	}
@@ -154,12 +154,10 @@ func (t *Target) write(d *delta, constant, replace bool) error {
 	if !constant && d.size() == 0 {
 		return nil
 	}
-	if t.cfg.Fault != nil {
-		if err := t.cfg.Fault(); err != nil {
-			return err
-		}
+	if err := t.mayFail(); err != nil {
+		return err
 	}
-	return t.transact(func(conn *lib.Conn) error {
+	err := t.transact(func(conn *lib.Conn) error {
 		if constant {
 			for _, f := range t.families {
 				at := t.proxy.ports(f)
@@ -169,6 +167,17 @@ func (t *Target) write(d *delta, constant, replace bool) error {
 		}
 		return errors.Join(elements(d.del, conn.SetDeleteElements), elements(d.add, conn.SetAddElements))
 	})
+	if err != nil {
+		return err
+	}
+	return t.mayFail()
+}
+
+func (t *Target) mayFail() error {
+	if t.cfg.Fault == nil {
+		return nil
+	}
+	return t.cfg.Fault()
 }
 
 // addConstant writes what does not depend on any Service. The chains are emptied
