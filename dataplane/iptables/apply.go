@@ -127,8 +127,8 @@ func (t *Target) prepare(ctx context.Context) error {
 	return nil
 }
 
-func number(v6 bool) int {
-	if v6 {
+func number(yes bool) int {
+	if yes {
 		return 1
 	}
 	return 0
@@ -151,7 +151,7 @@ func (t *Target) takeOver(ctx context.Context, p *plan.Plan, refused map[plan.Ke
 	ports := slices.Sorted(maps.Keys(t.health))
 	var sums [2]uint64
 	for _, v6 := range t.tool.families {
-		groups, err := t.takeOverFamily(ctx, p.Node, v6, groups(index, v6), ports, refused)
+		groups, err := t.takeOverFamily(ctx, p.Node, v6, groups(index, v6), ports, plan.First(p), refused)
 		if v6 && lacksTables(err) {
 			t.setLack(err, lacked)
 			for k := range index {
@@ -173,13 +173,13 @@ func (t *Target) takeOver(ctx context.Context, p *plan.Plan, refused map[plan.Ke
 // call at any time.
 func (t *Target) WithoutIPv6() bool { return t.without6.Load() }
 
-func (t *Target) takeOverFamily(ctx context.Context, node plan.Node, v6 bool, groups map[plan.Key][]plan.Frontend, ports []uint16, refused map[plan.Key]error) (map[plan.Key][]plan.Frontend, error) {
+func (t *Target) takeOverFamily(ctx context.Context, node plan.Node, v6 bool, groups map[plan.Key][]plan.Frontend, ports []uint16, first map[plan.Key]bool, refused map[plan.Key]error) (map[plan.Key][]plan.Frontend, error) {
 	t.groups[number(v6)] = map[plan.Key][]plan.Frontend{}
 	have, err := t.tool.read(within(ctx), v6)
 	if err != nil {
 		return nil, fmt.Errorf("read back iptables: %w", err)
 	}
-	c := &change{Target: t, v6: v6, have: have, node: node, groups: groups, health: ports, refused: refused}
+	c := &change{Target: t, v6: v6, have: have, node: node, groups: groups, health: ports, refused: refused, first: first}
 	if err := c.run(ctx); err != nil {
 		return nil, fmt.Errorf("set up iptables: %w", err)
 	}

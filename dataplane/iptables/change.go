@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
@@ -18,6 +19,7 @@ type change struct {
 	health []uint16                     // also
 	// refused collects what the kernel did not take; it leaves groups.
 	refused map[plan.Key]error
+	first   map[plan.Key]bool // frontends that go before others where not all go at once
 }
 
 // One transaction of the nft flavour costs the square of what is in it: 2 000
@@ -76,7 +78,7 @@ func (c *change) inTurn(ctx context.Context, s *script, batches []map[plan.Key]b
 }
 
 // apportion puts the frontends that a script adds something for into batches;
-// those of a group stay together.
+// those of a group stay together, and those that are wanted most are in the first.
 func (c *change) apportion(s *script, limit int) []map[plan.Key]bool {
 	groups := map[plan.Key]plan.Key{}
 	for group, fs := range c.groups {
@@ -86,7 +88,9 @@ func (c *change) apportion(s *script, limit int) []map[plan.Key]bool {
 	}
 	var out []map[plan.Key]bool
 	at := map[plan.Key]int{}
-	for _, k := range s.adds() {
+	adds := s.adds()
+	slices.SortStableFunc(adds, func(a, b plan.Key) int { return number(c.first[b]) - number(c.first[a]) })
+	for _, k := range adds {
 		i, known := at[groups[k]]
 		if !known {
 			i = len(out) - 1

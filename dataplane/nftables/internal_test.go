@@ -383,6 +383,41 @@ func TestReplacedAtOnce(t *testing.T) {
 	}
 }
 
+// What replaces them and does not fit the socket goes in parts: nothing is served from the first,
+// in which the old tables go, to the last. One that ends there is finished by the next Apply.
+func TestReplacedInParts(t *testing.T) {
+	ns := netns.ForTest(t, "in-parts")
+	write(t, ns, func(b *batch) {
+		f := newBoth()[0]
+		b.table(f, 0)
+		f.sets[setServices] = setSpec{name: f.sets[setServices].name, key: f.sets[setClusterIPs].key}
+		b.set(f, setServices)
+		b.chain(f, chain{name: "prerouting", hook: f.baseChains()[0].hook})
+	})
+	p := some(1500, 3, 1)
+	target, gaps := newTest(t, ns), 0
+	target.dialled = narrow(t)
+	target.fault = func() error {
+		if !strings.Contains(chains(t, ns), "prerouting") {
+			gaps++
+		}
+		if gaps == 3 {
+			return unix.ENOBUFS
+		}
+		return nil
+	}
+	if err := target.Apply(t.Context(), nil, p); !errors.Is(err, unix.ENOBUFS) {
+		t.Fatalf("%v after %d questions for a fault without a hook: if it is one transaction now, doc.go says otherwise", err, gaps)
+	}
+	if err := target.Apply(t.Context(), nil, p); err != nil {
+		t.Fatal(err)
+	}
+	if gaps <= 3 {
+		t.Errorf("after the interruption %d questions without a hook: the rules came alive before they were complete", gaps-3)
+	}
+	wantKernel(t, ns, p)
+}
+
 // Source ranges that overlap those found are taken over in one transaction.
 func TestRangesTakenOver(t *testing.T) {
 	ns := netns.ForTest(t, "ranges")

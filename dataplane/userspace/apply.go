@@ -250,16 +250,22 @@ func (t *Target) takeOver(p *plan.Plan) error {
 	for i := range t.families {
 		t.families[i].link = p.Node.LocalLink
 	}
-	elems := nodeElements(p.Node)
-	for _, f := range want {
-		elems = append(elems, frontendElements(*f)...)
+	elems, first, wanted := nodeElements(p.Node), map[string]bool{}, plan.First(p)
+	for k, f := range want {
+		of := frontendElements(*f)
+		elems = append(elems, of...)
+		for _, e := range of {
+			if wanted[k] {
+				first[e.owner()] = true
+			}
+		}
 	}
 	var others func()
 	if t.cfg.Others != nil {
 		others = t.cfg.Others()
 	}
 	t.hold = others != nil
-	err = t.inOrder(c, func() error { return t.reconcile(present, elems) })
+	err = t.inOrder(c, func() error { return t.reconcile(present, elems, first) })
 	if err != nil || !t.hold {
 		return err
 	}
@@ -284,8 +290,9 @@ func (t *Target) addRouting() error {
 	return nil
 }
 
-func (t *Target) reconcile(present *state, want []Element) error {
+func (t *Target) reconcile(present *state, want []Element, first map[string]bool) error {
 	d := newDelta()
+	d.first = first
 	d.replace(slices.Collect(maps.Keys(present.elements)), want)
 	err := t.writeAll(d, true, false)
 	if err == nil {
@@ -297,6 +304,7 @@ func (t *Target) reconcile(present *state, want []Element) error {
 	if len(present.tables) > 0 && incompatible(t.write(newDelta(), true, false)) {
 		t.log.Warn("tables of an incompatible version cannot be taken over, replacing them", "err", err)
 		d = newDelta()
+		d.first = first
 		d.replace(nil, want)
 		err = t.writeAll(d, true, true)
 	}

@@ -1,6 +1,7 @@
 package userspace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,7 +14,10 @@ import (
 )
 
 // delta is what is to be written to the sets in one transaction.
-type delta struct{ add, del map[Element]bool }
+type delta struct {
+	add, del map[Element]bool
+	first    map[string]bool // owners that go before others where not all go at once
+}
 
 func newDelta() *delta { return &delta{add: map[Element]bool{}, del: map[Element]bool{}} }
 
@@ -123,7 +127,16 @@ func split(d *delta, perWrite int, write func(*delta) error) error {
 		group(e).del[e] = true
 	}
 	next := newDelta()
-	for _, owner := range slices.Sorted(maps.Keys(groups)) {
+	turn := func(owner string) int { // what all share goes first of all
+		switch {
+		case owner == "":
+			return 0
+		case d.first[owner]:
+			return 1
+		}
+		return 2
+	}
+	for _, owner := range slices.SortedFunc(maps.Keys(groups), func(a, b string) int { return cmp.Or(turn(a)-turn(b), cmp.Compare(a, b)) }) {
 		maps.Copy(next.add, groups[owner].add)
 		maps.Copy(next.del, groups[owner].del)
 		if next.size() >= perWrite {
