@@ -183,7 +183,7 @@ func mixed(from, to *plan.Plan, r Row) (out []Row) {
 }
 
 // fillers are Services for the size of the change.
-const fillers = 80
+const fillers = 40
 
 // interruptedPlan is the state before (0) and after (1): each frontend changes in another way.
 func interruptedPlan(state int) *plan.Plan {
