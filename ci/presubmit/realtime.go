@@ -125,7 +125,7 @@ var realSymbols = map[string]*regexp.Regexp{
 	"github.com/onsi/ginkgo/v2": regexp.MustCompile(`^RunSpecs$`),
 	"fixtures/need":             regexp.MustCompile(`^(Root|Docker)$`),
 	"fixtures/netns":            regexp.MustCompile(`.`),
-	"dataplane/dptest":          regexp.MustCompile(`^(Contract|NewNet|Packets|Sequence|Faults|Histories|Random|Distribution|Connections|Expiry)$`),
+	"dataplane/dptest":          regexp.MustCompile(`^(Contract|NewNet|Packets|Sequence|Faults|Interrupted|Histories|Random|Distribution|Connections|Expiry)$`),
 	"github.com/rogpeppe/go-internal/testscript": regexp.MustCompile(`^Run`),
 }
 

@@ -257,7 +257,7 @@ func parseFlow(b []byte) (f flow, ok bool) {
 func parseTuple(b []byte, good bool) (src, dst netip.AddrPort, protocol objects.Protocol, ok bool) {
 	var from, to netip.Addr
 	var fromPort, toPort uint16
-	ports := 0
+	var have [2]bool // of the ports
 	for kind, data := range attributes(b) {
 		switch kind {
 		case ctaTupleIP:
@@ -276,16 +276,16 @@ func parseTuple(b []byte, good bool) (src, dst netip.AddrPort, protocol objects.
 				case kind == ctaProtoNum && len(data) == 1:
 					protocol = objects.Protocol(data[0])
 				case kind == ctaProtoSrcPort && len(data) == 2:
-					fromPort, ports = binary.BigEndian.Uint16(data), ports+1
+					fromPort, have[0] = binary.BigEndian.Uint16(data), true
 				case kind == ctaProtoDstPort && len(data) == 2:
-					toPort, ports = binary.BigEndian.Uint16(data), ports+1
+					toPort, have[1] = binary.BigEndian.Uint16(data), true
 				}
 			}
 		case ctaTupleZone:
 			good = false
 		}
 	}
-	return netip.AddrPortFrom(from, fromPort), netip.AddrPortFrom(to, toPort), protocol, good && ports == 2
+	return netip.AddrPortFrom(from, fromPort), netip.AddrPortFrom(to, toPort), protocol, good && have == [2]bool{true, true}
 }
 
 func tcpState(b []byte) uint8 {

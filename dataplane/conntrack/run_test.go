@@ -31,6 +31,13 @@ func running(t *testing.T, k *fake, resetTCP time.Duration, f func(*Flows)) {
 	})
 }
 
+// sleep lets time pass, in which Run works. It is the test's turn until then: all that it has done
+// with the fake comes before what Run does with it afterwards.
+func (k *fake) sleep(d time.Duration) {
+	k.turn()
+	time.Sleep(d)
+}
+
 // said are the questions since the last call.
 func (k *fake) said() string {
 	synctest.Wait()
@@ -71,18 +78,18 @@ func TestResetAfterGrace(t *testing.T) {
 			running(t, k, Grace, func(f *Flows) {
 				f.Changed(nil, tc.plans[0], nil)
 				for i, p := range tc.plans[1:] {
-					time.Sleep(time.Second)
+					k.sleep(time.Second)
 					f.Changed(tc.plans[i], p, nil)
 				}
 				begin := time.Now().Add(-time.Duration(len(tc.plans)-1) * time.Second)
 				if tc.reset > 0 {
-					time.Sleep(time.Until(begin.Add(tc.reset - time.Millisecond)))
+					k.sleep(time.Until(begin.Add(tc.reset - time.Millisecond)))
 					if synctest.Wait(); k.resets != 0 {
 						t.Error("reset before the grace time was over")
 					}
-					time.Sleep(time.Millisecond)
+					k.sleep(time.Millisecond)
 				} else {
-					time.Sleep(time.Hour)
+					k.sleep(time.Hour)
 				}
 				synctest.Wait()
 				if want := map[bool]int{true: 1}[tc.reset > 0]; k.resets != want {
@@ -143,7 +150,7 @@ func TestWaitsForRulesUnderWay(t *testing.T) {
 			f.Changing()
 		}
 		f.Changed(planOf(udp("10.96.0.1:53", a, b)), planOf(udp("10.96.0.1:53", b)), nil)
-		time.Sleep(time.Minute)
+		k.sleep(time.Minute)
 		if synctest.Wait(); len(k.removed) > 0 {
 			t.Fatal("deleted while the rules change")
 		}
@@ -169,7 +176,7 @@ func TestRetry(t *testing.T) {
 		f.Changed(planOf(udp("10.96.0.1:53", a)), planOf(), nil)
 		var at []time.Duration
 		begin := time.Now()
-		for n := 0; time.Since(begin) < time.Hour; time.Sleep(time.Millisecond) {
+		for n := 0; time.Since(begin) < time.Hour; k.sleep(time.Millisecond) {
 			synctest.Wait()
 			if len(k.asked) > n {
 				n = len(k.asked)
@@ -242,18 +249,18 @@ func TestKeptByKernel(t *testing.T) {
 				k.said()
 				f.Changed(other(a, c, "10.0.0.4:53"), other(c), nil)
 				f.Changed(front(a, b, c), front(b, c), nil)
-				time.Sleep(2 * time.Millisecond)
+				k.sleep(2 * time.Millisecond)
 				if synctest.Wait(); !slices.Equal(k.removed, []uint16{2}) {
 					t.Errorf("removed %d, want 2", k.removed)
 				}
 				k.said()
 				for range 30 { // each takes an endpoint away that no flow has
-					time.Sleep(time.Second)
+					k.sleep(time.Second)
 					f.Changed(other(c), other(c, "10.0.0.5:53"), nil)
-					time.Sleep(time.Second)
+					k.sleep(time.Second)
 					f.Changed(other(c, "10.0.0.5:53"), other(c), nil)
 				}
-				time.Sleep(2 * time.Millisecond)
+				k.sleep(2 * time.Millisecond)
 				if said, want := k.said(), strings.TrimSuffix(strings.Repeat(protocol.String()+" by 10.0.0.5:53, ", 30), ", "); said != want {
 					t.Errorf("asked %s, want %s", said, want)
 				}
@@ -261,20 +268,21 @@ func TestKeptByKernel(t *testing.T) {
 					t.Errorf("%d attempts in a minute", k.tried)
 				}
 				f.Changed(front(b, c), front(c), nil)
-				time.Sleep(2 * time.Millisecond)
+				k.sleep(2 * time.Millisecond)
 				if synctest.Wait(); !slices.Equal(k.removed, []uint16{2, 3}) {
 					t.Errorf("removed %d, want the third as well, at once", k.removed)
 				}
 				f.Changed(front(c), planOf(), nil)
 				f.Changed(other(c), planOf(), nil)
-				time.Sleep(time.Minute)
+				k.sleep(time.Minute)
+				synctest.Wait()
 				k.offloaded = nil
-				time.Sleep(retryMost)
+				k.sleep(retryMost)
 				if synctest.Wait(); len(k.removed) != 4 {
 					t.Errorf("removed %d, want all", k.removed)
 				}
 				k.said()
-				time.Sleep(time.Minute)
+				k.sleep(time.Minute)
 				if got := k.said(); got != "" || len(f.kept) > 0 {
 					t.Errorf("asked %s, %d kept when nothing is left", got, len(f.kept))
 				}
@@ -293,13 +301,13 @@ func TestKeptNoMore(t *testing.T) {
 			running(t, k, time.Millisecond, func(f *Flows) {
 				f.Changed(nil, front(a, b), nil)
 				f.Changed(front(a, b), front(b), nil)
-				time.Sleep(time.Second)
+				k.sleep(time.Second)
 				if synctest.Wait(); k.tried == 0 {
 					t.Error("nobody tried to delete it")
 				}
 				f.Changed(front(b), front(a, b), nil) // it is good again
 				k.offloaded = nil
-				time.Sleep(time.Minute)
+				k.sleep(time.Minute)
 				if synctest.Wait(); len(k.removed) > 0 {
 					t.Errorf("removed %d that has an endpoint again", k.removed)
 				}
@@ -318,7 +326,7 @@ func TestKeptCloses(t *testing.T) {
 			running(t, k, time.Millisecond, func(f *Flows) {
 				f.Changed(nil, planOf(tcp("10.96.0.1:80", a, b)), nil)
 				f.Changed(planOf(tcp("10.96.0.1:80", a, b)), planOf(tcp("10.96.0.1:80", b)), nil)
-				time.Sleep(time.Second)
+				k.sleep(time.Second)
 				if synctest.Wait(); k.tried == 0 {
 					t.Error("nobody tried to delete it")
 				}
@@ -329,7 +337,7 @@ func TestKeptCloses(t *testing.T) {
 				case "is gone":
 					k.flows = nil
 				}
-				time.Sleep(time.Minute)
+				k.sleep(time.Minute)
 				synctest.Wait()
 				if want := map[string]int{"stays open": 1}[becomes]; k.resets != want || len(f.kept) > 0 {
 					t.Errorf("%d resets, want %d; %d kept", k.resets, want, len(f.kept))
@@ -350,7 +358,7 @@ func TestKeptWaits(t *testing.T) {
 			running(t, k, time.Minute, func(f *Flows) {
 				f.Changed(nil, front(a, b), nil)
 				f.Changed(front(a, b), front(b), nil)
-				time.Sleep(2 * time.Minute)
+				k.sleep(2 * time.Minute)
 				if synctest.Wait(); k.tried == 0 {
 					t.Fatal("nobody tried to delete it")
 				}
@@ -361,14 +369,14 @@ func TestKeptWaits(t *testing.T) {
 					f.Changed(front(b), front(a, b), nil)
 					f.Changed(front(a, b), front(b), nil)
 				}
-				time.Sleep(50 * time.Second)
+				k.sleep(50 * time.Second)
 				if synctest.Wait(); len(k.removed) > 0 {
 					t.Error("ended while nobody can judge it")
 				}
 				if protocol == objects.UDP {
 					f.Changed(planOf(), planOf(), nil)
 				}
-				time.Sleep(time.Minute)
+				k.sleep(time.Minute)
 				if synctest.Wait(); len(k.removed) != 1 || len(f.kept) > 0 {
 					t.Errorf("removed %d, %d kept", k.removed, len(f.kept))
 				}
@@ -387,7 +395,7 @@ func TestChangesDuringRetry(t *testing.T) {
 		k.errs = slices.Repeat([]error{unix.ENOBUFS}, 4) // at 0, 100, 300 and 700 ms
 		f.Changed(planOf(udp("10.96.0.1:53", a, b, c)), planOf(udp("10.96.0.1:53", b, c)), nil)
 		for i := range 1000 {
-			time.Sleep(time.Millisecond)
+			k.sleep(time.Millisecond)
 			if i%2 == 0 {
 				f.Changed(planOf(udp("10.96.0.1:53", b, c)), planOf(udp("10.96.0.1:53", c)), nil)
 			} else {
@@ -399,7 +407,7 @@ func TestChangesDuringRetry(t *testing.T) {
 		if n := len(k.asked); n != 4 {
 			t.Errorf("%d walks in a second, want 4", n)
 		}
-		time.Sleep(time.Second)
+		k.sleep(time.Second)
 		synctest.Wait()
 		if slices.Sort(k.removed); !slices.Equal(k.removed, []uint16{1, 2}) {
 			t.Errorf("removed %d, want both", k.removed)
@@ -431,12 +439,12 @@ func TestRefused(t *testing.T) {
 			running(t, k, Grace, func(f *Flows) {
 				f.Changed(nil, both(a, b), nil)
 				f.Changed(tc.old, tc.new, refused)
-				time.Sleep(time.Minute)
+				k.sleep(time.Minute)
 				if synctest.Wait(); len(k.removed) > 0 {
 					t.Errorf("%d removed", k.removed)
 				}
 				f.Changed(nil, both(b), nil)
-				time.Sleep(time.Minute)
+				k.sleep(time.Minute)
 				if synctest.Wait(); len(k.removed) != 2 || k.resets != 1 {
 					t.Errorf("%d removed and %d reset when the change is in", k.removed, k.resets)
 				}
@@ -476,7 +484,7 @@ func TestRefused(t *testing.T) {
 			k.flows = append(k.flows, fakeFlow(4, objects.TCP, "10.96.0.3:53", a))
 			f.Changed(nil, p, refused)
 			f.Changed(planOf(tcp("10.96.0.3:53", a)), planOf(), refused)
-			time.Sleep(time.Minute)
+			k.sleep(time.Minute)
 			if synctest.Wait(); len(k.removed) > 0 {
 				t.Errorf("%d removed", k.removed)
 			}
@@ -508,7 +516,7 @@ func TestRefused(t *testing.T) {
 			synctest.Wait()
 			f.Changed(both(a, b), both(b), nil)
 			f.Changed(both(b), both(b, c), refused)
-			time.Sleep(time.Minute)
+			k.sleep(time.Minute)
 			if synctest.Wait(); len(k.removed) > 0 {
 				t.Errorf("%d removed while it is not known", k.removed)
 			}

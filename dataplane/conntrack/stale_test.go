@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -203,9 +204,19 @@ type fake struct {
 	mute      error           // of reset
 	resets    int
 	walk      func() // called in a dump, if not nil
+
+	turns sync.Mutex // the test and Run have the fake by turns, see sleep
+}
+
+// turn orders what has been done with the fake before what will be. It is not held: a walk waits
+// for the test.
+func (k *fake) turn() {
+	k.turns.Lock()
+	defer k.turns.Unlock()
 }
 
 func (k *fake) dump(_ context.Context, q filter, plain bool, each func(flow)) error {
+	k.turn()
 	k.asked = append(k.asked, map[bool]string{true: "all of "}[plain]+q.String())
 	for _, f := range k.flows {
 		if plain || k.noFilter || q.matches(f) {
@@ -224,6 +235,7 @@ func (k *fake) dump(_ context.Context, q filter, plain bool, each func(flow)) er
 }
 
 func (k *fake) remove(_ context.Context, f flow) (bool, error) {
+	k.turn()
 	if k.fail != nil && (k.only == nil || k.only[f.src.Port()]) {
 		return false, k.fail
 	}
@@ -240,6 +252,7 @@ func (k *fake) remove(_ context.Context, f flow) (bool, error) {
 }
 
 func (k *fake) read(_ context.Context, f flow) (flow, bool, error) {
+	k.turn()
 	for _, now := range k.flows {
 		if stateless(now) == stateless(f) {
 			return now, true, nil
@@ -248,8 +261,12 @@ func (k *fake) read(_ context.Context, f flow) (flow, bool, error) {
 	return f, false, nil
 }
 
-func (k *fake) reset(_ context.Context, _ flow) error { k.resets++; return k.mute }
-func (k *fake) close() error                          { return nil }
+func (k *fake) reset(_ context.Context, _ flow) error {
+	k.turn()
+	k.resets++
+	return k.mute
+}
+func (k *fake) close() error { return nil }
 
 func fakeFlow(sport uint16, protocol objects.Protocol, dst, from string) flow {
 	src := ap(addr("192.0.2.2"), sport)
@@ -265,32 +282,32 @@ func TestFaults(t *testing.T) {
 	interrupted := slices.Repeat([]error{errInterrupted}, dumpTries)
 	for _, tc := range []struct {
 		name    string
-		kernel  fake
+		kernel  *fake
 		asked   []string
 		removed []uint16
 		err     string
 		log     string
 	}{
-		{"none", fake{}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, all, "", "stale flows deleted"},
-		{"filters are refused", fake{errs: []error{unix.EOPNOTSUPP}}, []string{"tcp by 10.0.0.1:53", "all of tcp", "all of udp"}, all, "", "level=WARN msg=\"the kernel cannot filter flows"},
-		{"filters are not heeded", fake{noFilter: true}, []string{"tcp by 10.0.0.1:53", "all of tcp", "all of udp"}, all, "", "level=WARN msg=\"the kernel cannot filter flows"},
-		{"a dump is interrupted", fake{errs: interrupted[:2]}, []string{"tcp by 10.0.0.1:53", "tcp by 10.0.0.1:53", "tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, all, "", ""},
-		{"every dump is", fake{errs: interrupted}, slices.Repeat([]string{"tcp by 10.0.0.1:53"}, dumpTries), nil, "interrupted, 5 times", ""},
-		{"no permission", fake{errs: []error{unix.EPERM}}, []string{"tcp by 10.0.0.1:53"}, nil, "end stale flows: operation not permitted", ""},
-		{"a flow cannot be deleted", fake{fail: unix.EPERM}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, nil, "end stale flows: operation not permitted", ""},
-		{"one flow cannot be", fake{fail: unix.EPERM, only: map[uint16]bool{3: true}}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, []uint16{1, 2}, "end stale flows: operation not permitted", "stale flows deleted"},
-		{"nor can it be, and the socket is no more", fake{fail: os.ErrDeadlineExceeded, only: map[uint16]bool{3: true}}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, nil, "end stale flows: i/o timeout", ""},
-		{"the kernel keeps flows", fake{offloaded: map[uint16]bool{2: true, 3: true}}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, []uint16{1}, "", "level=WARN msg=\"the kernel keeps stale flows, will try again\" flows=2 first=\"device or resource busy\""},
-		{"a connection cannot be reset", fake{mute: unix.EPERM}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, all, "", "connections=1 first=\"operation not permitted\""},
+		{"none", &fake{}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, all, "", "stale flows deleted"},
+		{"filters are refused", &fake{errs: []error{unix.EOPNOTSUPP}}, []string{"tcp by 10.0.0.1:53", "all of tcp", "all of udp"}, all, "", "level=WARN msg=\"the kernel cannot filter flows"},
+		{"filters are not heeded", &fake{noFilter: true}, []string{"tcp by 10.0.0.1:53", "all of tcp", "all of udp"}, all, "", "level=WARN msg=\"the kernel cannot filter flows"},
+		{"a dump is interrupted", &fake{errs: interrupted[:2]}, []string{"tcp by 10.0.0.1:53", "tcp by 10.0.0.1:53", "tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, all, "", ""},
+		{"every dump is", &fake{errs: interrupted}, slices.Repeat([]string{"tcp by 10.0.0.1:53"}, dumpTries), nil, "interrupted, 5 times", ""},
+		{"no permission", &fake{errs: []error{unix.EPERM}}, []string{"tcp by 10.0.0.1:53"}, nil, "end stale flows: operation not permitted", ""},
+		{"a flow cannot be deleted", &fake{fail: unix.EPERM}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, nil, "end stale flows: operation not permitted", ""},
+		{"one flow cannot be", &fake{fail: unix.EPERM, only: map[uint16]bool{3: true}}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, []uint16{1, 2}, "end stale flows: operation not permitted", "stale flows deleted"},
+		{"nor can it be, and the socket is no more", &fake{fail: os.ErrDeadlineExceeded, only: map[uint16]bool{3: true}}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, nil, "end stale flows: i/o timeout", ""},
+		{"the kernel keeps flows", &fake{offloaded: map[uint16]bool{2: true, 3: true}}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, []uint16{1}, "", "level=WARN msg=\"the kernel keeps stale flows, will try again\" flows=2 first=\"device or resource busy\""},
+		{"a connection cannot be reset", &fake{mute: unix.EPERM}, []string{"tcp by 10.0.0.1:53", "udp by 10.0.0.1:53", "udp to 10.96.0.2:53"}, all, "", "connections=1 first=\"operation not permitted\""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			k := tc.kernel
+			k, errs := tc.kernel, tc.kernel.errs
 			k.errs = nil
-			f, log := faulty(&k)
+			f, log := faulty(k)
 			if err := f.apply(t.Context(), nil, old); err != nil {
 				t.Fatal(err)
 			}
-			k.asked, k.errs = nil, tc.kernel.errs
+			k.asked, k.errs = nil, errs
 			k.flows = []flow{fakeFlow(1, objects.UDP, "10.96.0.1:53", a), fakeFlow(2, objects.UDP, "10.96.0.2:53", a), fakeFlow(3, objects.TCP, "10.96.0.1:80", a),
 				fakeFlow(4, objects.UDP, "10.96.0.1:53", b), fakeFlow(5, objects.UDP, "198.51.100.1:53", a)}
 			err := f.apply(t.Context(), old, new)

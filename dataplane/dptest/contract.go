@@ -8,9 +8,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
@@ -27,6 +30,7 @@ func Contract(t *testing.T, dir string, b Backend, update bool) {
 	t.Run("Packets", func(t *testing.T) { t.Parallel(); Packets(t, dir, b) })
 	t.Run("Sequence", func(t *testing.T) { t.Parallel(); Sequence(t, dir, b) })
 	t.Run("Faults", func(t *testing.T) { t.Parallel(); Faults(t, dir, b) })
+	t.Run("Interrupted", func(t *testing.T) { t.Parallel(); Interrupted(t, b) })
 	t.Run("Histories", func(t *testing.T) { t.Parallel(); Histories(t, b, 8) })
 	t.Run("Random", func(t *testing.T) { t.Parallel(); Random(t, b, 1, 300) })
 	t.Run("Distribution", func(t *testing.T) { t.Parallel(); Distribution(t, b) })
@@ -38,7 +42,13 @@ func Contract(t *testing.T, dir string, b Backend, update bool) {
 // errFault is what an injected failure says.
 var errFault = errors.New("injected fault")
 
-// faults lets every tenth write fail.
+// faultKinds are what the kernel says when something is amiss for the moment.
+var faultKinds = []error{ // const
+	errFault, fmt.Errorf("%w: %w", errFault, unix.ENOBUFS), fmt.Errorf("%w: %w", errFault, unix.ENOMEM),
+	fmt.Errorf("%w: %w", errFault, unix.EINTR), fmt.Errorf("%w: %w", errFault, os.ErrDeadlineExceeded),
+}
+
+// faults lets every tenth question for one be answered so: before a write, or after it.
 type faults struct {
 	mu            sync.Mutex
 	dice          *rand.Rand // guarded by mu
@@ -53,7 +63,7 @@ func (f *faults) next() error {
 		return nil
 	}
 	f.failed++
-	return errFault
+	return faultKinds[f.failed%len(faultKinds)]
 }
 
 func (f *faults) count() (asked, failed int) {
@@ -62,15 +72,15 @@ func (f *faults) count() (asked, failed int) {
 	return f.asked, f.failed
 }
 
-// oftenEnough bounds the attempts of one Apply. One of ten writes fails in two of
-// three attempts; that all of these do has a chance of 1e-11.
-const oftenEnough = 60
+// oftenEnough bounds the attempts of one Apply. One of ten questions fails in nine of
+// ten attempts that ask twenty times; that all of these do has a chance of 1e-14.
+const oftenEnough = 300
 
 // enoughWrites is how many a run of Faults makes at least: that none of them is to
 // fail has a chance of 1e-9.
 const enoughWrites = 200
 
-// Faults goes from case to case while every tenth write to the kernel fails, and
+// Faults goes from case to case while writes to the kernel fail, or their word is lost, and
 // does as the loop does: by difference after a success, everything with the old
 // state unknown after a failure. At each case the kernel ends with what is
 // rendered, and with nothing in the end. It needs root.

@@ -173,6 +173,8 @@ func part(t *testing.T, name, mutant string) {
 		Sequence(t, dir, b)
 	case "Faults":
 		Faults(t, dir, b)
+	case "Interrupted":
+		Interrupted(t, b)
 	case "Histories":
 		Histories(t, b, 4)
 	case "Random":
@@ -199,7 +201,7 @@ func TestPlanHistories(t *testing.T) {
 }
 
 func TestContractPasses(t *testing.T) {
-	for _, name := range []string{"Golden", "LeftOut", "Names", "Packets", "Sequence", "Faults", "Histories", "Random", "Distribution", "Thousand", "Connections", "Expiry"} {
+	for _, name := range []string{"Golden", "LeftOut", "Names", "Packets", "Sequence", "Faults", "Interrupted", "Histories", "Random", "Distribution", "Thousand", "Connections", "Expiry"} {
 		t.Run(name, func(t *testing.T) { part(t, name, "") })
 	}
 }
@@ -237,6 +239,9 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"Faults", "swallows faults", "kernel at case"},
 		{"Faults", "takes faults for refusals", "kernel at case"},
 		{"Faults", "never takes over", "kernel at case"},
+		{"Interrupted", "swallows faults", "for a fault answered: <nil>"},
+		{"Interrupted", "is empty after a fault", "neither as before nor as after"},
+		{"Interrupted", "never takes over", "kernel with question 1 for a fault answered and another Target's Apply"},
 		{"Histories", "partial is complete", "-fresh build +by differences"},
 		{"Histories", "leaves a frontend", "-fresh build +by differences"},
 		{"Random", "never masquerades", "the kernel did"},

@@ -156,6 +156,8 @@ func (f *fakeTarget) Apply(ctx context.Context, old, new *plan.Plan) error {
 	for range 2 {
 		if err := f.fault(); err != nil {
 			switch f.mutant {
+			case "is empty after a fault":
+				f.model = NewModel()
 			case "swallows faults":
 				return nil
 			case "takes faults for refusals":

@@ -58,7 +58,8 @@ func looped(t *testing.T, d *bytesDice, m *Model, k *told) (*History, plan.Optio
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- l.Run(ctx) }()
-	l.Handle(append(h.First(), h.node()...)) // without the Node it waits
+	node := Node() // without, or without what tells local pods, the loop waits
+	l.Handle(append(h.First(), h.took(&objects.Change{Node: &node})...))
 	for len(d.left) > 0 {
 		switch d.IntN(4) {
 		case 0:

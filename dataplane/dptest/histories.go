@@ -109,8 +109,8 @@ func follow(t *testing.T, b Backend, seed uint64, target Target, differs func(*p
 		if h.oneIn(10) {
 			l.Lost()
 		}
-		if n := h.Objects.Node; !begun && (n == nil || len(n.InternalIPs) == 0) {
-			continue // a loop does nothing before its Node has an address
+		if n := h.Objects.Node; !begun && (n == nil || opt.Local == plan.ByNodeCIDR && len(n.PodCIDRs) == 0) {
+			continue // a loop does nothing before that
 		}
 		begun = true
 		got, err := settled(ctx, l)
@@ -174,6 +174,9 @@ func Random(t *testing.T, b Backend, seed uint64, n int) {
 			h.Next()
 		}
 		p := plan.Build(&h.Objects, b.options(h))
+		if old != nil && p.Node.LocalLink != old.Node.LocalLink {
+			old = nil // another process's option: it takes over
+		}
 		apply(t, target, old, p)
 		if err := b.forget(k); err != nil {
 			t.Fatal(err)

@@ -36,6 +36,14 @@ func (h *History) Options() plan.Options {
 	if h.oneIn(4) {
 		opt.ClusterCIDRs = opt.ClusterCIDRs[:h.dice.IntN(2)]
 	}
+	switch h.dice.IntN(8) {
+	case 0, 1:
+		opt.Local = plan.ByNodeCIDR
+	case 2:
+		opt.Local, opt.LocalLink = plan.ByBridge, plan.Link(PodB.link())
+	case 3:
+		opt.Local, opt.LocalLink = plan.ByLinkPrefix, "p*" // both pods'
+	}
 	switch h.dice.IntN(4) {
 	case 0:
 		opt.NodePorts.Within = prefixes("0.0.0.0/0", "::/0")

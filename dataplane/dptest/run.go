@@ -32,8 +32,10 @@ type Backend struct {
 	New   func(t *testing.T, netns int) Target
 	Dump  func(netns int) (string, error)
 	Clean func(netns int) error
-	// Faulty makes a Target that calls fault before each write and fails with its
-	// error. Nil: the backend has no writes that can fail one by one.
+	// Faulty makes a Target that calls fault before each write, and where it can once that
+	// is done, and fails with its error: nothing was written, or the word of it was lost. It
+	// writes the changes of Interrupted in several parts, if it does so with larger ones.
+	// Nil: the backend has no writes that can fail one by one.
 	Faulty func(t *testing.T, netns int, fault func() error) Target
 
 	// NoSCTP says why the backend has no SCTP, "" if it has: then cases with that

@@ -107,7 +107,8 @@ func TestServiceAnswer(t *testing.T) {
 	}{{2, true, 200}, {1, true, 200}, {0, true, 503}, {1, false, 503}, {0, false, 503}} {
 		s := NewServices(func() bool { return c.healthy }, logger(t))
 		name := objects.Name{Namespace: "ns", Name: "web"}
-		s.Sync(plan.Node{}, map[objects.Name]plan.HealthCheck{name: {IPv4: c.n, IPv6: 7}})
+		others := plan.HealthCheck{Port: 31000, IPv4: 9, IPv6: 9}
+		s.Sync(plan.Node{}, map[objects.Name]plan.HealthCheck{{Namespace: "ns", Name: "a"}: others, name: {IPv4: c.n, IPv6: 7}, {Namespace: "ns", Name: "x"}: others})
 		w := httptest.NewRecorder()
 		s.handler(name, false)(w, httptest.NewRequest(http.MethodGet, "/any/path", nil))
 		want := fmt.Sprintf("{\n\t\"service\": {\n\t\t\"namespace\": \"ns\",\n\t\t\"name\": \"web\"\n\t},\n\t\"localEndpoints\": %d,\n\t\"serviceProxyHealthy\": %t\n}", c.n, c.healthy)

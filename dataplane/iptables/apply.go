@@ -24,8 +24,8 @@ type Config struct {
 	// Mark is the bit of the packet mark that asks for masquerading; 0 is
 	// DefaultMark.
 	Mark uint32
-	// Fault is the contract suite's: called before every write, its error is the
-	// write's. Nil in production.
+	// Fault is the contract suite's: called before every write and after it, its error is
+	// that of a write that was not done, or whose word was lost. Nil in production.
 	Fault func() error
 }
 
@@ -33,9 +33,12 @@ type Config struct {
 // for concurrent use; Poll may run beside them.
 type Target struct {
 	cfg Config       // const after New
+	by  partSizes    // const after New
 	log *slog.Logger // const after New
 
-	tool *tool // nil until needed
+	tool *tool                                         // nil until needed
+	ends func(do command, v6 bool, input string) error // tests: a restore that may end between sections
+
 	lack error // why the kernel has no nat tables for IPv6, nil if it has
 
 	without6 atomic.Bool // it has none, as of the last complete Apply
@@ -61,7 +64,7 @@ func New(cfg Config) *Target {
 	if cfg.Mark == 0 {
 		cfg.Mark = DefaultMark
 	}
-	return &Target{cfg: cfg, log: cfg.Logger}
+	return &Target{cfg: cfg, log: cfg.Logger, by: partSizes{largeScript, batchFrontends, batchLines}}
 }
 
 // Apply brings the kernel from old to new. Both may be partial plans of the same
@@ -124,8 +127,8 @@ func (t *Target) prepare(ctx context.Context) error {
 	return nil
 }
 
-func number(v6 bool) int {
-	if v6 {
+func number(yes bool) int {
+	if yes {
 		return 1
 	}
 	return 0
@@ -148,7 +151,7 @@ func (t *Target) takeOver(ctx context.Context, p *plan.Plan, refused map[plan.Ke
 	ports := slices.Sorted(maps.Keys(t.health))
 	var sums [2]uint64
 	for _, v6 := range t.tool.families {
-		groups, err := t.takeOverFamily(ctx, p.Node, v6, groups(index, v6), ports, refused)
+		groups, err := t.takeOverFamily(ctx, p.Node, v6, groups(index, v6), ports, plan.First(p), refused)
 		if v6 && lacksTables(err) {
 			t.setLack(err, lacked)
 			for k := range index {
@@ -170,13 +173,13 @@ func (t *Target) takeOver(ctx context.Context, p *plan.Plan, refused map[plan.Ke
 // call at any time.
 func (t *Target) WithoutIPv6() bool { return t.without6.Load() }
 
-func (t *Target) takeOverFamily(ctx context.Context, node plan.Node, v6 bool, groups map[plan.Key][]plan.Frontend, ports []uint16, refused map[plan.Key]error) (map[plan.Key][]plan.Frontend, error) {
+func (t *Target) takeOverFamily(ctx context.Context, node plan.Node, v6 bool, groups map[plan.Key][]plan.Frontend, ports []uint16, first map[plan.Key]bool, refused map[plan.Key]error) (map[plan.Key][]plan.Frontend, error) {
 	t.groups[number(v6)] = map[plan.Key][]plan.Frontend{}
 	have, err := t.tool.read(within(ctx), v6)
 	if err != nil {
 		return nil, fmt.Errorf("read back iptables: %w", err)
 	}
-	c := &change{Target: t, v6: v6, have: have, node: node, groups: groups, health: ports, refused: refused}
+	c := &change{Target: t, v6: v6, have: have, node: node, groups: groups, health: ports, refused: refused, first: first}
 	if err := c.run(ctx); err != nil {
 		return nil, fmt.Errorf("set up iptables: %w", err)
 	}

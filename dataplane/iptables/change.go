@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
@@ -18,6 +19,7 @@ type change struct {
 	health []uint16                     // also
 	// refused collects what the kernel did not take; it leaves groups.
 	refused map[plan.Key]error
+	first   map[plan.Key]bool // frontends that go before others where not all go at once
 }
 
 // One transaction of the nft flavour costs the square of what is in it: 2 000
@@ -30,7 +32,10 @@ const (
 	batchLines     = 2000
 )
 
-func (t *tool) large(s *script) bool { return t.flavour == NFT && len(s.lines()) > largeScript }
+// partSizes are these, or less in tests.
+type partSizes struct{ large, frontends, lines int }
+
+func (t *tool) large(s *script, lines int) bool { return t.flavour == NFT && len(s.lines()) > lines }
 
 // run writes the difference. A large one is written a few frontends at a time, each
 // of them as a whole, and what is to go goes last.
@@ -39,8 +44,8 @@ func (c *change) run(ctx context.Context) error {
 		before := len(c.refused)
 		s := diff(c.have, render(c.v6, c.node, c.cfg.Mark, c.groups, c.health))
 		var err error
-		if c.tool.large(s) {
-			err = c.inTurn(ctx, s, c.apportion(s, batchFrontends))
+		if c.tool.large(s, c.by.large) {
+			err = c.inTurn(ctx, s, c.apportion(s, c.by.frontends))
 		} else {
 			err = c.write(ctx, s)
 		}
@@ -50,8 +55,8 @@ func (c *change) run(ctx context.Context) error {
 		if len(c.refused) > before {
 			continue // what was in a transaction with the refused is still to be done
 		}
-		if c.tool.large(s) {
-			for _, part := range s.removals(batchLines) {
+		if c.tool.large(s, c.by.large) {
+			for _, part := range s.removals(c.by.lines) {
 				if err := c.write(ctx, part); err != nil {
 					return err
 				}
@@ -73,7 +78,7 @@ func (c *change) inTurn(ctx context.Context, s *script, batches []map[plan.Key]b
 }
 
 // apportion puts the frontends that a script adds something for into batches;
-// those of a group stay together.
+// those of a group stay together, and those that are wanted most are in the first.
 func (c *change) apportion(s *script, limit int) []map[plan.Key]bool {
 	groups := map[plan.Key]plan.Key{}
 	for group, fs := range c.groups {
@@ -83,7 +88,9 @@ func (c *change) apportion(s *script, limit int) []map[plan.Key]bool {
 	}
 	var out []map[plan.Key]bool
 	at := map[plan.Key]int{}
-	for _, k := range s.adds() {
+	adds := s.adds()
+	slices.SortStableFunc(adds, func(a, b plan.Key) int { return number(c.first[b]) - number(c.first[a]) })
+	for _, k := range adds {
 		i, known := at[groups[k]]
 		if !known {
 			i = len(out) - 1
@@ -105,19 +112,28 @@ func (c *change) write(ctx context.Context, s *script) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	if c.cfg.Fault != nil {
-		if err := c.cfg.Fault(); err != nil {
-			return err
-		}
+	if err := c.mayFail(); err != nil {
+		return err
 	}
-	err := c.tool.restore(within(ctx), c.v6, text(lines))
+	restore := c.tool.restore
+	if c.ends != nil {
+		restore = c.ends
+	}
+	err := restore(within(ctx), c.v6, text(lines))
 	if err == nil {
 		for _, p := range s.parts() {
 			c.have.replay(p)
 		}
-		return nil
+		return c.mayFail()
 	}
 	return c.setAside(ctx, s, lines, err)
+}
+
+func (t *Target) mayFail() error {
+	if t.cfg.Fault == nil {
+		return nil
+	}
+	return t.cfg.Fault()
 }
 
 // setAside finds out whom an error is about: by the line it names or, where the

@@ -50,7 +50,7 @@ func (t *tool) clean(v6 bool) error {
 	}
 	s := diff(have, model{})
 	parts := []*script{s}
-	if t.large(s) {
+	if t.large(s, largeScript) {
 		parts = s.removals(batchLines)
 	}
 	for _, p := range parts {

@@ -31,7 +31,7 @@ func backend(flavour iptables.Flavour) dptest.Backend {
 		Dump:  func(ns int) (string, error) { return iptables.DumpFlavour(flavour, ns) },
 		Clean: iptables.Clean,
 		Faulty: func(t *testing.T, ns int, fault func() error) dptest.Target {
-			return iptables.New(iptables.Config{Logger: logger(t), NetNS: ns, Flavour: flavour, Fault: fault})
+			return iptables.NewInParts(iptables.Config{Logger: logger(t), NetNS: ns, Flavour: flavour, Fault: fault})
 		},
 	}
 }

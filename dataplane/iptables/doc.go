@@ -77,7 +77,8 @@
 // A start reads the chains back with iptables-save, compares rule by rule and writes
 // the difference; nothing is flushed, counters and `recent` lists go on. Chains
 // are compared as text, so rules are spelled as both flavours print them. A large
-// difference is written in batches of whole frontends by the nft flavour, what goes
+// difference is written in batches of whole frontends by the nft flavour, those of the API
+// and of kube-system first (plan.First), what goes
 // last of all: one transaction costs it the square of what is in it. Legacy replaces the whole table
 // in the kernel with every transaction, whatever we send; it gets one.
 //

@@ -664,3 +664,35 @@ func reaches(t *testing.T, from *netns.NS, at string) bool {
 	}
 	return err == nil
 }
+
+// A start of so many Services that they are written in parts serves the API and cluster DNS
+// before all others.
+func TestFirstAtStart(t *testing.T) {
+	needFlavour(t, iptables.NFT) // the other writes all at once
+	ns := netns.ForTest(t, "first")
+	p := many(300, 2)
+	wanted := []objects.Name{{Namespace: "default", Name: "kubernetes"}, {Namespace: "kube-system", Name: "kube-dns"}}
+	var chains []string
+	for i, n := range wanted {
+		p.Services[n] = service(1000+i, 2) // the last by address
+		chains = append(chains, p.Services[n].Frontends[0].Key.Addr.String()+"/32")
+	}
+	partly := 0
+	target := iptables.NewInParts(iptables.Config{Logger: logger(t), NetNS: ns.FD(), Flavour: iptables.NFT, Fault: func() error {
+		now := dump(t, ns, iptables.NFT)
+		served := strings.Count(now, " -d 10.")
+		for _, at := range chains {
+			if served > 0 && !strings.Contains(now, at) {
+				t.Errorf("%d rules for Services, and none for %s", served, at)
+			}
+		}
+		if served > 0 && served < 300 {
+			partly++
+		}
+		return nil
+	}})
+	apply(t, target, nil, p)
+	if partly == 0 {
+		t.Error("all were served at once: nothing is told of their order")
+	}
+}

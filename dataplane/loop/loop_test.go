@@ -241,6 +241,29 @@ func TestRetry(t *testing.T) {
 		want(t, w, "0s change set=1 gone=0 of 1", "100ms complete set=4 gone=0 of 2", "300ms complete set=4 gone=0 of 2", "700ms complete set=4 gone=0 of 2", "700ms checks 0 at 1")
 		l.Handle([]objects.Change{slice(2, false)})
 		want(t, w, "0s change set=1 gone=0 of 1") // and no complete one again
+		w.fail = 1
+		l.Handle([]objects.Change{slice(2, true)})
+		time.Sleep(time.Second)
+		want(t, w, "0s change set=1 gone=0 of 1", "100ms complete set=4 gone=0 of 2", "100ms checks 0 at 1") // the pauses begin anew
+	})
+}
+
+// What comes during an Apply waits when that is done: were the next one to hang, probes are to
+// notice.
+func TestWaitingDuringApply(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *Loop, w *world) {
+		w.took = time.Minute
+		l.Handle([]objects.Change{node(), svc(1)})
+		time.Sleep(30 * time.Second)
+		l.Handle([]objects.Change{slice(1, true)})
+		time.Sleep(time.Minute) // the second is under way
+		if s := l.Status(); s.Waiting.IsZero() || s.Applied.IsZero() {
+			t.Errorf("status %+v, want one change applied and one waiting", s)
+		}
+		time.Sleep(time.Minute)
+		if s := l.Status(); !s.Waiting.IsZero() {
+			t.Errorf("waiting since %v when all is done", s.Waiting)
+		}
 	})
 }
 

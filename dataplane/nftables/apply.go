@@ -23,8 +23,9 @@ type Config struct {
 	// Own: nobody else writes to the tables while this process has a socket open, whose they
 	// are (Ownable). They stay when it ends.
 	Own bool
-	// Fault is called before each transaction, which fails with its error. It is
-	// the contract suite's, nil otherwise.
+	// Fault is called before each transaction and once the kernel has taken it: with its
+	// error the transaction fails, as one that was not written or whose word was lost. It
+	// is the contract suite's, nil otherwise.
 	Fault func() error
 }
 

@@ -23,7 +23,7 @@ func backend() dptest.Backend {
 			return target
 		},
 		Faulty: func(t *testing.T, netns int, fault func() error) dptest.Target {
-			target := nftables.New(nftables.Config{Logger: logger(t), NetNS: netns, Fault: fault})
+			target := nftables.NewNarrow(t, nftables.Config{Logger: logger(t), NetNS: netns, Fault: fault})
 			t.Cleanup(func() { _ = target.Close() })
 			return target
 		},

@@ -133,7 +133,8 @@
 // differs; it never flushes. Rules carry a hash of themselves, so chains that are
 // as they should be are not touched either, and a restart that finds everything
 // in place writes nothing. Chains with hooks come last: where they were missing
-// the rules come alive complete, in one transaction. If somebody writes to these tables
+// the rules come alive complete, in one transaction, so that at a start no Service is
+// served before others (TestHooksComeLast). If somebody writes to these tables
 // during that dump, or the kernel resizes a set's hash table, it is made again; what others
 // do to their own is no matter (package commits).
 // Tables are replaced only if the kernel refuses our constant rules beside them,
@@ -169,7 +170,8 @@
 // Replacing the tables of an incompatible version is one transaction only as far
 // as the new content fits half of the socket's send buffer, which is 16 MiB with
 // NET_ADMIN in the initial user namespace and otherwise bounded by
-// net.core.wmem_max. A single frontend that does not fit is an error that says so.
+// net.core.wmem_max. Beyond (some 10 000 Services) nothing is served from its first
+// transaction to its last, as at a start (TestReplacedInParts). A single frontend that does not fit is an error that says so.
 //
 // A packet looks up its class and then its endpoint; a change between the two is
 // harmless (slot 0 is the second try). At 800 changes a second no first SYN of

@@ -163,15 +163,23 @@ func (t *Target) transact(b *batch, o *ops) error {
 	if b.empty() {
 		return nil
 	}
-	if t.fault != nil {
-		if err := t.fault(); err != nil {
-			return err
-		}
+	if err := t.mayFail(); err != nil {
+		return err
 	}
 	if err := t.dial(); err != nil {
 		return err
 	}
-	return t.conn.send(b)
+	if err := t.conn.send(b); err != nil {
+		return err
+	}
+	return t.mayFail()
+}
+
+func (t *Target) mayFail() error {
+	if t.fault == nil {
+		return nil
+	}
+	return t.fault()
 }
 
 func (t *Target) dial() error {

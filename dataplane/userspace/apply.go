@@ -34,8 +34,8 @@ type Config struct {
 	// UDPUnreplied and UDPReplied are how long an idle flow is remembered, before
 	// and after its first answer. 0: 30 s and 120 s, as conntrack does.
 	UDPUnreplied, UDPReplied time.Duration
-	// Fault, of the contract suite, is asked before each write to the kernel, and
-	// its error is the write's.
+	// Fault, of the contract suite, is asked before each write to the kernel and after it,
+	// and its error is that of a write that was not done, or whose word was lost.
 	Fault func() error
 	// Others is asked at each complete Apply for what takes away the rules that other
 	// backends left, nil if there are none. While it works new connections wait: those
@@ -55,6 +55,7 @@ type Target struct {
 	families []family // that the namespace has
 	synced   bool     // the kernel and the index hold the plan that was applied last
 	hold     bool     // new connections and flows wait
+	perWrite int      // const after New: perWrite, or less in tests
 	stats    *counters
 	writer   *lib.Conn     // nil before the first write and after an error
 	port     atomic.Uint32 // of the socket that writes, or that wrote last
@@ -68,7 +69,7 @@ func New(cfg Config) *Target {
 	if cfg.UDPReplied == 0 {
 		cfg.UDPReplied = repliedFor
 	}
-	return &Target{cfg: cfg, log: cfg.Logger, stats: &counters{}}
+	return &Target{cfg: cfg, log: cfg.Logger, stats: &counters{}, perWrite: perWrite}
 }
 
 // Apply brings proxy and kernel from old to new. Both may be partial plans of the
@@ -249,16 +250,22 @@ func (t *Target) takeOver(p *plan.Plan) error {
 	for i := range t.families {
 		t.families[i].link = p.Node.LocalLink
 	}
-	elems := nodeElements(p.Node)
-	for _, f := range want {
-		elems = append(elems, frontendElements(*f)...)
+	elems, first, wanted := nodeElements(p.Node), map[string]bool{}, plan.First(p)
+	for k, f := range want {
+		of := frontendElements(*f)
+		elems = append(elems, of...)
+		for _, e := range of {
+			if wanted[k] {
+				first[e.owner()] = true
+			}
+		}
 	}
 	var others func()
 	if t.cfg.Others != nil {
 		others = t.cfg.Others()
 	}
 	t.hold = others != nil
-	err = t.inOrder(c, func() error { return t.reconcile(present, elems) })
+	err = t.inOrder(c, func() error { return t.reconcile(present, elems, first) })
 	if err != nil || !t.hold {
 		return err
 	}
@@ -283,8 +290,9 @@ func (t *Target) addRouting() error {
 	return nil
 }
 
-func (t *Target) reconcile(present *state, want []Element) error {
+func (t *Target) reconcile(present *state, want []Element, first map[string]bool) error {
 	d := newDelta()
+	d.first = first
 	d.replace(slices.Collect(maps.Keys(present.elements)), want)
 	err := t.writeAll(d, true, false)
 	if err == nil {
@@ -296,6 +304,7 @@ func (t *Target) reconcile(present *state, want []Element) error {
 	if len(present.tables) > 0 && incompatible(t.write(newDelta(), true, false)) {
 		t.log.Warn("tables of an incompatible version cannot be taken over, replacing them", "err", err)
 		d = newDelta()
+		d.first = first
 		d.replace(nil, want)
 		err = t.writeAll(d, true, true)
 	}

@@ -25,7 +25,9 @@ func backend() dptest.Backend {
 			return started(t, userspace.Config{Logger: logger(t), NetNS: node})
 		},
 		Faulty: func(t *testing.T, node int, fault func() error) dptest.Target {
-			return started(t, userspace.Config{Logger: logger(t), NetNS: node, Fault: fault})
+			target := userspace.NewInParts(userspace.Config{Logger: logger(t), NetNS: node, Fault: fault})
+			t.Cleanup(func() { _ = target.Close() })
+			return target
 		},
 		Dump:            userspace.Dump,
 		Clean:           userspace.Clean,

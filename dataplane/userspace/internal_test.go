@@ -263,7 +263,8 @@ func TestLastOfPrefix(t *testing.T) {
 	}
 }
 
-// A large change is split between frontends, and what all share comes first.
+// A large change is split between frontends, and what all share comes first, then what is
+// wanted most.
 func TestLargeDelta(t *testing.T) {
 	var writes []*delta
 	d := newDelta()
@@ -277,7 +278,10 @@ func TestLargeDelta(t *testing.T) {
 		f.Outside.Action = plan.Drop
 		d.replace(old, frontendElements(f))
 	}
-	err := split(d, func(part *delta) error { writes = append(writes, part); return nil })
+	last := frontendElements(plan.Frontend{Key: plan.Key{Addr: netip.MustParseAddr("10.99.0.1"), Protocol: objects.TCP, Port: 443}, Outside: plan.Route{Action: plan.Forward}})
+	d.replace(nil, last)
+	d.first = map[string]bool{last[0].owner(): true}
+	err := split(d, perWrite, func(part *delta) error { writes = append(writes, part); return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +296,10 @@ func TestLargeDelta(t *testing.T) {
 			if e.owner() == "" && i > 0 {
 				t.Errorf("%s comes in part %d", e, i)
 			}
-			if e.owner() != "" && !dels[e.owner()] {
+			if d.first[e.owner()] && i > 0 {
+				t.Errorf("%s, which is wanted most, comes in part %d", e, i)
+			}
+			if e.owner() != "" && !d.first[e.owner()] && !dels[e.owner()] {
 				t.Errorf("%s comes without its old state", e)
 			}
 			total.add[e] = true

@@ -1,6 +1,7 @@
 package userspace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,7 +14,10 @@ import (
 )
 
 // delta is what is to be written to the sets in one transaction.
-type delta struct{ add, del map[Element]bool }
+type delta struct {
+	add, del map[Element]bool
+	first    map[string]bool // owners that go before others where not all go at once
+}
 
 func newDelta() *delta { return &delta{add: map[Element]bool{}, del: map[Element]bool{}} }
 
@@ -96,7 +100,7 @@ const perWrite = 2000
 
 // writeAll writes a delta and, if asked for, the constant part first.
 func (t *Target) writeAll(d *delta, constant, replace bool) error {
-	return split(d, func(part *delta) error {
+	return split(d, t.perWrite, func(part *delta) error {
 		err := t.write(part, constant, replace)
 		constant, replace = false, false
 		return err
@@ -105,7 +109,7 @@ func (t *Target) writeAll(d *delta, constant, replace bool) error {
 
 // split makes several transactions of a large delta, at least one of any: what all
 // frontends share comes in the first, and a frontend changes as a whole.
-func split(d *delta, write func(*delta) error) error {
+func split(d *delta, perWrite int, write func(*delta) error) error {
 	if d.size() <= perWrite {
 		return write(d)
 	}
@@ -123,7 +127,16 @@ func split(d *delta, write func(*delta) error) error {
 		group(e).del[e] = true
 	}
 	next := newDelta()
-	for _, owner := range slices.Sorted(maps.Keys(groups)) {
+	turn := func(owner string) int { // what all share goes first of all
+		switch {
+		case owner == "":
+			return 0
+		case d.first[owner]:
+			return 1
+		}
+		return 2
+	}
+	for _, owner := range slices.SortedFunc(maps.Keys(groups), func(a, b string) int { return cmp.Or(turn(a)-turn(b), cmp.Compare(a, b)) }) {
 		maps.Copy(next.add, groups[owner].add)
 		maps.Copy(next.del, groups[owner].del)
 		if next.size() >= perWrite {
@@ -154,12 +167,10 @@ func (t *Target) write(d *delta, constant, replace bool) error {
 	if !constant && d.size() == 0 {
 		return nil
 	}
-	if t.cfg.Fault != nil {
-		if err := t.cfg.Fault(); err != nil {
-			return err
-		}
+	if err := t.mayFail(); err != nil {
+		return err
 	}
-	return t.transact(func(conn *lib.Conn) error {
+	err := t.transact(func(conn *lib.Conn) error {
 		if constant {
 			for _, f := range t.families {
 				at := t.proxy.ports(f)
@@ -169,6 +180,17 @@ func (t *Target) write(d *delta, constant, replace bool) error {
 		}
 		return errors.Join(elements(d.del, conn.SetDeleteElements), elements(d.add, conn.SetAddElements))
 	})
+	if err != nil {
+		return err
+	}
+	return t.mayFail()
+}
+
+func (t *Target) mayFail() error {
+	if t.cfg.Fault == nil {
+		return nil
+	}
+	return t.cfg.Fault()
 }
 
 // addConstant writes what does not depend on any Service. The chains are emptied

@@ -24,6 +24,7 @@ func followMutations() map[string]func(*changes) {
 		"found-endpoints-trusted":       foundTrusted,
 		"tcp-flows-end-with-any-change": flowsEnd(objects.TCP),
 		"udp-flows-end-with-any-change": flowsEnd(objects.UDP),
+		"last-endpoint-removal-lost":    lastRemovalLost,
 		"host-endpoints-left-out":       hostEndpointsLeftOut,
 		"endpoints-counted-by-slice":    countedBySlice,
 	}
@@ -133,6 +134,23 @@ func (f flowsThrough) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	number := map[objects.Protocol]uint8{objects.TCP: unix.IPPROTO_TCP, objects.UDP: unix.IPPROTO_UDP}[f.protocol]
 	to, ok := netip.AddrFromSlice(flow.Forward.DstIP)
 	return ok && flow.Forward.Protocol == number && f.at[netip.AddrPortFrom(to.Unmap(), flow.Forward.DstPort)]
+}
+
+// lastRemovalLost leaves a Service's rules as they were with the change that takes its last
+// endpoints away: as a change that failed, and was not tried again.
+func lastRemovalLost(c *changes) {
+	last := map[objects.Name]plan.Service{}
+	forwards := func(f plan.Frontend) bool {
+		return f.Outside.Action == plan.Forward || f.Inside != nil && f.Inside.Action == plan.Forward
+	}
+	c.plan = services(func(name objects.Name, s *plan.Service) {
+		was := last[name]
+		if slices.ContainsFunc(was.Frontends, forwards) && len(s.Frontends) == len(was.Frontends) && !slices.ContainsFunc(s.Frontends, forwards) {
+			s.Frontends = was.Frontends
+			return
+		}
+		last[name] = *s
+	})
 }
 
 // hostEndpointsLeftOut uses no endpoint that is not in the pods' networks.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -40,6 +41,7 @@ func healthMutations() map[string]func(*changes) {
 				hc.IPv6++
 			}
 		}),
+		"hcnp-count-stuck":          countsStuck,
 		"hcnp-of-services-mixed-up": checksMixedUp,
 		"hcnp-not-closed":           checksKept,
 		"hcnp-tainted-is-down":      hcnpTaint,
@@ -80,6 +82,21 @@ func healthMutations() map[string]func(*changes) {
 				}
 			}
 		},
+	}
+}
+
+// countsStuck tells of the endpoints that a Service had when it first had some.
+func countsStuck(c *changes) {
+	first := map[objects.Name]plan.HealthCheck{}
+	c.synced = func(_ *plan.Node, checks map[objects.Name]plan.HealthCheck) {
+		maps.DeleteFunc(first, func(name objects.Name, was plan.HealthCheck) bool { return checks[name].Port != was.Port })
+		for name, hc := range checks {
+			if was, stuck := first[name]; stuck {
+				checks[name] = was
+			} else if hc.IPv4 > 0 || hc.IPv6 > 0 {
+				first[name] = hc
+			}
+		}
 	}
 }
 
