@@ -65,10 +65,11 @@ func TestDiffersReported(t *testing.T) {
 	for _, f := range r.Features {
 		states[f.Name] = f.State
 	}
-	want := map[string]conformance.State{
-		"affinity-survives-restart": "supported", "connections-survive-restart": "supported", "forwards-without-agent": "supported",
-		"nodeport-loopback": "unsupported", "sctp": "unsupported", "terminating-fallback": "supported",
+	want := map[string]conformance.State{}
+	for _, f := range features() { // it is what all of them are taken from
+		want[string(f)] = "supported"
 	}
+	want["nodeport-loopback"], want["sctp"] = "unsupported", "unsupported"
 	if !maps.Equal(states, want) || r.Implementation.Project != "kubernetes" {
 		t.Errorf("features %+v of %q", r.Features, r.Implementation.Project)
 	}
@@ -81,7 +82,7 @@ func TestDiffersReported(t *testing.T) {
 func TestDeclarationFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cilium.yaml")
 	for name, tc := range map[string]struct{ text, want string }{
-		"good":       {"project: cilium\norganization: CNCF\nversion: v2\nsupported: [sctp]\nunsupported: {nodeport-loopback: not asked for}\n", ""},
+		"good":       {"project: cilium\norganization: CNCF\nversion: v2\nsupported: [sctp]\nunsupported: {nodeport-loopback: not asked for, proxy-healthz: off by default}\n", ""},
 		"a field":    {"project: cilium\nsupport: [sctp]\n", `unknown field "support"`},
 		"a feature":  {"project: cilium\nsupported: [speed]\n", `unknown feature "speed"`},
 		"no reason":  {"project: cilium\nunsupported: {sctp: ' '}\n", "must say why"},
@@ -109,9 +110,11 @@ func TestDeclarationFile(t *testing.T) {
 		for _, f := range r.Features {
 			states[f.Name] = f.State
 		}
-		want := map[string]conformance.State{
-			"affinity-survives-restart": "unknown", "connections-survive-restart": "unknown", "forwards-without-agent": "unknown", "nodeport-loopback": "unsupported", "sctp": "supported", "terminating-fallback": "unknown",
+		want := map[string]conformance.State{}
+		for _, f := range features() {
+			want[string(f)] = "unknown"
 		}
+		want["nodeport-loopback"], want["sctp"], want["proxy-healthz"] = "unsupported", "supported", "unsupported"
 		if !maps.Equal(states, want) || r.Implementation.Organization != "CNCF" || r.Implementation.Version != "v2" {
 			t.Errorf("%v of %+v", states, r.Implementation)
 		}

@@ -127,7 +127,7 @@ func test(r kit.Result) conformance.Test {
 	b := r.Behaviour
 	t := conformance.Test{
 		ID: b.ID, Title: b.Says, IPFamily: string(r.Family), Profile: string(b.Profile), Level: b.Level,
-		Source: b.Source, Upstream: b.Upstream, Result: r.Result, Reason: r.Reason, Attempts: r.Attempts,
+		Source: b.Sources(), Upstream: b.Upstream, Result: r.Result, Reason: r.Reason, Attempts: r.Attempts,
 		Delay: conformance.Duration(r.Delay.Round(time.Microsecond)), Duration: conformance.Duration(r.Took.Round(time.Millisecond)),
 	}
 	t.Said = r.Said

@@ -4,15 +4,17 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func drainNodeByTaintWithoutLoss() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "drain-node-by-taint-without-loss", Level: kit.Should, Profile: kit.ProfileLifecycle,
-		Says:   "Under externalTrafficPolicy=Cluster a node about to be deleted drains without loss: the load balancer goes elsewhere, and connections through the node stay whole.",
-		Source: []string{"KEP-3836"},
-		Needs:  []kit.Need{kit.NeedLB, kit.NeedTaint},
-		Serial: true,
+		Says:     "Under externalTrafficPolicy=Cluster a node about to be deleted drains without loss: the load balancer goes elsewhere, and connections through the node stay whole.",
+		Promises: []promise.Promise{promise.HealthOfProxies, promise.ProxyHealth, promise.Masquerade},
+		Features: []kit.Feature{kit.FeatureHealthz, kit.FeatureMasquerade},
+		Needs:    []kit.Need{kit.NeedLB, kit.NeedTaint},
+		Serial:   true,
 		Run: func(s *kit.Spec) {
 			s.Allow(30 * time.Second) // the load balancer has a pace of its own
 			svc, n := s.Service(kit.Balanced), s.Nodes[0]

@@ -53,6 +53,7 @@ type Env struct {
 	namespace string
 	uid       types.UID // of that namespace, which is the run's
 	client    kubernetes.Interface
+	version   string        // of the cluster's API server
 	key       *remote.Key   // of this run's probes
 	ranges    remote.Ranges // that they connect into
 	nodes     []*Node
@@ -80,6 +81,11 @@ func Open(ctx context.Context, st Stage, cfg Config) (*Env, error) {
 	if e.client, err = kubernetes.NewForConfig(st.Cluster().RESTConfig()); err != nil {
 		return nil, fmt.Errorf("make API client: %w", err)
 	}
+	version, err := e.client.Discovery().ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("ask for the version of Kubernetes: %w", err)
+	}
+	e.version = version.GitVersion
 	if e.key, err = remote.NewKey(); err != nil {
 		return nil, err
 	}
