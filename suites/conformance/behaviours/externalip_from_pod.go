@@ -7,7 +7,7 @@ import (
 
 func externalIPFromPod() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "externalip-from-pod", Level: kit.Must, Profile: kit.ProfileCore,
+		ID: "externalip-from-pod", Level: kit.Must, Profile: kit.ProfileExternalIPs,
 		Says:     "A pod's connection to an external IP of a Service reaches its endpoints.",
 		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted},
 		Features: []kit.Feature{kit.FeatureExternalIPs},

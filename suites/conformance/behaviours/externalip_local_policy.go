@@ -7,7 +7,7 @@ import (
 
 func externalIPLocalPolicy() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "externalip-local-policy", Level: kit.Must, Profile: kit.ProfileVIP,
+		ID: "externalip-local-policy", Level: kit.Must, Profile: kit.ProfileExternalIPs,
 		Says:     "externalIPs obey externalTrafficPolicy=Local as load balancers do: pods reach all endpoints, hosts outside those of the node alone.",
 		Promises: []promise.Promise{promise.ExternalLocal, promise.ExternalFromInside},
 		Features: []kit.Feature{kit.FeatureExternalIPs},

@@ -7,7 +7,7 @@ import (
 
 func externalIPNoEndpointsRejected() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "externalip-no-endpoints-rejected", Level: kit.Should, Profile: kit.ProfileVIP,
+		ID: "externalip-no-endpoints-rejected", Level: kit.Should, Profile: kit.ProfileExternalIPs,
 		Says:     "Connections to an externalIP are rejected while the Service has no endpoint, also under externalTrafficPolicy=Local.",
 		Promises: []promise.Promise{promise.LocalRefusedWithoutAny},
 		Features: []kit.Feature{kit.FeatureExternalIPs},

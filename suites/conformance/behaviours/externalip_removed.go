@@ -9,7 +9,7 @@ import (
 
 func externalIPRemoved() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "externalip-removed", Level: kit.Must, Profile: kit.ProfileCore,
+		ID: "externalip-removed", Level: kit.Must, Profile: kit.ProfileExternalIPs,
 		Says:     "An external IP that a Service has no more is not served, while its ClusterIP loses no connection.",
 		Promises: []promise.Promise{promise.ExternalIPs, promise.Synchronized},
 		Features: []kit.Feature{kit.FeatureExternalIPs},

@@ -9,7 +9,7 @@ import (
 
 func headlessHasNoFrontend() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "headless-has-no-frontend", Level: kit.Must, Profile: kit.ProfileCore,
+		ID: "headless-has-no-frontend", Level: kit.Must, Profile: kit.ProfileExternalIPs,
 		Says:     "A headless Service is not served at any address, not even at an external IP that it names.",
 		Promises: []promise.Promise{promise.Headless},
 		Features: []kit.Feature{kit.FeatureExternalIPs},

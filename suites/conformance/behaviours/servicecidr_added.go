@@ -7,7 +7,7 @@ import (
 
 func serviceCIDRAdded() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "servicecidr-added", Level: kit.Must, Profile: kit.ProfileCore,
+		ID: "servicecidr-added", Level: kit.Must, Profile: kit.ProfileServiceCIDR,
 		Says:     "A further range for ClusterIPs, added and taken away, costs no Service a connection.",
 		Promises: []promise.Promise{promise.MoreAddresses, promise.ServiceCIDR},
 		Source:   []string{"KEP-1880"},

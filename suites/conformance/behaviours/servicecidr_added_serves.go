@@ -9,7 +9,7 @@ import (
 
 func serviceCIDRAddedServes() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "servicecidr-added-serves", Level: kit.Must, Profile: kit.ProfileCore,
+		ID: "servicecidr-added-serves", Level: kit.Must, Profile: kit.ProfileServiceCIDR,
 		Says:     "A Service whose ClusterIP is of a range that was added while the dataplane runs is served there, to pods and nodes, and at its node port.",
 		Promises: []promise.Promise{promise.MoreAddresses, promise.ServiceCIDR},
 		Source:   []string{"KEP-1880"},

@@ -9,7 +9,7 @@ import (
 
 func serviceCIDRUnallocatedDropped() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "servicecidr-unallocated-dropped", Level: kit.Should, Profile: kit.ProfileCore,
+		ID: "servicecidr-unallocated-dropped", Level: kit.Should, Profile: kit.ProfileServiceCIDR,
 		Says:     "What a pod sends to an address of a range is dropped from when the range is added for ClusterIPs until it is taken away.",
 		Promises: []promise.Promise{promise.UndefinedPortsRefused, promise.ServiceCIDR},
 		Source:   []string{"KEP-1880"},

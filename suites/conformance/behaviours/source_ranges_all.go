@@ -9,7 +9,7 @@ import (
 
 func sourceRangesAll() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-all", Level: kit.Must, Profile: kit.ProfileVIP,
+		ID: "source-ranges-all", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "A source range of length 0 lets every client through, also beside narrow ones.",
 		Promises: []promise.Promise{promise.SourceRanges},
 		Features: []kit.Feature{kit.FeatureSourceRanges},

@@ -9,7 +9,7 @@ import (
 
 func sourceRangesAllow() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-allow", Level: kit.Must, Profile: kit.ProfileVIP,
+		ID: "source-ranges-allow", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges let the clients in them through to the load balancer address.",
 		Promises: []promise.Promise{promise.SourceRanges},
 		Features: []kit.Feature{kit.FeatureSourceRanges},

@@ -9,7 +9,7 @@ import (
 
 func sourceRangesChangedLive() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-changed-live", Level: kit.Must, Profile: kit.ProfileVIP,
+		ID: "source-ranges-changed-live", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "A change of loadBalancerSourceRanges is followed while the Service lives, and removing them lets everybody through.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.Synchronized},
 		Features: []kit.Feature{kit.FeatureSourceRanges},

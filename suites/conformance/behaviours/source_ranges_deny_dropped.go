@@ -9,7 +9,7 @@ import (
 
 func sourceRangesDenyDropped() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-deny-dropped", Level: kit.Should, Profile: kit.ProfileVIP,
+		ID: "source-ranges-deny-dropped", Level: kit.Should, Profile: kit.ProfileSourceRanges,
 		Says:     "Clients that are in none of the loadBalancerSourceRanges are dropped at the load balancer address, not rejected.",
 		Promises: []promise.Promise{promise.RangesDrop, promise.SourceRanges},
 		Features: []kit.Feature{kit.FeatureSourceRanges, kit.FeatureRangesDrop},

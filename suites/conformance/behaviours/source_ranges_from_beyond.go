@@ -9,7 +9,7 @@ import (
 
 func sourceRangesFromBeyond() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-from-beyond", Level: kit.Must, Profile: kit.ProfileVIP,
+		ID: "source-ranges-from-beyond", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges hold for hosts outside by the source address they have when they arrive at a node.",
 		Promises: []promise.Promise{promise.SourceRanges},
 		Features: []kit.Feature{kit.FeatureSourceRanges},

@@ -9,7 +9,7 @@ import (
 
 func sourceRangesFromNode() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-from-node", Level: kit.Should, Profile: kit.ProfileVIP,
+		ID: "source-ranges-from-node", Level: kit.Should, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges hold for processes on a node too: one whose address is in none is not answered.",
 		Promises: []promise.Promise{promise.RangesDrop, promise.SourceRanges},
 		Features: []kit.Feature{kit.FeatureSourceRanges, kit.FeatureRangesOnNodes},

@@ -9,7 +9,7 @@ import (
 
 func sourceRangesLocalPolicy() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-local-policy", Level: kit.Must, Profile: kit.ProfileVIP,
+		ID: "source-ranges-local-policy", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges hold under externalTrafficPolicy=Local, and clients in them keep their source address.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.ExternalLocal},
 		Features: []kit.Feature{kit.FeatureSourceRanges},

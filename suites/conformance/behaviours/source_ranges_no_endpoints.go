@@ -9,7 +9,7 @@ import (
 
 func sourceRangesNoEndpoints() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-no-endpoints", Level: kit.Should, Profile: kit.ProfileVIP,
+		ID: "source-ranges-no-endpoints", Level: kit.Should, Profile: kit.ProfileSourceRanges,
 		Says:     "While a Service has no endpoint, its load balancer address rejects the clients in its loadBalancerSourceRanges, and answers no others: those may be dropped or rejected.",
 		Promises: []promise.Promise{promise.RefusedWithoutEndpoints, promise.SourceRanges},
 		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go"},

@@ -9,7 +9,7 @@ import (
 
 func sourceRangesNotOnClusterIP() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-not-on-clusterip", Level: kit.Must, Profile: kit.ProfileVIP,
+		ID: "source-ranges-not-on-clusterip", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges do not hold at the ClusterIP of the Service: clients in none of them are answered.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.ClusterIP},
 		Features: []kit.Feature{kit.FeatureSourceRanges},

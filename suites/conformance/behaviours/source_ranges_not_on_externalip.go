@@ -9,7 +9,7 @@ import (
 
 func sourceRangesNotOnExternalIP() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-not-on-externalip", Level: kit.Must, Profile: kit.ProfileVIP,
+		ID: "source-ranges-not-on-externalip", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges do not hold at externalIPs of the Service: clients in none of them are answered.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.ExternalIPs},
 		Features: []kit.Feature{kit.FeatureSourceRanges, kit.FeatureExternalIPs},

@@ -9,7 +9,7 @@ import (
 
 func sourceRangesNotOnNodePort() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-not-on-nodeport", Level: kit.Must, Profile: kit.ProfileVIP,
+		ID: "source-ranges-not-on-nodeport", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges do not hold at node ports of the Service: clients in none of them are answered.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.NodePort},
 		Features: []kit.Feature{kit.FeatureSourceRanges},

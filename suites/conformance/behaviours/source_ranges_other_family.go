@@ -9,7 +9,7 @@ import (
 
 func sourceRangesOtherFamily() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-other-family", Level: kit.Must, Profile: kit.ProfileVIP,
+		ID: "source-ranges-other-family", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "Source ranges of the other IP family neither let clients through nor keep out those in a range of theirs.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.Families},
 		Source:   []string{"KEP-563"},

@@ -9,7 +9,7 @@ import (
 
 func sourceRangesUDP() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-udp", Level: kit.Must, Profile: kit.ProfileVIP,
+		ID: "source-ranges-udp", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges hold for UDP as for TCP.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.UDP},
 		Features: []kit.Feature{kit.FeatureSourceRanges},

@@ -9,7 +9,7 @@ import (
 
 func sourceRangesVIPAsSource() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-vip-as-source", Level: kit.Should, Profile: kit.ProfileVIP,
+		ID: "source-ranges-vip-as-source", Level: kit.Should, Profile: kit.ProfileSourceRanges,
 		Says:     "Where the load balancer's address is on a node whose own address is in the loadBalancerSourceRanges, the node's connections to it, which come from that address, are let through.",
 		Promises: []promise.Promise{promise.RangesDrop},
 		Source: []string{

@@ -9,7 +9,7 @@ import (
 
 func sourceRangesWhitespace() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-whitespace", Level: kit.Should, Profile: kit.ProfileVIP,
+		ID: "source-ranges-whitespace", Level: kit.Should, Profile: kit.ProfileSourceRanges,
 		Says:     "White space around a source range is no part of it.",
 		Promises: []promise.Promise{promise.RangesDrop},
 		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/serviceport.go"},

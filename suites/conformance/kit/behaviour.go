@@ -43,22 +43,26 @@ const (
 	May    = conformance.May
 )
 
-// Profile groups behaviours in reports.
+// Profile groups behaviours in reports: Core is what every client of Services relies on, the
+// others extend it by what a cluster may lack or does not use.
 type Profile string
 
 const (
-	ProfileCore        Profile = "Core"
-	ProfilePolicy      Profile = "TrafficPolicy"
-	ProfileTerminating Profile = "Terminating"
-	ProfileAffinity    Profile = "Affinity"
-	ProfileHealth      Profile = "Health"
-	ProfileUDP         Profile = "UDP"
-	ProfileSCTP        Profile = "SCTP"
-	ProfileDual        Profile = "DualStack"
-	ProfileTopology    Profile = "Topology"
-	ProfileVIP         Profile = "LoadBalancer-VIP"
-	ProfileLB          Profile = "LoadBalancer-Proxy"
-	ProfileLifecycle   Profile = "Lifecycle"
+	ProfileCore         Profile = "Core"
+	ProfilePolicy       Profile = "TrafficPolicy"
+	ProfileTerminating  Profile = "Terminating"
+	ProfileAffinity     Profile = "Affinity"
+	ProfileHealth       Profile = "Health"
+	ProfileUDP          Profile = "UDP"
+	ProfileSCTP         Profile = "SCTP"
+	ProfileDual         Profile = "DualStack"
+	ProfileServiceCIDR  Profile = "ServiceCIDR" // ranges that are added while a cluster runs
+	ProfileExternalIPs  Profile = "ExternalIPs"
+	ProfileTopology     Profile = "Topology"
+	ProfileVIP          Profile = "LoadBalancer-VIP"
+	ProfileSourceRanges Profile = "SourceRanges"
+	ProfileLB           Profile = "LoadBalancer-Proxy"
+	ProfileLifecycle    Profile = "Lifecycle"
 )
 
 // Need is something a cluster has or not.
