@@ -87,7 +87,7 @@ func (o *Options) observe(ctx context.Context, st stage.Stage, known Declared, r
 		return err
 	}
 	o.phases.next("probes connected")
-	env, err := o.OpenEnv(ctx, st, known, o.evidence(), kit.Limit)
+	env, err := o.OpenEnv(ctx, st, known, o.evidence(), o.FollowWithin)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func apiOutageKeepsServing() kit.Behaviour {
 		Needs:    []kit.Need{kit.NeedAPI, kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
-			s.Allow(30 * time.Second) // clients of the API ask again after a second, then half as often each time
+			s.Allow(time.Minute) // clients of the API ask again after a second, then half as often each time
 			svc := s.Service(kit.NodePorts, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("dns", corev1.ProtocolUDP, 53)))
 			a, b, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2]
 			svc.Endpoints(a.Ready(), b.Ready())

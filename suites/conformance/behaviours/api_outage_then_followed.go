@@ -18,7 +18,7 @@ func apiOutageThenFollowed() kit.Behaviour {
 		Needs:    []kit.Need{kit.NeedAPI, kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
-			s.Allow(30 * time.Second) // clients of the API ask again after a second, then half as often each time
+			s.Allow(time.Minute) // clients of the API ask again after a second, then half as often each time
 			moved, stays := s.Service(), s.Service(kit.NodePorts)
 			a, b, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2]
 			client, to := via.A.Client, kit.TCP(moved.ClusterIP())

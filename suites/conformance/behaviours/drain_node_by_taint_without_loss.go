@@ -16,7 +16,7 @@ func drainNodeByTaintWithoutLoss() kit.Behaviour {
 		Needs:    []kit.Need{kit.NeedLB, kit.NeedTaint},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
-			s.Allow(30 * time.Second) // the load balancer has a pace of its own
+			s.Allow(time.Minute) // the load balancer has a pace of its own
 			svc, n := s.Service(kit.Balanced), s.Nodes[0]
 			a, b := s.Nodes[1].A, s.Nodes[2].A
 			svc.Endpoints(a.Ready(), b.Ready())

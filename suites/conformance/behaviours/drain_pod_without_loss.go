@@ -15,7 +15,7 @@ func drainPodWithoutLoss() kit.Behaviour {
 		Source:   []string{"KEP-1669"},
 		Needs:    []kit.Need{kit.NeedLB},
 		Run: func(s *kit.Spec) {
-			s.Allow(30 * time.Second) // the load balancer has a pace of its own
+			s.Allow(time.Minute) // the load balancer has a pace of its own
 			svc := s.Service(kit.Balanced, kit.ExternalLocal)
 			a, b := s.Nodes[0].A, s.Nodes[1].A
 			svc.Endpoints(a.Ready(), b.Ready())

@@ -21,7 +21,7 @@ func healthzNot200BeforeFirstSync() kit.Behaviour {
 		Needs:    []kit.Need{kit.NeedAPI, kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
-			s.Allow(30 * time.Second) // clients of the API ask again after a second, then half as often each time
+			s.Allow(time.Minute) // clients of the API ask again after a second, then half as often each time
 			n := s.Nodes[0]
 			health := s.ProxyHealth(n)
 			s.ExpectHTTP(s.Outside(), health, "/healthz", kit.Status(200))

@@ -21,7 +21,7 @@ func lbWithoutAgents() kit.Behaviour {
 		Needs:    []kit.Need{kit.NeedLB, kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
-			s.Allow(30 * time.Second) // the load balancer has a pace of its own
+			s.Allow(time.Minute) // the load balancer has a pace of its own
 			svc, via := s.Service(kit.Balanced), s.Nodes[2]
 			pods := []*kit.Pod{s.Nodes[0].A, s.Nodes[1].A}
 			svc.Endpoints(pods[0].Ready(), pods[1].Ready())

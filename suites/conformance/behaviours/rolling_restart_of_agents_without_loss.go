@@ -17,7 +17,7 @@ func rollingRestartOfAgentsWithoutLoss() kit.Behaviour {
 		Needs:    []kit.Need{kit.NeedLB, kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
-			s.Allow(30 * time.Second) // kubelets wait before they start again what was killed before
+			s.Allow(time.Minute) // kubelets wait before they start again what was killed before
 			svc := s.Service(kit.Balanced, kit.ExternalLocal)
 			a, b := s.Nodes[0].A, s.Nodes[1].A
 			svc.Endpoints(a.Ready(), b.Ready())

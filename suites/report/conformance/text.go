@@ -24,6 +24,7 @@ func facts(r Report) []render.Fact {
 		{"cluster", render.Joined(", ", e.Cluster, render.Prefixed("Kubernetes ", e.Kubernetes), render.Prefixed("control plane ", e.ControlPlane), some(e.Nodes, "node"), some(e.Zones, "zone"), render.Prefixed("IP family ", e.IPFamily), render.Prefixed("CNI ", e.CNI))},
 		{"node image", e.NodeImage},
 		{"host", render.Joined(", ", e.OS, render.Prefixed("kernel ", e.Kernel), some(e.CPUs, "CPU"))},
+		{"may be late", render.Prefixed("by ", within(e.FollowWithin))},
 		{"timeouts", e.Timeouts},
 		{"lacks", e.Lacks},
 		{"beside", strings.Join(e.Beside, "; ")},
@@ -38,6 +39,14 @@ func facts(r Report) []render.Fact {
 		}
 	}
 	return kept
+}
+
+// within is a duration that somebody has said.
+func within(d Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return short(d) + " after a change"
 }
 
 // extent is how much of the catalogue the run was about, if anybody has said so.
