@@ -82,7 +82,7 @@ func TestDiffersReported(t *testing.T) {
 func TestDeclarationFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cilium.yaml")
 	for name, tc := range map[string]struct{ text, want string }{
-		"good":       {"project: cilium\norganization: CNCF\nversion: v2\nsupported: [sctp]\nunsupported: {nodeport-loopback: not asked for, proxy-healthz: off by default}\n", ""},
+		"good":       {"project: cilium\norganization: CNCF\nversion: v2\nsupported: [sctp]\nunsupported: {nodeport-loopback: not asked for, proxy-healthz: off by default}\nhealth: {port: 9879}\n", ""},
 		"a field":    {"project: cilium\nsupport: [sctp]\n", `unknown field "support"`},
 		"a feature":  {"project: cilium\nsupported: [speed]\n", `unknown feature "speed"`},
 		"no reason":  {"project: cilium\nunsupported: {sctp: ' '}\n", "must say why"},
@@ -90,6 +90,8 @@ func TestDeclarationFile(t *testing.T) {
 		"no excuse":  {"project: cilium\nunsupported: {terminating-fallback: not built}\n", "excuses nobody"},
 		"behaviour":  {"project: cilium\ndiffers: {no-such: {why: x, source: [KEP-1]}}\n", "differs, no-such"},
 		"no project": {"", "names no project"},
+		"no path":    {"project: cilium\nhealth: {port: 9879, healthz: healthz}\n", "begins with no slash"},
+		"no port":    {"project: cilium\nhealth: {port: 70000}\n", "read the declaration"},
 		"no YAML":    {"project: [\n", "read the declaration"},
 	} {
 		if err := os.WriteFile(file, []byte(tc.text), 0o600); err != nil {
@@ -104,6 +106,9 @@ func TestDeclarationFile(t *testing.T) {
 		}
 		if err != nil {
 			t.Fatal(err)
+		}
+		if d.Health.Port != 9879 {
+			t.Errorf("its proxies' health is asked at %+v", d.Health)
 		}
 		r := d.report()
 		states := map[string]conformance.State{}

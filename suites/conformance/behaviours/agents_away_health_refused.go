@@ -19,7 +19,7 @@ func agentsAwayHealthRefused() kit.Behaviour {
 			svc.Endpoints(n.A.Ready())
 			healthy := func() {
 				s.ExpectHTTP(s.Outside(), svc.HealthPort(n), "/", kit.Status(200))
-				s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
+				s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
 			}
 			healthy()
 			s.WithoutAgents(func() {

@@ -22,12 +22,12 @@ func apiOutageHealthPortAnswers() kit.Behaviour {
 			with, without := svc.HealthPort(s.Nodes[0]), svc.HealthPort(s.Nodes[1])
 			s.ExpectHTTP(s.Outside(), with, "/", kit.Status(200))
 			s.ExpectHTTP(s.Outside(), without, "/", kit.Status(503))
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(s.Nodes[0]), "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(s.Nodes[0]), s.Healthz(), kit.Status(200))
 			s.WithoutAPI(func() {
 				for began := time.Now(); time.Since(began) < 2*time.Second; {
 					s.StillHTTP(s.Outside(), with, "/", kit.Status(200))
 					s.StillHTTP(s.Outside(), without, "/", kit.Status(503))
-					s.StillHTTP(s.Outside(), s.ProxyHealth(s.Nodes[0]), "/healthz", kit.Status(200))
+					s.StillHTTP(s.Outside(), s.ProxyHealth(s.Nodes[0]), s.Healthz(), kit.Status(200))
 					s.Pause(100 * time.Millisecond)
 				}
 			})

@@ -20,14 +20,14 @@ func drainNodeByTaintWithoutLoss() kit.Behaviour {
 			svc, n := s.Service(kit.Balanced), s.Nodes[0]
 			a, b := s.Nodes[1].A, s.Nodes[2].A
 			svc.Endpoints(a.Ready(), b.Ready())
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
 			to := kit.TCP(svc.At(svc.AwaitIngress()))
 			s.Expect(s.Outside(), to, kit.Pods(a, b))
 			flows := s.Flows(s.Outside(), to, 32) // by way of all nodes, in turn
 			began := time.Now()
 			s.Throughout(s.Outside(), to, 50, func() {
 				s.Taint(n, kit.ToBeDeleted())
-				s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(503))
+				s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(503))
 				down := time.Since(began)
 				// What other nodes forward has another source: it is masqueraded.
 				s.Expect(s.Outside(), to, kit.Pods(a, b).NotFrom(n.Addr(s.Family)))

@@ -15,8 +15,8 @@ func healthz200() kit.Behaviour {
 		Upstream: "[sig-network] Networking should check kube-proxy urls",
 		Run: func(s *kit.Spec) {
 			for _, n := range s.Nodes {
-				s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
-				s.ExpectHTTP(s.Nodes[0].A.Client, s.ProxyHealth(n), "/healthz", kit.Status(200))
+				s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
+				s.ExpectHTTP(s.Nodes[0].A.Client, s.ProxyHealth(n), s.Healthz(), kit.Status(200))
 			}
 		},
 	}

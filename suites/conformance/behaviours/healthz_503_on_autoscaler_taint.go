@@ -15,12 +15,12 @@ func healthz503OnAutoscalerTaint() kit.Behaviour {
 		Serial:   true,
 		Run: func(s *kit.Spec) {
 			n, other := s.Nodes[0], s.Nodes[1]
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
 			s.Taint(n, kit.ToBeDeleted())
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(503))
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(other), "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(503))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(other), s.Healthz(), kit.Status(200))
 			s.Untaint(n, kit.ToBeDeleted())
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
 		},
 	}
 }

@@ -24,16 +24,16 @@ func healthzNot200BeforeFirstSync() kit.Behaviour {
 			s.Allow(time.Minute) // clients of the API ask again after a second, then half as often each time
 			n := s.Nodes[0]
 			health := s.ProxyHealth(n)
-			s.ExpectHTTP(s.Outside(), health, "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), health, s.Healthz(), kit.Status(200))
 			s.WithoutAPI(func() {
 				s.KillAgent(n)
-				s.ExpectHTTP(s.Outside(), health, "/healthz", kit.NotStatus(200)) // its predecessor's last answer may come first
+				s.ExpectHTTP(s.Outside(), health, s.Healthz(), kit.NotStatus(200)) // its predecessor's last answer may come first
 				for began := time.Now(); time.Since(began) < startSeen; {
-					s.StillHTTP(s.Outside(), health, "/healthz", kit.NotStatus(200))
+					s.StillHTTP(s.Outside(), health, s.Healthz(), kit.NotStatus(200))
 					s.Pause(50 * time.Millisecond)
 				}
 			})
-			s.ExpectHTTP(s.Outside(), health, "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), health, s.Healthz(), kit.Status(200))
 		},
 	}
 }

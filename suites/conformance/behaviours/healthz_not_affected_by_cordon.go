@@ -15,13 +15,13 @@ func healthzNotAffectedByCordon() kit.Behaviour {
 		Serial:   true,
 		Run: func(s *kit.Spec) {
 			n := s.Nodes[0]
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
 			s.Cordon(n)
 			// That it has seen the Node as cordoned is known when it has seen a taint come and go since.
 			s.Taint(n, kit.ToBeDeleted())
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(503))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(503))
 			s.Untaint(n, kit.ToBeDeleted())
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
 		},
 	}
 }

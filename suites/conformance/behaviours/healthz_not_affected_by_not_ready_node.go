@@ -18,17 +18,17 @@ func healthzNotAffectedByNotReadyNode() kit.Behaviour {
 		Serial:   true,
 		Run: func(s *kit.Spec) {
 			n := s.Nodes[0]
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
 			s.WhileNotReady(n, func() {
 				// That it has seen the Node as not ready is known when it has seen a taint come and go since.
 				began := time.Now()
 				s.Taint(n, kit.ToBeDeleted())
-				s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(503))
+				s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(503))
 				if late := time.Since(began); late > kit.WhileSaid/2 {
 					s.Inconclusive("the dataplane takes %s to follow a taint, and a kubelet does not leave its node that long", late)
 				}
 				s.Untaint(n, kit.ToBeDeleted())
-				s.ExpectHTTPWithin(kit.WhileSaid, s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
+				s.ExpectHTTPWithin(kit.WhileSaid, s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
 			})
 		},
 	}

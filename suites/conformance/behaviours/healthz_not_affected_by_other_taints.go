@@ -17,12 +17,12 @@ func healthzNotAffectedByOtherTaints() kit.Behaviour {
 		Serial:   true,
 		Run: func(s *kit.Spec) {
 			n := s.Nodes[0]
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
 			s.Taint(n, corev1.Taint{Key: "example.com/dedicated", Effect: corev1.TaintEffectNoSchedule})
 			s.Taint(n, kit.ToBeDeleted())
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(503))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(503))
 			s.Untaint(n, kit.ToBeDeleted())
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
 		},
 	}
 }

@@ -17,7 +17,7 @@ func lbWithoutAgents() kit.Behaviour {
 		Says:     "While no agent runs anywhere, so that a load balancer finds no healthy node, node ports lead to all endpoints, and when agents are back, so does the load balancer; what it does between is its own and is said.",
 		Promises: []promise.Promise{promise.WithoutAgents},
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/119265", "KEP-3836"},
-		Features: []kit.Feature{kit.FeatureForwardsAlone},
+		Features: []kit.Feature{kit.FeatureForwardsAlone, kit.FeatureHealthz},
 		Needs:    []kit.Need{kit.NeedLB, kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {

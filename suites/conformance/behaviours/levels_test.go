@@ -28,8 +28,8 @@ than kube-proxy), and where that says that implementations may leave it, a featu
 says what the level was when it did not; — is a behaviour that came later. Of %d behaviours %d are
 MUST, %d SHOULD and %d MAY; %d have another level than before.
 
-| behaviour | before | now | since | feature | who promises it |
-|---|---|---|---|---|---|
+| behaviour | profile | before | now | since | feature | who promises it |
+|---|---|---|---|---|---|---|
 `
 
 // What each level rests on is written down, beside what it was before.
@@ -55,7 +55,7 @@ func TestLevels(t *testing.T) {
 		for _, p := range b.Promises {
 			promises = append(promises, fmt.Sprintf("[%s](%s): %s", p.Kind, p.Where, strings.ReplaceAll(p.Says(), "|", `\|`)))
 		}
-		fmt.Fprintf(&rows, "| %s | %s | %s | %s | %s | %s |\n", b.ID, was, now, b.Since(), strings.Join(features, ", "), strings.Join(promises, "<br>"))
+		fmt.Fprintf(&rows, "| %s | %s | %s | %s | %s | %s | %s |\n", b.ID, b.Profile, was, now, b.Since(), strings.Join(features, ", "), strings.Join(promises, "<br>"))
 	}
 	text := fmt.Sprintf(levelsHead, len(Catalogue()), count[kit.Must], count[kit.Should], count[kit.May], changed) + rows.String()
 	if *update {

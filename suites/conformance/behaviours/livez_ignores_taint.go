@@ -16,10 +16,10 @@ func livezIgnoresTaint() kit.Behaviour {
 		Serial:   true,
 		Run: func(s *kit.Spec) {
 			n := s.Nodes[0]
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
 			s.Taint(n, kit.ToBeDeleted())
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(503))
-			r := s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/livez", func(*remote.Response) string { return "" })
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(503))
+			r := s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Livez(), func(*remote.Response) string { return "" })
 			if wrong := kit.Status(200)(r); wrong != "" {
 				s.Fail("/livez of a node to be deleted: %s", wrong)
 			}

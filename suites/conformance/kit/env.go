@@ -36,6 +36,7 @@ type Config struct {
 	Image    string // of plumb-probe
 	Families []corev1.IPFamily
 	Features map[Feature]string // those the dataplane does not have, and why
+	Health   HealthAt           // of the dataplane's proxies
 	Flush    [][]string         // commands that remove the dataplane's rules from a node
 	Dir      string             // evidence goes here; empty: none is kept
 	Parallel int                // behaviours that run side by side

@@ -65,3 +65,18 @@ func TestUnreachableIsSaid(t *testing.T) {
 		t.Errorf("%s (%s), said %q", r.Result, r.Reason, said)
 	}
 }
+
+// Where proxies say how they are is what is declared, and else as with kube-proxy.
+func TestHealthAt(t *testing.T) {
+	node := &Node{Client: Client{addrs: families([]netip.Addr{netip.MustParseAddr("192.0.2.2")})}}
+	for want, h := range map[string]HealthAt{
+		"192.0.2.2:10256 /healthz /livez": {},
+		"192.0.2.2:9879 /ready /livez":    {Port: 9879, Healthz: "/ready"},
+		"192.0.2.2:10256 /healthz /alive": {Livez: "/alive"},
+	} {
+		s := &Spec{Family: corev1.IPv4Protocol, env: &Env{cfg: Config{Health: h}}}
+		if got := s.ProxyHealth(node).String() + " " + s.Healthz() + " " + s.Livez(); got != want {
+			t.Errorf("%+v: %s, want %s", h, got, want)
+		}
+	}
+}
