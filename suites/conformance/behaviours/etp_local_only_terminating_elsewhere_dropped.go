@@ -10,7 +10,6 @@ func etpLocalOnlyTerminatingElsewhereDropped() kit.Behaviour {
 		ID: "etp-local-only-terminating-elsewhere-dropped", Level: kit.Must, Profile: kit.ProfileTerminating,
 		Says:     "Under externalTrafficPolicy=Local a node without endpoints drops what comes from outside while others have some that terminate and still serve.",
 		Promises: []promise.Promise{promise.ExternalLocalDrops, promise.AllTerminating},
-		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go"},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal)
 			here, there := s.Nodes[0], s.Nodes[1]

@@ -10,7 +10,6 @@ func hcnp200WithLocalEndpoints() kit.Behaviour {
 		ID: "hcnp-200-with-local-endpoints", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "The healthCheckNodePort of a node with a ready endpoint answers 200, to clients outside and inside.",
 		Promises: []promise.Promise{promise.HealthCheckNodePort},
-		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)

@@ -12,7 +12,6 @@ func hcnpClosedWhenPolicyChanges() kit.Behaviour {
 		ID: "hcnp-closed-when-policy-changes", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "A change to externalTrafficPolicy=Cluster closes the healthCheckNodePort, and one back to Local with the same number opens it again.",
 		Promises: []promise.Promise{promise.HealthCheckNodePortOnly, promise.Synchronized},
-		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)

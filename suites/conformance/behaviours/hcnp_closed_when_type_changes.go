@@ -12,7 +12,6 @@ func hcnpClosedWhenTypeChanges() kit.Behaviour {
 		ID: "hcnp-closed-when-type-changes", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "A Service that is no LoadBalancer any more has no healthCheckNodePort, also under externalTrafficPolicy=Local.",
 		Promises: []promise.Promise{promise.HealthCheckNodePortOnly, promise.Synchronized},
-		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready())

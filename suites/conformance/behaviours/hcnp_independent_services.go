@@ -10,7 +10,6 @@ func hcnpIndependentServices() kit.Behaviour {
 		ID: "hcnp-independent-services", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "Each Service has its own healthCheckNodePort, which tells of its endpoints alone.",
 		Promises: []promise.Promise{promise.HealthCheckNodePort},
-		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
 		Run: func(s *kit.Spec) {
 			one, two := s.Service(kit.LoadBalanced, kit.ExternalLocal), s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			one.Endpoints(s.Nodes[0].A.Ready())

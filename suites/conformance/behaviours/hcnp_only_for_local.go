@@ -12,7 +12,6 @@ func hcnpOnlyForLocal() kit.Behaviour {
 		ID: "hcnp-only-for-local", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "Under externalTrafficPolicy=Cluster a Service has no health check of its own: nobody listens where it would be.",
 		Promises: []promise.Promise{promise.HealthCheckNodePortOnly},
-		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
 		Run: func(s *kit.Spec) {
 			first := s.Service(kit.LoadBalanced, kit.ExternalLocal)

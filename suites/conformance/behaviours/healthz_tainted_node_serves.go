@@ -10,7 +10,6 @@ func healthzTaintedNodeServes() kit.Behaviour {
 		ID: "healthz-tainted-node-serves", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "A node that is about to be deleted goes on forwarding what arrives at its node ports: the load balancer drains it.",
 		Promises: []promise.Promise{promise.EveryNode, promise.AnyNode},
-		Source:   []string{"KEP-3836"},
 		Needs:    []kit.Need{kit.NeedTaint},
 		Serial:   true,
 		Run: func(s *kit.Spec) {

@@ -95,25 +95,33 @@ func TestMustNeedsPromise(t *testing.T) {
 		features []kit.Feature
 		level    kit.Level
 		ok       bool
+		source   string
 	}{
-		"the API":                    {[]promise.Promise{promise.ClusterIP}, nil, kit.Must, true},
-		"the documentation":          {[]promise.Promise{promise.TCP}, nil, kit.Must, true},
-		"a KEP":                      {[]promise.Promise{promise.AllTerminating}, nil, kit.Must, true},
-		"kube-proxy":                 {[]promise.Promise{promise.ProxyHealth}, nil, kit.Must, false},
-		"kube-proxy, with a feature": {[]promise.Promise{promise.ProxyHealth}, []kit.Feature{kit.FeatureHealthz}, kit.Must, false},
-		"kube-proxy, SHOULD":         {[]promise.Promise{promise.ProxyHealth}, nil, kit.Should, true},
-		"a test":                     {[]promise.Promise{promise.RefusedWithoutEndpoints}, nil, kit.Must, false},
-		"optional":                   {[]promise.Promise{promise.SourceRanges}, nil, kit.Must, false},
-		"optional, with a feature":   {[]promise.Promise{promise.SourceRanges}, []kit.Feature{kit.FeatureSourceRanges}, kit.Must, true},
-		"nobody":                     {nil, nil, kit.May, false},
+		"the API":                    {[]promise.Promise{promise.ClusterIP}, nil, kit.Must, true, ""},
+		"the documentation":          {[]promise.Promise{promise.TCP}, nil, kit.Must, true, ""},
+		"a KEP":                      {[]promise.Promise{promise.AllTerminating}, nil, kit.Must, true, ""},
+		"kube-proxy":                 {[]promise.Promise{promise.ProxyHealth}, nil, kit.Must, false, ""},
+		"kube-proxy, with a feature": {[]promise.Promise{promise.ProxyHealth}, []kit.Feature{kit.FeatureHealthz}, kit.Must, false, ""},
+		"kube-proxy, SHOULD":         {[]promise.Promise{promise.ProxyHealth}, nil, kit.Should, true, ""},
+		"a test":                     {[]promise.Promise{promise.RefusedWithoutEndpoints}, nil, kit.Must, false, ""},
+		"optional":                   {[]promise.Promise{promise.SourceRanges}, nil, kit.Must, false, ""},
+		"optional, with a feature":   {[]promise.Promise{promise.SourceRanges}, []kit.Feature{kit.FeatureSourceRanges}, kit.Must, true, ""},
+		"nobody":                     {nil, nil, kit.May, false, ""},
+		"the API, and kube-proxy's code beside it": {[]promise.Promise{promise.ClusterIP}, nil, kit.Must, false, "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go"},
+		"the API, and kube-proxy's KEP beside it":  {[]promise.Promise{promise.ClusterIP}, nil, kit.Must, false, "KEP-3866"},
+		"the API, and a change beside it":          {[]promise.Promise{promise.ClusterIP}, nil, kit.Must, true, "https://github.com/kubernetes/kubernetes/pull/130542"},
+		"the API, a SHOULD, and code beside it":    {[]promise.Promise{promise.ClusterIP}, nil, kit.Should, true, "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go"},
 		"kube-proxy's code, as documentation": {[]promise.Promise{{
 			Kind: promise.Documentation, Where: "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go", Summary: "x", Since: "1.21",
-		}}, nil, kit.Must, false},
+		}}, nil, kit.Must, false, ""},
 		"kube-proxy's KEP, as one of all": {[]promise.Promise{{
 			Kind: promise.KEP, Where: promise.ProxyHealth.Where, Summary: "x", Since: "1.21",
-		}}, nil, kit.Must, false},
+		}}, nil, kit.Must, false, ""},
 	} {
 		b := kit.Behaviour{ID: "a", Says: "It is.", Level: tc.level, Profile: kit.ProfileCore, Promises: tc.promises, Features: tc.features, Run: run}
+		if tc.source != "" {
+			b.Source = []string{tc.source}
+		}
 		if err := b.Check(); (err == nil) != tc.ok {
 			t.Errorf("%s: %v, want allowed %v", name, err, tc.ok)
 		}

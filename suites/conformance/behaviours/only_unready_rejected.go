@@ -10,7 +10,6 @@ func onlyUnreadyRejected() kit.Behaviour {
 		ID: "only-unready-rejected", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "A Service whose endpoints are all unready is answered by none of them: connections are refused, or dropped.",
 		Promises: []promise.Promise{promise.Ready, promise.ReadyEndpointsInside},
-		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go"},
 		Upstream: "[sig-network] Services should be rejected when no endpoints exist",
 		Run: func(s *kit.Spec) {
 			svc := s.Service()

@@ -10,7 +10,6 @@ func tcpConnectionKeptWhenEndpointEnds() kit.Behaviour {
 		ID: "tcp-connection-kept-when-endpoint-ends", Level: kit.Must, Profile: kit.ProfileTerminating,
 		Says:     "A TCP connection stays whole when its endpoint ends, as long as the pod itself serves it.",
 		Promises: []promise.Promise{promise.ConnectionsEnd, promise.DrainLocal},
-		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/conntrack/cleanup.go"},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts)
 			a, b := s.Nodes[0].A, s.Nodes[1].A

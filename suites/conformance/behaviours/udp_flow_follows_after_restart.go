@@ -12,7 +12,7 @@ func udpFlowFollowsAfterRestart() kit.Behaviour {
 		ID: "udp-flow-follows-after-restart", Level: kit.Must, Profile: kit.ProfileUDP,
 		Says:     "A UDP flow whose endpoint has gone while the agents were away reaches another one when they are back.",
 		Promises: []promise.Promise{promise.ClientsUnaware, promise.Synchronized},
-		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/conntrack/cleanup.go"},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {

@@ -12,7 +12,7 @@ func udpFlowFollowsExternalIP() kit.Behaviour {
 		ID: "udp-flow-follows-externalip", Level: kit.Must, Profile: kit.ProfileExternalIPs,
 		Says:     "A UDP flow to an externalIP whose endpoint has gone reaches another one, without a new source port.",
 		Promises: []promise.Promise{promise.ClientsUnaware, promise.ExternalIPs},
-		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/conntrack/cleanup.go"},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Run: func(s *kit.Spec) {
 			addr := s.FreeAddr()

@@ -12,7 +12,7 @@ func udpFlowZeroToNEndpoints() kit.Behaviour {
 		ID: "udp-flow-zero-to-n-endpoints", Level: kit.Must, Profile: kit.ProfileUDP,
 		Says:     "A UDP flow that was begun while the Service had no endpoint is answered once there is one, without a new source port.",
 		Promises: []promise.Promise{promise.ClientsUnaware, promise.UDP},
-		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/conntrack/cleanup.go", "https://github.com/kubernetes/kubernetes/pull/130542"},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Upstream: "[sig-network] Conntrack should be able to preserve UDP traffic when initial unready endpoints get ready",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))

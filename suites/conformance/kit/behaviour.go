@@ -110,6 +110,9 @@ func (b Behaviour) Check() error {
 	case b.Level == Must && !slices.ContainsFunc(b.Promises, b.carries):
 		return fmt.Errorf("behaviour %s: nobody but kube-proxy promises it to users, or it is optional and no feature says who has it: it is no MUST", b.ID)
 	}
+	if i := slices.IndexFunc(b.Source, promise.OfKubeProxy); b.Level == Must && i >= 0 {
+		return fmt.Errorf("behaviour %s: %s is kube-proxy's own: it says nothing of a MUST", b.ID, b.Source[i])
+	}
 	for _, p := range b.Promises {
 		if err := p.Check(); err != nil {
 			return fmt.Errorf("behaviour %s: %w", b.ID, err)

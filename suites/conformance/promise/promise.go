@@ -69,7 +69,7 @@ func (p Promise) Check() error {
 		return fmt.Errorf("promise at %s: it has either a quotation or a summary, of one line", p.Where)
 	case minor(p.Since) < minor(first):
 		return fmt.Errorf("promise at %s: since %q, want a version from %s on", p.Where, p.Since, first)
-	case p.Binds() && ofKubeProxy(p.Where):
+	case p.Binds() && OfKubeProxy(p.Where):
 		return fmt.Errorf("promise at %s: it is kube-proxy's own, no %s that binds others", p.Where, p.Kind)
 	case !p.Binds() && p.Kind != KubeProxy && p.Kind != Test:
 		return fmt.Errorf("promise at %s: there is no kind %q", p.Where, p.Kind)
@@ -77,10 +77,11 @@ func (p Promise) Check() error {
 	return nil
 }
 
-// ofKubeProxy tells whether an address is of what kube-proxy alone does.
-func ofKubeProxy(where string) bool {
+// OfKubeProxy tells whether an address, or the number of a KEP, is of what kube-proxy
+// alone does.
+func OfKubeProxy(where string) bool {
 	for _, number := range proxyKEPs {
-		if strings.Contains(where, "/"+strings.TrimPrefix(number, "KEP-")+"-") {
+		if where == number || strings.Contains(where, "/"+strings.TrimPrefix(number, "KEP-")+"-") {
 			return true
 		}
 	}
