@@ -28,6 +28,7 @@ type Declared struct {
 	Contact      []string               `json:"contact,omitempty"`
 	Supported    []kit.Feature          `json:"supported,omitempty"`
 	Unsupported  map[kit.Feature]string `json:"unsupported,omitempty"` // and why
+	Health       kit.HealthAt           `json:"health,omitempty"`      // where proxy-healthz and proxy-livez are, if not as with kube-proxy
 	Flush        []string               `json:"flush,omitempty"`       // commands that remove its rules from a node
 	Differs      map[string]differs     `json:"differs,omitempty"`     // by behaviour
 }
@@ -85,6 +86,9 @@ func (d Declared) check() error {
 		if strings.TrimSpace(why) == "" || slices.Contains(d.Supported, f) {
 			return fmt.Errorf("unsupported feature %s: it must say why, and not be supported too", f)
 		}
+	}
+	if err := d.Health.Check(); err != nil {
+		return err
 	}
 	for id, differs := range d.Differs {
 		if !slices.Contains(catalogue(), id) || strings.TrimSpace(differs.Why) == "" || len(differs.Source) == 0 {

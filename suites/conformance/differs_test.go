@@ -65,10 +65,11 @@ func TestDiffersReported(t *testing.T) {
 	for _, f := range r.Features {
 		states[f.Name] = f.State
 	}
-	want := map[string]conformance.State{
-		"affinity-survives-restart": "supported", "connections-survive-restart": "supported", "forwards-without-agent": "supported",
-		"nodeport-loopback": "unsupported", "sctp": "unsupported", "terminating-fallback": "supported",
+	want := map[string]conformance.State{}
+	for _, f := range features() { // it is what all of them are taken from
+		want[string(f)] = "supported"
 	}
+	want["nodeport-loopback"], want["sctp"] = "unsupported", "unsupported"
 	if !maps.Equal(states, want) || r.Implementation.Project != "kubernetes" {
 		t.Errorf("features %+v of %q", r.Features, r.Implementation.Project)
 	}
@@ -81,7 +82,7 @@ func TestDiffersReported(t *testing.T) {
 func TestDeclarationFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cilium.yaml")
 	for name, tc := range map[string]struct{ text, want string }{
-		"good":       {"project: cilium\norganization: CNCF\nversion: v2\nsupported: [sctp]\nunsupported: {nodeport-loopback: not asked for}\n", ""},
+		"good":       {"project: cilium\norganization: CNCF\nversion: v2\nsupported: [sctp]\nunsupported: {nodeport-loopback: not asked for, proxy-healthz: off by default}\nhealth: {port: 9879}\n", ""},
 		"a field":    {"project: cilium\nsupport: [sctp]\n", `unknown field "support"`},
 		"a feature":  {"project: cilium\nsupported: [speed]\n", `unknown feature "speed"`},
 		"no reason":  {"project: cilium\nunsupported: {sctp: ' '}\n", "must say why"},
@@ -89,6 +90,8 @@ func TestDeclarationFile(t *testing.T) {
 		"no excuse":  {"project: cilium\nunsupported: {terminating-fallback: not built}\n", "excuses nobody"},
 		"behaviour":  {"project: cilium\ndiffers: {no-such: {why: x, source: [KEP-1]}}\n", "differs, no-such"},
 		"no project": {"", "names no project"},
+		"no path":    {"project: cilium\nhealth: {port: 9879, healthz: healthz}\n", "begins with no slash"},
+		"no port":    {"project: cilium\nhealth: {port: 70000}\n", "read the declaration"},
 		"no YAML":    {"project: [\n", "read the declaration"},
 	} {
 		if err := os.WriteFile(file, []byte(tc.text), 0o600); err != nil {
@@ -104,14 +107,19 @@ func TestDeclarationFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if d.Health.Port != 9879 {
+			t.Errorf("its proxies' health is asked at %+v", d.Health)
+		}
 		r := d.report()
 		states := map[string]conformance.State{}
 		for _, f := range r.Features {
 			states[f.Name] = f.State
 		}
-		want := map[string]conformance.State{
-			"affinity-survives-restart": "unknown", "connections-survive-restart": "unknown", "forwards-without-agent": "unknown", "nodeport-loopback": "unsupported", "sctp": "supported", "terminating-fallback": "unknown",
+		want := map[string]conformance.State{}
+		for _, f := range features() {
+			want[string(f)] = "unknown"
 		}
+		want["nodeport-loopback"], want["sctp"], want["proxy-healthz"] = "unsupported", "supported", "unsupported"
 		if !maps.Equal(states, want) || r.Implementation.Organization != "CNCF" || r.Implementation.Version != "v2" {
 			t.Errorf("%v of %+v", states, r.Implementation)
 		}

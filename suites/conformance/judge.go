@@ -87,7 +87,7 @@ func (o *Options) observe(ctx context.Context, st stage.Stage, known Declared, r
 		return err
 	}
 	o.phases.next("probes connected")
-	env, err := o.OpenEnv(ctx, st, known, o.evidence(), kit.Limit)
+	env, err := o.OpenEnv(ctx, st, known, o.evidence(), o.FollowWithin)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (o *Options) OpenEnv(ctx context.Context, st stage.Stage, known Declared, e
 		return nil, err
 	}
 	return kit.Open(ctx, st, kit.Config{
-		Image: image, Ranges: ranges, Families: families, Features: known.Unsupported, Flush: known.flush(), Dir: evidence, Parallel: o.SideBySide, Seed: o.Seed, Limit: limit,
+		Image: image, Ranges: ranges, Families: families, Features: known.Unsupported, Health: known.Health, Flush: known.flush(), Dir: evidence, Parallel: o.SideBySide, Seed: o.Seed, Limit: limit,
 		Timeouts: o.Timeouts, Log: o.Logger(),
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,5 +34,45 @@ func TestMatrixIsOfTheCatalogue(t *testing.T) {
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(have))); diff != "" {
 		t.Errorf("%s is of other behaviours than the suite's (-suite +%s); runs of all its dataplanes write it anew:\n%s", matrixFile, matrixFile, diff)
+	}
+}
+
+// Levels that are lower now have let nothing of our own through: what was a MUST before they
+// followed from promises, our dataplanes keep.
+func TestOwnKeepWhatWasMust(t *testing.T) {
+	before, err := os.ReadFile("behaviours/testdata/levels-before.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(matrixFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var head []string
+	seen := 0
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		if cells[0] == "BEHAVIOUR" {
+			head = cells
+		}
+		row := ofBehaviour.FindStringSubmatch(line)
+		if row == nil || len(cells) != len(head) || !strings.Contains(string(before), "\n"+row[1]+" MUST\n") {
+			continue
+		}
+		for i, result := range cells {
+			if !strings.HasPrefix(head[i], "plumbline ") {
+				continue
+			}
+			seen++
+			if !strings.HasPrefix(result, "pass") && !strings.HasPrefix(result, "unsupported") {
+				t.Errorf("%s of %s: %s, and it was a MUST", head[i], row[1], result)
+			}
+		}
+	}
+	if seen == 0 {
+		t.Errorf("%s has no row of ours: nothing was tested", matrixFile)
 	}
 }

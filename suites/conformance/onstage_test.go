@@ -118,6 +118,9 @@ func TestDescribe(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := conformance.Implementation{Project: "x", ConfigDigest: "sha256:c", Images: []string{"i@sha256:1"}}
+	if got := time.Duration(rep.Environment.FollowWithin); got != kit.Limit {
+		t.Errorf("it was to follow within %s, want %s", got, kit.Limit)
+	}
 	if d := cmp.Diff(want, rep.Implementation); d != "" || rep.Environment.NodeImage != "node@sha256:2" {
 		t.Errorf("node image %q; (-want +got)\n%s", rep.Environment.NodeImage, d)
 	}
@@ -319,12 +322,26 @@ func TestNothingChosen(t *testing.T) {
 	}
 }
 
+// TestFollowWithin: what nobody can follow, and what nobody would wait for, is a mistake.
+func TestFollowWithin(t *testing.T) {
+	for _, given := range []string{"0s", "-1s", "10ms", "1h"} {
+		o := New()
+		o.Stage.Cluster = "none" // nothing comes up however this goes
+		if err := o.Flags().Set("follow-within", given); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "--follow-within=") || o.Stage.Dir != "" {
+			t.Errorf("%s: %v, results in %q", given, err, o.Stage.Dir)
+		}
+	}
+}
+
 // TestChoose: by id and by labels, and none is a mistake.
 func TestChoose(t *testing.T) {
 	for name, tc := range map[string]struct{ focus, skip, labels, want string }{
 		"by id":          {"^hcnp-body$|^clusterip-udp$", "", "", "clusterip-udp hcnp-body"},
 		"but":            {"^hcnp-b|^hcnp-a", "path", "", "hcnp-after-rules hcnp-body"},
-		"by labels":      {"-body$", "", "SHOULD && Health", "healthz-body"},
+		"by labels":      {"-body$", "", "SHOULD && Health", "hcnp-body healthz-body"},
 		"none":           {"^x$", "", "", "no behaviour is chosen"},
 		"no expression":  {"(", "", "", "--focus: error parsing regexp"},
 		"nor to skip":    {"", "(", "", "--skip: error parsing regexp"},

@@ -64,7 +64,7 @@ func (o *Options) describe(ctx context.Context, st stage.Stage, rep *conformance
 // environment says where it is tested. An existing cluster has its own kernels; all
 // others have this host's.
 func (o *Options) environment(ctx context.Context, st stage.Stage) (conformance.Environment, error) {
-	e := conformance.Environment{Cluster: st.Kind(), IPFamily: o.Stage.IPFamily, LB: balancer(st.LB().Profile()), Timeouts: timeouts.Text(o.Timeouts)}
+	e := conformance.Environment{Cluster: st.Kind(), IPFamily: o.Stage.IPFamily, LB: balancer(st.LB().Profile()), Timeouts: timeouts.Text(o.Timeouts), FollowWithin: conformance.Duration(o.FollowWithin)}
 	nodes, err := st.Cluster().Nodes(ctx)
 	if err != nil {
 		return e, err
@@ -127,10 +127,15 @@ func test(r kit.Result) conformance.Test {
 	b := r.Behaviour
 	t := conformance.Test{
 		ID: b.ID, Title: b.Says, IPFamily: string(r.Family), Profile: string(b.Profile), Level: b.Level,
-		Source: b.Source, Upstream: b.Upstream, Result: r.Result, Reason: r.Reason, Attempts: r.Attempts,
+		Source: b.Sources(), Upstream: b.Upstream, Result: r.Result, Reason: r.Reason, Attempts: r.Attempts,
 		Delay: conformance.Duration(r.Delay.Round(time.Microsecond)), Duration: conformance.Duration(r.Took.Round(time.Millisecond)),
 	}
 	t.Said = r.Said
+	if r.Result == kit.ResultFail || r.Result == kit.ResultInconclusive {
+		for _, p := range b.Promises {
+			t.Promised = append(t.Promised, fmt.Sprintf("%s: %s", p.Kind, p.Says()))
+		}
+	}
 	for _, s := range r.Streams {
 		t.Streams = append(t.Streams, stream(s))
 	}

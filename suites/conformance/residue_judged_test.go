@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
@@ -27,8 +28,12 @@ func TestResidueIsJudged(t *testing.T) {
 		{"kind", "existing", nil, conformance.Skip},
 	} {
 		o.Stage.Cluster, o.Dataplane = c.cluster, c.dataplane
-		if got := o.residue(c.removed); got.Result != c.want {
+		got := o.residue(c.removed)
+		if got.Result != c.want {
 			t.Errorf("%s on %s, %v: %s, want %s", c.dataplane, c.cluster, c.removed, got.Result, c.want)
+		}
+		if doubt := c.want == conformance.Fail || c.want == conformance.Inconclusive; doubt != (len(got.Promised) > 0 && strings.Contains(got.Promised[0], "kube-proxy: “Although")) {
+			t.Errorf("%s is promised by %q", c.want, got.Promised)
 		}
 	}
 }

@@ -45,6 +45,8 @@ type Options struct {
 	Stage       stage.Options
 	Timeouts    kit.Timeouts
 
+	FollowWithin time.Duration // how late the dataplane may follow a change
+
 	// Behaviours are those to ask for; nil: those that the flags choose.
 	Behaviours               []kit.Behaviour
 	focus, skip, labelFilter string
@@ -69,6 +71,7 @@ func New() *Options {
 	fs.StringVar(&o.focus, "focus", "", "ask only for behaviours whose id this regular `expression` matches")
 	fs.StringVar(&o.skip, "skip", "", "do not ask for behaviours whose id this regular `expression` matches")
 	fs.StringVar(&o.labelFilter, "label-filter", "", "ask only for behaviours of these levels and profiles, such as 'MUST && Core'")
+	fs.DurationVar(&o.FollowWithin, "follow-within", kit.Limit, "how late the dataplane may follow a change; what it took is in the report")
 	timeouts.Var(fs, &o.Timeouts)
 	o.Stage.Flags(fs)
 	// Both families, or the behaviours of dual stack are left out. In front of an
@@ -120,6 +123,9 @@ func (o *Options) unjudged(rep conformance.Report, why error) (conformance.Repor
 func (o *Options) Enter(ctx context.Context) (err error) {
 	if o.SideBySide < 1 || o.SideBySide > 64 {
 		return fmt.Errorf("--side-by-side %d: must be 1 to 64", o.SideBySide)
+	}
+	if o.FollowWithin < time.Second || o.FollowWithin > 5*time.Minute {
+		return fmt.Errorf("--follow-within=%s: must be 1s to 5m", o.FollowWithin)
 	}
 	if o.Stage.Rows, err = dataplaneRow(o.Dataplane); err != nil {
 		return err

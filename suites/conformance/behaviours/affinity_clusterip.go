@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func affinityClusterIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-clusterip", Level: kit.Must, Profile: kit.ProfileAffinity,
 		Says:     "With sessionAffinity=ClientIP all connections of a pod to a ClusterIP go to one endpoint.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#session-affinity"},
+		Promises: []promise.Promise{promise.Affinity},
 		Upstream: "[sig-network] Services should have session affinity work for service with type clusterIP [LinuxOnly]",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Sticky(600))

@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func affinityDiffersBetweenClients() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-differs-between-clients", Level: kit.Should, Profile: kit.ProfileAffinity,
-		Says:   "With sessionAffinity=ClientIP each client has an endpoint of its own: those on one node are not all sent to the same.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#session-affinity"},
+		Says:     "With sessionAffinity=ClientIP each client has an endpoint of its own: those on one node are not all sent to the same.",
+		Promises: []promise.Promise{promise.Affinity},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Sticky(600))
 			pods := s.AllPods()

@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func affinityEndpointGoneRebinds() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-endpoint-gone-rebinds", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:   "A client whose endpoint is gone gets another at once, and stays with that.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#session-affinity"},
+		Says:     "A client whose endpoint is gone gets another at once, and stays with that.",
+		Promises: []promise.Promise{promise.Affinity, promise.ReadyEndpointsInside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Sticky(600))
 			pods := []*kit.Pod{s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2].A}

@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func affinityETPLocalFromOutside() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-etp-local-from-outside", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:   "Under externalTrafficPolicy=Local an outside client stays with one of the node's own endpoints.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#session-affinity"},
+		Says:     "Under externalTrafficPolicy=Local an outside client stays with one of the node's own endpoints.",
+		Promises: []promise.Promise{promise.Affinity, promise.ExternalLocal},
 		Run: func(s *kit.Spec) {
 			// A dataplane that takes all endpoints passes one Service by chance, in 2 of 9.
 			for range 6 {

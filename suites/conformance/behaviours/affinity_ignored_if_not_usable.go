@@ -1,12 +1,16 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func affinityIgnoredIfNotUsable() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-ignored-if-not-usable", Level: kit.Should, Profile: kit.ProfileAffinity,
-		Says:   "What is remembered of a client counts only where it may be used: under the policy Local it gets its node's endpoint though it had another under Cluster.",
-		Source: []string{"KEP-2086", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go"},
+		Says:     "What is remembered of a client counts only where it may be used: under the policy Local it gets its node's endpoint though it had another under Cluster.",
+		Promises: []promise.Promise{promise.AffinityUnusable, promise.InternalLocal},
+		Source:   []string{"KEP-2086"},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.InternalLocal, kit.Sticky(600))
 			n, there := s.Nodes[0], s.Nodes[1].A

@@ -5,13 +5,14 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func affinityNewEndpointDoesNotMove() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-new-endpoint-does-not-move", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:   "A client stays with its endpoint when others are added.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#session-affinity"},
+		Says:     "A client stays with its endpoint when others are added.",
+		Promises: []promise.Promise{promise.Affinity},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Sticky(600), kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("new", corev1.ProtocolTCP, 81)))
 			one, two := kit.SlicePort("http", corev1.ProtocolTCP, kit.PodPort), kit.SlicePort("new", corev1.ProtocolTCP, kit.PodPort)

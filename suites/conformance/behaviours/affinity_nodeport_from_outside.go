@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func affinityNodePortFromOutside() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-nodeport-from-outside", Level: kit.Must, Profile: kit.ProfileAffinity,
 		Says:     "With sessionAffinity=ClientIP all connections of an outside client to a node port go to one endpoint.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#session-affinity"},
+		Promises: []promise.Promise{promise.Affinity, promise.NodePort},
 		Upstream: "[sig-network] Services should have session affinity work for NodePort service [LinuxOnly]",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Sticky(600))

@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func affinityPerServicePort() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "affinity-per-service-port", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:   "Affinity is kept for each port of a Service alone: a client may have another endpoint at another port.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#session-affinity", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go"},
+		ID: "affinity-per-service-port", Level: kit.Should, Profile: kit.ProfileAffinity,
+		Says:     "Affinity is kept for each port of a Service alone: a client may have another endpoint at another port.",
+		Promises: []promise.Promise{promise.AffinityPerPort},
+		Features: []kit.Feature{kit.FeatureAffinityPerPort},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Sticky(600), kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("other", corev1.ProtocolTCP, 81)))
 			pods := s.AllPods()

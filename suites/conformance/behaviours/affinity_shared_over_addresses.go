@@ -6,13 +6,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func affinitySharedOverAddresses() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "affinity-shared-over-addresses", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:   "A client has the same endpoint by a Service port's ClusterIP, node port and load balancer address, whichever it used first.",
-		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go"},
+		ID: "affinity-shared-over-addresses", Level: kit.Should, Profile: kit.ProfileAffinity,
+		Says:     "A client has the same endpoint by a Service port's ClusterIP, node port and load balancer address, whichever it used first.",
+		Promises: []promise.Promise{promise.AffinityShared},
+		Features: []kit.Feature{kit.FeatureAffinityShared},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.Sticky(600))
 			vip := netip.MustParseAddr(map[corev1.IPFamily]string{corev1.IPv4Protocol: "203.0.113.213", corev1.IPv6Protocol: "2001:db8:53::213"}[s.Family])

@@ -1,13 +1,17 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func affinitySurvivesRestart() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-survives-restart", Level: kit.Should, Profile: kit.ProfileAffinity,
 		Says:     "Clients stay with their endpoints over a restart of the dataplane's agents.",
-		Source:   []string{"KEP-2448", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go"},
-		Features: []kit.Feature{"affinity-survives-restart"},
+		Promises: []promise.Promise{promise.WithoutAgents},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go"},
+		Features: []kit.Feature{kit.FeatureAffinitySurvives},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {

@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func affinitySwitchedLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-switched-live", Level: kit.Must, Profile: kit.ProfileAffinity,
 		Says:     "A change of sessionAffinity is followed: without it connections spread again, and with it anew they stay.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#session-affinity"},
+		Promises: []promise.Promise{promise.Affinity, promise.Synchronized},
 		Upstream: "[sig-network] Services should be able to switch session affinity for service with type clusterIP [LinuxOnly]",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Sticky(600))

@@ -7,13 +7,14 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func affinityTimeoutChangedLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-timeout-changed-live", Level: kit.Should, Profile: kit.ProfileAffinity,
-		Says:   "A change of the affinity timeout is followed: who connects from then on is assigned anew after the new one.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#session-affinity"},
+		Says:     "A change of the affinity timeout is followed: who connects from then on is assigned anew after the new one.",
+		Promises: []promise.Promise{promise.AffinityTimeout, promise.Synchronized},
 		Run: func(s *kit.Spec) {
 			const timeout = 2
 			ports := []corev1.ServicePort{kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("new", corev1.ProtocolTCP, 81)}

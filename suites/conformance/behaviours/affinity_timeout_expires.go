@@ -4,13 +4,14 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func affinityTimeoutExpires() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-timeout-expires", Level: kit.Must, Profile: kit.ProfileAffinity,
 		Says:     "A client that made no connection for longer than the timeout is assigned an endpoint anew.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#session-affinity"},
+		Promises: []promise.Promise{promise.AffinityAtMost, promise.AffinityTimeout},
 		Upstream: "[sig-network] Services should have session affinity timeout work for service with type clusterIP [LinuxOnly]",
 		Run: func(s *kit.Spec) {
 			const timeout = 2

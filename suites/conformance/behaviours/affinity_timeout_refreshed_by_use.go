@@ -4,13 +4,15 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func affinityTimeoutRefreshedByUse() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "affinity-timeout-refreshed-by-use", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:   "Every connection starts the timeout anew: a client that keeps coming back stays with its endpoint.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#session-affinity"},
+		ID: "affinity-timeout-refreshed-by-use", Level: kit.Should, Profile: kit.ProfileAffinity,
+		Says:     "Every connection starts the timeout anew: a client that keeps coming back stays with its endpoint.",
+		Promises: []promise.Promise{promise.AffinitySliding},
+		Features: []kit.Feature{kit.FeatureAffinitySliding},
 		Run: func(s *kit.Spec) {
 			const timeout, gap = 3 * time.Second, time.Second
 			svc := s.Service(kit.Sticky(int32(timeout / time.Second)))

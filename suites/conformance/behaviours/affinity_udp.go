@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func affinityUDP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-udp", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:   "With sessionAffinity=ClientIP datagrams of a client go to one endpoint, whichever port they are sent from.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#session-affinity"},
+		Says:     "With sessionAffinity=ClientIP datagrams of a client go to one endpoint, whichever port they are sent from.",
+		Promises: []promise.Promise{promise.Affinity, promise.UDP},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Sticky(600), kit.Ports(kit.Port("http", corev1.ProtocolUDP, 80)))
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready(), s.Nodes[2].A.Ready())

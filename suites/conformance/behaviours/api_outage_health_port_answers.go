@@ -4,27 +4,30 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func apiOutageHealthPortAnswers() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "api-outage-health-port-answers", Level: kit.Should, Profile: kit.ProfileLifecycle,
-		Says:   "While no node reaches the API, health check node ports and /healthz go on answering what they answered: a load balancer must not take away all nodes.",
-		Source: []string{"KEP-3836", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/proxy_health.go"},
-		Needs:  []kit.Need{kit.NeedAPI, kit.NeedAgents},
-		Serial: true,
+		Says:     "While no node reaches the API, health check node ports and /healthz go on answering what they answered: a load balancer must not take away all nodes.",
+		Promises: []promise.Promise{promise.ProxyHealth, promise.HealthCheckNodePort},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/proxy_health.go"},
+		Features: []kit.Feature{kit.FeatureHealthz},
+		Needs:    []kit.Need{kit.NeedAPI, kit.NeedAgents},
+		Serial:   true,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready())
 			with, without := svc.HealthPort(s.Nodes[0]), svc.HealthPort(s.Nodes[1])
 			s.ExpectHTTP(s.Outside(), with, "/", kit.Status(200))
 			s.ExpectHTTP(s.Outside(), without, "/", kit.Status(503))
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(s.Nodes[0]), "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(s.Nodes[0]), s.Healthz(), kit.Status(200))
 			s.WithoutAPI(func() {
 				for began := time.Now(); time.Since(began) < 2*time.Second; {
 					s.StillHTTP(s.Outside(), with, "/", kit.Status(200))
 					s.StillHTTP(s.Outside(), without, "/", kit.Status(503))
-					s.StillHTTP(s.Outside(), s.ProxyHealth(s.Nodes[0]), "/healthz", kit.Status(200))
+					s.StillHTTP(s.Outside(), s.ProxyHealth(s.Nodes[0]), s.Healthz(), kit.Status(200))
 					s.Pause(100 * time.Millisecond)
 				}
 			})

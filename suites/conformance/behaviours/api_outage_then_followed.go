@@ -6,17 +6,19 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func apiOutageThenFollowed() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "api-outage-then-followed", Level: kit.Must, Profile: kit.ProfileLifecycle,
-		Says:   "What changed while nodes did not reach the API is followed when they do again, and what did not change is not disturbed by that.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "https://github.com/kubernetes/kubernetes/issues/75360"},
-		Needs:  []kit.Need{kit.NeedAPI, kit.NeedAgents},
-		Serial: true,
+		Says:     "What changed while nodes did not reach the API is followed when they do again, and what did not change is not disturbed by that.",
+		Promises: []promise.Promise{promise.Synchronized},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360"},
+		Needs:    []kit.Need{kit.NeedAPI, kit.NeedAgents},
+		Serial:   true,
 		Run: func(s *kit.Spec) {
-			s.Allow(30 * time.Second) // clients of the API ask again after a second, then half as often each time
+			s.Allow(time.Minute) // clients of the API ask again after a second, then half as often each time
 			moved, stays := s.Service(), s.Service(kit.NodePorts)
 			a, b, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2]
 			client, to := via.A.Client, kit.TCP(moved.ClusterIP())

@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 )
 
-var update = flag.Bool("update", false, "write suites/catalog.yaml anew")
+var update = flag.Bool("update", false, "write suites/catalog.yaml and LEVELS.md anew")
 
 const catalogueFile = "../../catalog.yaml"
 

@@ -1,16 +1,18 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func changesWhileAwayFollowed() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "changes-while-away-followed", Level: kit.Must, Profile: kit.ProfileLifecycle,
-		Says: "What changed while the agents were away is followed when they are back: other endpoints, a Service that is gone and one that is new.",
-		Source: []string{
-			"https://github.com/kubernetes/kubernetes/issues/75360", "https://kubernetes.io/docs/reference/networking/virtual-ips/",
-		},
-		Needs:  []kit.Need{kit.NeedAgents},
-		Serial: true,
+		Says:     "What changed while the agents were away is followed when they are back: other endpoints, a Service that is gone and one that is new.",
+		Promises: []promise.Promise{promise.Synchronized},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360"},
+		Needs:    []kit.Need{kit.NeedAgents},
+		Serial:   true,
 		Run: func(s *kit.Spec) {
 			moved, gone := s.Service(kit.NodePorts), s.Service(kit.NodePorts)
 			a, b, client, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2].B.Client, s.Nodes[2]

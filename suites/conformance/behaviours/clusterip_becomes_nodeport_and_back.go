@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func clusterIPBecomesNodePortAndBack() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "clusterip-becomes-nodeport-and-back", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "A Service that becomes one of type NodePort is served at its node port, and back at type ClusterIP no more; its ClusterIP loses no connection.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/#publishing-services-service-types"},
+		Promises: []promise.Promise{promise.NodePort, promise.NodePortWiped},
 		Upstream: "[sig-network] Services should be able to change the type from ExternalName to NodePort",
 		Run: func(s *kit.Spec) {
 			svc, pod := s.Service(), s.Nodes[1].A
@@ -21,7 +22,7 @@ func clusterIPBecomesNodePortAndBack() kit.Behaviour {
 				at := svc.NodePort(s.Nodes[0])
 				s.Expect(s.Outside(), kit.TCP(at), kit.Pods(pod))
 				svc.Update(func(o *corev1.Service) { o.Spec.Type = corev1.ServiceTypeClusterIP })
-				s.Expect(s.Outside(), kit.TCP(at), kit.Rejected())
+				s.Expect(s.Outside(), kit.TCP(at), kit.Unreachable())
 			}, pod.Client)
 		},
 	}

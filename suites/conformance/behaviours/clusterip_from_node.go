@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func clusterIPFromNode() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "clusterip-from-node", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "A connection of a node, or of a pod in its network, to a ClusterIP reaches each ready endpoint, on this node and others.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		Promises: []promise.Promise{promise.ClusterIP, promise.Transported},
 		Upstream: "[sig-network] Networking Granular Checks: Services should function for node-Service: http",
 		Run: func(s *kit.Spec) {
 			svc := s.Service()

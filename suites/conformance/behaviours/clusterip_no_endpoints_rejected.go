@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func clusterIPNoEndpointsRejected() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "clusterip-no-endpoints-rejected", Level: kit.Must, Profile: kit.ProfileCore,
+		ID: "clusterip-no-endpoints-rejected", Level: kit.Should, Profile: kit.ProfileCore,
 		Says:     "A connection to a ClusterIP whose Service has no endpoint (any more) is refused, to pods and nodes alike.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/test/e2e/network/service.go"},
+		Promises: []promise.Promise{promise.RefusedWithoutEndpoints},
 		Upstream: "[sig-network] Services should be rejected when no endpoints exist",
 		Run: func(s *kit.Spec) {
 			svc, pod := s.Service(), s.Nodes[0].A

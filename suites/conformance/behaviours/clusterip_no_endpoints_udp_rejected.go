@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func clusterIPNoEndpointsUDPRejected() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "clusterip-no-endpoints-udp-rejected", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:   "A datagram to a ClusterIP whose Service has no endpoint is refused by ICMP.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/test/e2e/network/service.go"},
+		ID: "clusterip-no-endpoints-udp-rejected", Level: kit.Should, Profile: kit.ProfileCore,
+		Says:     "A datagram to a ClusterIP whose Service has no endpoint is refused by ICMP.",
+		Promises: []promise.Promise{promise.RefusedWithoutEndpoints},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
 			svc.Endpoints()

@@ -1,15 +1,22 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func clusterIPSourceKeptAcrossNodes() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "clusterip-source-kept-across-nodes", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Endpoints on every node see the address of the pod that connects to their ClusterIP.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "https://github.com/kubernetes/kubernetes/issues/126089"},
+		ID: "clusterip-source-kept-across-nodes", Level: kit.Should, Profile: kit.ProfileCore,
+		Says:     "Endpoints on every node see the address of the pod that connects to their ClusterIP, or sends datagrams there.",
+		Promises: []promise.Promise{promise.ClusterIPSource},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/126089"},
+		Features: []kit.Feature{kit.FeatureClusterIPSource},
 		Upstream: "[sig-network] Services should preserve source pod IP for traffic thru service cluster IP [LinuxOnly]",
 		Run: func(s *kit.Spec) {
-			svc := s.Service()
+			svc := s.Service(kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("dns", corev1.ProtocolUDP, 53)))
 			var eps []kit.Endpoint
 			var pods []*kit.Pod
 			for _, n := range s.Nodes {
@@ -18,6 +25,7 @@ func clusterIPSourceKeptAcrossNodes() kit.Behaviour {
 			svc.Endpoints(eps...)
 			s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(pods...).FromItself())
 			s.Expect(s.Nodes[1].B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(pods...).FromItself())
+			s.Expect(s.Nodes[0].B.Client, kit.UDP(svc.ClusterIP("dns")), kit.Pods(pods...).FromItself())
 		},
 	}
 }

@@ -4,15 +4,17 @@ import (
 	"net/netip"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func clusterIPUnallocatedDropped() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "clusterip-unallocated-dropped", Level: kit.Should, Profile: kit.ProfileCore,
-		Says:   "What a pod sends to an address of the Service range that no Service has (any more) is dropped: it is not refused, and leaves the node by no route.",
-		Source: []string{"KEP-3866", "kubernetes/kubernetes pkg/proxy/nftables/README.md"},
-		Needs:  []kit.Need{kit.NeedNodes},
-		Serial: true,
+		Says:     "What a pod sends to an address of the Service range that no Service has (any more) is dropped: it is not refused, and leaves the node by no route.",
+		Promises: []promise.Promise{promise.UndefinedPortsRefused},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/README.md"},
+		Needs:    []kit.Need{kit.NeedNodes},
+		Serial:   true,
 		Run: func(s *kit.Spec) {
 			svc, pod, via := s.Service(), s.Nodes[0].A, s.Nodes[1]
 			svc.Endpoints(via.A.Ready())

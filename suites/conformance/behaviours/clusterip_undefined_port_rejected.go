@@ -4,13 +4,15 @@ import (
 	"net/netip"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func clusterIPUndefinedPortRejected() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "clusterip-undefined-port-rejected", Level: kit.Should, Profile: kit.ProfileCore,
-		Says:   "A connection to a port of a ClusterIP that the Service does not have is refused.",
-		Source: []string{"KEP-3866", "kubernetes/kubernetes pkg/proxy/nftables/README.md"},
+		Says:     "A connection to a port of a ClusterIP that the Service does not have is refused.",
+		Promises: []promise.Promise{promise.UndefinedPortsRefused},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/README.md"},
 		Run: func(s *kit.Spec) {
 			svc, pod := s.Service(), s.Nodes[0].A
 			svc.Endpoints(s.Nodes[1].A.Ready())

@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func conditionsUnsetAreReady() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "conditions-unset-are-ready", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:   "An endpoint without conditions is ready, serves and does not terminate.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/#conditions", "https://pkg.go.dev/k8s.io/api/discovery/v1#EndpointConditions"},
+		Says:     "An endpoint without conditions is ready, serves and does not terminate.",
+		Promises: []promise.Promise{promise.Ready},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts)
 			svc.Endpoints(s.Nodes[0].A.Ready().Bare(), s.Nodes[1].A.Ready(), s.Nodes[1].B.Draining())

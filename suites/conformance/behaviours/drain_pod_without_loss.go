@@ -4,16 +4,18 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func drainPodWithoutLoss() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "drain-pod-without-loss", Level: kit.Must, Profile: kit.ProfileLifecycle,
-		Says:   "Under externalTrafficPolicy=Local an endpoint drains without loss: its node's health check fails and it serves until the load balancer has gone elsewhere.",
-		Source: []string{"KEP-1669", "https://kubernetes.io/docs/tutorials/services/pods-and-endpoint-termination-flow/"},
-		Needs:  []kit.Need{kit.NeedLB},
+		Says:     "Under externalTrafficPolicy=Local an endpoint drains without loss: its node's health check fails and it serves until the load balancer has gone elsewhere.",
+		Promises: []promise.Promise{promise.DrainLocal, promise.DrainHealth},
+		Source:   []string{"KEP-1669"},
+		Needs:    []kit.Need{kit.NeedLB},
 		Run: func(s *kit.Spec) {
-			s.Allow(30 * time.Second) // the load balancer has a pace of its own
+			s.Allow(time.Minute) // the load balancer has a pace of its own
 			svc := s.Service(kit.Balanced, kit.ExternalLocal)
 			a, b := s.Nodes[0].A, s.Nodes[1].A
 			svc.Endpoints(a.Ready(), b.Ready())

@@ -4,15 +4,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func dualStackFamilyAdded() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "dualstack-family-added", Level: kit.Must, Profile: kit.ProfileDual,
-		Says:   "A Service that gets a second family is served at the address of that family, and no more when it loses it, while the first loses no connection.",
-		Source: []string{"KEP-563"},
-		Needs:  []kit.Need{kit.NeedDual},
-		Serial: true,
+		Says:     "A Service that gets a second family is served at the address of that family, and no more when it loses it, while the first loses no connection.",
+		Promises: []promise.Promise{promise.Families},
+		Source:   []string{"KEP-563"},
+		Needs:    []kit.Need{kit.NeedDual},
+		Serial:   true,
 		Run: func(s *kit.Spec) {
 			first, second := s.Family, corev1.IPv6Protocol
 			if first == second {

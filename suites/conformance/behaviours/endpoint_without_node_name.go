@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func endpointWithoutNodeName() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "endpoint-without-node-name", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:   "An endpoint of which the slice names no node is used under policy Cluster, from every node.",
-		Source: []string{"https://kubernetes.io/docs/reference/kubernetes-api/service-resources/endpoint-slice-v1/", "https://kubernetes.io/docs/concepts/services-networking/service/#services-without-selectors"},
+		Says:     "An endpoint of which the slice names no node is used under policy Cluster, from every node.",
+		Promises: []promise.Promise{promise.NoSelector, promise.NodeName},
 		Run: func(s *kit.Spec) {
 			svc, pod := s.Service(), s.Nodes[1].A
 			svc.Endpoints(kit.Address(pod.Addr(s.Family)))

@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func etpClusterToLocalLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "etp-cluster-to-local-live", Level: kit.Must, Profile: kit.ProfilePolicy,
-		Says:     "A change of externalTrafficPolicy to Local is followed: endpoints of the node alone, and silence where there are none.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy"},
+		Says:     "A change of externalTrafficPolicy to Local is followed: endpoints of the node alone, and no answer where there are none.",
+		Promises: []promise.Promise{promise.ExternalLocal, promise.Synchronized},
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts)
@@ -17,7 +20,7 @@ func etpClusterToLocalLive() kit.Behaviour {
 			}
 			svc.Update(kit.ExternalLocal)
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(here)), kit.Pods(here.A).From(s.Source(s.Outside(), here)))
-			s.Expect(s.Outside(), kit.TCP(svc.NodePort(there)), kit.Dropped())
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(there)), kit.Unreachable())
 		},
 	}
 }

@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func etpLocalDoesNotAffectClusterIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "etp-local-does-not-affect-clusterip", Level: kit.Must, Profile: kit.ProfilePolicy,
-		Says:   "externalTrafficPolicy=Local does not apply to a ClusterIP: it leads to endpoints of all nodes.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy"},
+		Says:     "externalTrafficPolicy=Local does not apply to a ClusterIP: it leads to endpoints of all nodes.",
+		Promises: []promise.Promise{promise.ExternalPolicy},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())

@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func etpLocalEndpointMovesLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "etp-local-endpoint-moves-live", Level: kit.Must, Profile: kit.ProfilePolicy,
-		Says:   "Under externalTrafficPolicy=Local a node port begins to answer where an endpoint comes to, and falls silent where the last one left.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy"},
+		Says:     "Under externalTrafficPolicy=Local a node port begins to answer where an endpoint comes to, and no more where the last one left.",
+		Promises: []promise.Promise{promise.ExternalLocal, promise.Synchronized},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal)
 			here, there := s.Nodes[0], s.Nodes[1]
@@ -14,8 +17,8 @@ func etpLocalEndpointMovesLive() kit.Behaviour {
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(here)), kit.Pods(here.A))
 			svc.Endpoints(there.A.Ready())
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(there)), kit.Pods(there.A))
-			s.Expect(here.B.Client, kit.TCP(svc.NodePort(here)), kit.Pods(there.A))
-			s.Expect(s.Outside(), kit.TCP(svc.NodePort(here)), kit.Dropped())
+			s.Expect(here.B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(there.A))
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(here)), kit.Unreachable())
 		},
 	}
 }

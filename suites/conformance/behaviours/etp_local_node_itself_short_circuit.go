@@ -1,12 +1,17 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func etpLocalNodeItselfShortCircuit() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "etp-local-node-itself-short-circuit", Level: kit.Must, Profile: kit.ProfilePolicy,
+		ID: "etp-local-node-itself-short-circuit", Level: kit.Should, Profile: kit.ProfilePolicy,
 		Says:     "Under externalTrafficPolicy=Local a node that dials its own node port reaches endpoints of all nodes.",
-		Source:   []string{"KEP-2450", "https://github.com/kubernetes/kubernetes/issues/123714"},
+		Promises: []promise.Promise{promise.ShortCircuit},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/123714"},
+		Features: []kit.Feature{kit.FeatureShortCircuit},
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal)

@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func etpLocalNoneAnywhereRejectedTCP() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "etp-local-none-anywhere-rejected-tcp", Level: kit.Must, Profile: kit.ProfilePolicy,
+		ID: "etp-local-none-anywhere-rejected-tcp", Level: kit.Should, Profile: kit.ProfilePolicy,
 		Says:     "Under externalTrafficPolicy=Local a node port refuses connections, and does not drop, if the Service has no endpoint on any node.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go"},
+		Promises: []promise.Promise{promise.LocalRefusedWithoutAny},
 		Upstream: "[sig-network] Services should be rejected when no endpoints exist",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal)

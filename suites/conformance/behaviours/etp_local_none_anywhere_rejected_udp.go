@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func etpLocalNoneAnywhereRejectedUDP() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "etp-local-none-anywhere-rejected-udp", Level: kit.Must, Profile: kit.ProfileUDP,
+		ID: "etp-local-none-anywhere-rejected-udp", Level: kit.Should, Profile: kit.ProfileUDP,
 		Says:     "Under externalTrafficPolicy=Local a node port refuses datagrams, and does not drop, if the Service has no endpoint on any node.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go"},
+		Promises: []promise.Promise{promise.LocalRefusedWithoutAny},
 		Upstream: "[sig-network] Services should be rejected when no endpoints exist",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal, kit.Ports(kit.Port("http", corev1.ProtocolUDP, 80)))

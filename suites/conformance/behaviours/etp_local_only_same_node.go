@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func etpLocalOnlySameNode() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "etp-local-only-same-node", Level: kit.Must, Profile: kit.ProfilePolicy,
 		Says:     "Under externalTrafficPolicy=Local a node port leads outside clients to that node's endpoints only.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy"},
+		Promises: []promise.Promise{promise.ExternalLocal},
 		Upstream: "[sig-network] Services should support externalTrafficPolicy=Local for type=NodePort",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal)

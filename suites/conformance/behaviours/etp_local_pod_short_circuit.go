@@ -1,12 +1,17 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func etpLocalPodShortCircuit() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "etp-local-pod-short-circuit", Level: kit.Must, Profile: kit.ProfilePolicy,
-		Says:   "Under externalTrafficPolicy=Local a pod that dials the node port of its own node reaches endpoints of all nodes.",
-		Source: []string{"KEP-2450", "https://github.com/kubernetes/kubernetes/issues/123714"},
+		ID: "etp-local-pod-short-circuit", Level: kit.Should, Profile: kit.ProfilePolicy,
+		Says:     "Under externalTrafficPolicy=Local a pod that dials the node port of its own node reaches endpoints of all nodes.",
+		Promises: []promise.Promise{promise.ShortCircuit},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/123714"},
+		Features: []kit.Feature{kit.FeatureShortCircuit},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[1].A.Ready(), s.Nodes[2].A.Ready())

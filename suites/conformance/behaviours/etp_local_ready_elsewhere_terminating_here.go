@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func etpLocalReadyElsewhereTerminatingHere() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "etp-local-ready-elsewhere-terminating-here", Level: kit.Must, Profile: kit.ProfileTerminating,
 		Says:     "Under externalTrafficPolicy=Local a node whose endpoints all terminate goes on serving with them though other nodes have ready ones.",
-		Source:   []string{"KEP-1669"},
+		Promises: []promise.Promise{promise.SomeTerminatingLocal, promise.DrainLocal},
 		Upstream: "[sig-network] Services should fallback to local terminating endpoints when there are no ready endpoints with externalTrafficPolicy=Local",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal)

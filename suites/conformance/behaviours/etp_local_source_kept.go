@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func etpLocalSourceKept() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "etp-local-source-kept", Level: kit.Must, Profile: kit.ProfilePolicy,
 		Says:     "Under externalTrafficPolicy=Local endpoints see the outside client's own address, by TCP and UDP.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/#external-traffic-policy"},
+		Promises: []promise.Promise{promise.ExternalLocal, promise.SourceTrusted},
 		Upstream: "[sig-network] Services should support externalTrafficPolicy=Local for type=NodePort",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("udp", corev1.ProtocolUDP, 80)))

@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func etpLocalTerminatingLocalUsed() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "etp-local-terminating-local-used", Level: kit.Must, Profile: kit.ProfileTerminating,
 		Says:     "Under externalTrafficPolicy=Local, with no ready endpoint anywhere, a node's own that terminate and still serve are used, and see the client's address.",
-		Source:   []string{"KEP-1669"},
+		Promises: []promise.Promise{promise.SomeTerminatingLocal, promise.DrainLocal, promise.ExternalLocal},
 		Upstream: "[sig-network] Services should fallback to local terminating endpoints when there are no ready endpoints with externalTrafficPolicy=Local",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal)

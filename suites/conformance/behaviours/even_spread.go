@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func evenSpread() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "even-spread", Level: kit.Should, Profile: kit.ProfileCore,
-		Says:   "Connections of one client are spread evenly over the endpoints.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		Says:     "Connections of one client are spread evenly over the endpoints.",
+		Promises: []promise.Promise{promise.AllEvenly},
 		Run: func(s *kit.Spec) {
 			svc := s.Service()
 			pods := []*kit.Pod{s.Nodes[0].A, s.Nodes[0].B, s.Nodes[1].A, s.Nodes[1].B}

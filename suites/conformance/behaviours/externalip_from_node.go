@@ -1,12 +1,16 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func externalIPFromNode() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "externalip-from-node", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:   "A node's connection to an external IP of a Service reaches its endpoints.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/#external-ips"},
+		ID: "externalip-from-node", Level: kit.Must, Profile: kit.ProfileExternalIPs,
+		Says:     "A node's connection to an external IP of a Service reaches its endpoints.",
+		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted},
+		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Run: func(s *kit.Spec) {
 			vip := s.FreeAddr()
 			svc := s.Service(kit.ExternalIPs(vip))

@@ -1,12 +1,16 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func externalIPFromPod() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "externalip-from-pod", Level: kit.Must, Profile: kit.ProfileCore,
+		ID: "externalip-from-pod", Level: kit.Must, Profile: kit.ProfileExternalIPs,
 		Says:     "A pod's connection to an external IP of a Service reaches its endpoints.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/#external-ips"},
+		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted},
+		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Upstream: "[sig-network] Services should be possible to connect to a service via ExternalIP when the external IP is not assigned to a node",
 		Run: func(s *kit.Spec) {
 			vip := s.FreeAddr()

@@ -1,12 +1,16 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func externalIPNoEndpointsRejected() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "externalip-no-endpoints-rejected", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "Connections to an externalIP are rejected while the Service has no endpoint, also under externalTrafficPolicy=Local.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		ID: "externalip-no-endpoints-rejected", Level: kit.Should, Profile: kit.ProfileExternalIPs,
+		Says:     "Connections to an externalIP are rejected while the Service has no endpoint, also under externalTrafficPolicy=Local.",
+		Promises: []promise.Promise{promise.LocalRefusedWithoutAny},
+		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Run: func(s *kit.Spec) {
 			addr := s.FreeAddr()
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal, kit.ExternalIPs(addr))

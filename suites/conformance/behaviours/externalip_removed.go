@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func externalIPRemoved() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "externalip-removed", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:   "An external IP that a Service has no more is not served, while its ClusterIP loses no connection.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/#external-ips"},
+		ID: "externalip-removed", Level: kit.Must, Profile: kit.ProfileExternalIPs,
+		Says:     "An external IP that a Service has no more is not served, while its ClusterIP loses no connection.",
+		Promises: []promise.Promise{promise.ExternalIPs, promise.Synchronized},
+		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Run: func(s *kit.Spec) {
 			vip, pod := s.FreeAddr(), s.Nodes[1].A
 			svc := s.Service(kit.ExternalIPs(vip))

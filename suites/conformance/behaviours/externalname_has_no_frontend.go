@@ -6,27 +6,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func externalNameHasNoFrontend() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "externalname-has-no-frontend", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "A Service that becomes one of type ExternalName is served at none of the addresses it had, and as type ClusterIP again it is served.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/#externalname"},
+		Promises: []promise.Promise{promise.NoProxying, promise.NoProxyingOfExternalName},
 		Upstream: "[sig-network] Services should be able to change the type from NodePort to ExternalName",
 		Serial:   true,
 		Run: func(s *kit.Spec) {
-			vip, pod := s.FreeAddr(), s.Nodes[1].A
-			svc := s.Service(kit.NodePorts, kit.ExternalIPs(vip))
+			pod := s.Nodes[1].A
+			svc := s.Service(kit.NodePorts)
 			svc.Endpoints(pod.Ready())
 			client, clusterIP, node := s.Nodes[0].A.Client, svc.ClusterIP(), svc.NodePort(s.Nodes[0])
-			for _, at := range []netip.AddrPort{clusterIP, node, svc.At(vip)} {
+			for _, at := range []netip.AddrPort{clusterIP, node} {
 				s.Expect(client, kit.TCP(at), kit.Pods(pod))
 			}
 			svc.Update(func(o *corev1.Service) {
 				o.Spec.Type, o.Spec.ExternalName = corev1.ServiceTypeExternalName, "example.com"
 			})
-			for _, at := range []netip.AddrPort{clusterIP, node, svc.At(vip)} {
+			for _, at := range []netip.AddrPort{clusterIP, node} {
 				s.Expect(client, kit.TCP(at), kit.Unreachable())
 			}
 			svc.Update(func(o *corev1.Service) {

@@ -3,13 +3,15 @@ package behaviours
 import (
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func halfCloseKept() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "half-close-kept", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:   "A connection of which the client has closed its direction still carries the answer.",
-		Source: []string{"RFC 9293, section 3.6"},
+		Says:     "A connection of which the client has closed its direction still carries the answer.",
+		Promises: []promise.Promise{promise.TCP},
+		Source:   []string{"RFC 9293, section 3.6"},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts)
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())

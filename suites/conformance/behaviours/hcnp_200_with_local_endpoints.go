@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func hcnp200WithLocalEndpoints() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hcnp-200-with-local-endpoints", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "The healthCheckNodePort of a node with a ready endpoint answers 200, to clients outside and inside.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		Promises: []promise.Promise{promise.HealthCheckNodePort},
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)

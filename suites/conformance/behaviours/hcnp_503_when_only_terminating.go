@@ -1,12 +1,16 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func hcnp503WhenOnlyTerminating() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hcnp-503-when-only-terminating", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "A node whose endpoints all end answers 503 at the healthCheckNodePort while they still serve: the sign to drain.",
-		Source:   []string{"KEP-1669", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		Promises: []promise.Promise{promise.DrainHealth, promise.HealthCheckNodePort},
+		Source:   []string{"KEP-1669"},
 		Upstream: "[sig-network] Services should fail health check node port if there are only terminating endpoints",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)

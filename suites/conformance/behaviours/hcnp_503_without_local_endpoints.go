@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func hcnp503WithoutLocalEndpoints() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hcnp-503-without-local-endpoints", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "The healthCheckNodePort of a node answers 503 while no ready endpoint is there, wherever else there are some.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		Promises: []promise.Promise{promise.HealthCheckNodePort},
 		Upstream: "[sig-network] LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] [Slow] should only target nodes with endpoints",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)

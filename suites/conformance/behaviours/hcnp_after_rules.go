@@ -3,13 +3,14 @@ package behaviours
 import (
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func hcnpAfterRules() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "hcnp-after-rules", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:   "A healthCheckNodePort that answers 200 does not run ahead of the rules: from then on every connection to the node is answered.",
-		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		ID: "hcnp-after-rules", Level: kit.Should, Profile: kit.ProfileHealth,
+		Says:     "A healthCheckNodePort that answers 200 does not run ahead of the rules: from then on every connection to the node is answered.",
+		Promises: []promise.Promise{promise.HealthPortForm},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			n := s.Nodes[0]

@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func hcnpAnyPath() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "hcnp-any-path", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:   "A healthCheckNodePort answers the same at every path, so a load balancer may ask for any.",
-		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		ID: "hcnp-any-path", Level: kit.Should, Profile: kit.ProfileHealth,
+		Says:     "A healthCheckNodePort answers the same at every path, so a load balancer may ask for any.",
+		Promises: []promise.Promise{promise.HealthPortForm},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready())

@@ -6,13 +6,14 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func hcnpBody() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "hcnp-body", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:   "The answer of a healthCheckNodePort is JSON that names the Service, the number of local endpoints and whether the proxy is healthy.",
-		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		ID: "hcnp-body", Level: kit.Should, Profile: kit.ProfileHealth,
+		Says:     "The answer of a healthCheckNodePort is JSON that names the Service, the number of local endpoints and whether the proxy is healthy.",
+		Promises: []promise.Promise{promise.HealthPortForm},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[0].B.Ready())

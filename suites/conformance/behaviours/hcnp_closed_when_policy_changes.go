@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func hcnpClosedWhenPolicyChanges() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hcnp-closed-when-policy-changes", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "A change to externalTrafficPolicy=Cluster closes the healthCheckNodePort, and one back to Local with the same number opens it again.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		Promises: []promise.Promise{promise.HealthCheckNodePortOnly, promise.Synchronized},
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)

@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func hcnpClosedWhenServiceDeleted() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "hcnp-closed-when-service-deleted", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:   "The healthCheckNodePort of a Service that is gone is closed on every node.",
-		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		ID: "hcnp-closed-when-service-deleted", Level: kit.Should, Profile: kit.ProfileHealth,
+		Says:     "The healthCheckNodePort of a Service that is gone is closed on every node.",
+		Promises: []promise.Promise{promise.HealthPortForm},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready())

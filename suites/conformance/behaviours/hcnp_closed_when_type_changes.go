@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func hcnpClosedWhenTypeChanges() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hcnp-closed-when-type-changes", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:   "A Service that is no LoadBalancer any more has no healthCheckNodePort, also under externalTrafficPolicy=Local.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		Says:     "A Service that is no LoadBalancer any more has no healthCheckNodePort, also under externalTrafficPolicy=Local.",
+		Promises: []promise.Promise{promise.HealthCheckNodePortOnly, promise.Synchronized},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready())

@@ -8,13 +8,14 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func hcnpCountsDistinctReadyLocal() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "hcnp-counts-distinct-ready-local", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:   "A healthCheckNodePort counts each ready endpoint of its node once: not those of other nodes, those not ready, or those that end.",
-		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		ID: "hcnp-counts-distinct-ready-local", Level: kit.Should, Profile: kit.ProfileHealth,
+		Says:     "A healthCheckNodePort counts each ready endpoint of its node once: not those of other nodes, those not ready, or those that end.",
+		Promises: []promise.Promise{promise.HealthPortForm},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("dns", corev1.ProtocolUDP, 53)))
 			n := s.Nodes[0]

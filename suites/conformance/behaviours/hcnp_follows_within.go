@@ -4,14 +4,16 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func hcnpFollowsWithin() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hcnp-follows-within", Level: kit.Should, Profile: kit.ProfileHealth,
-		Says:   "A healthCheckNodePort follows its endpoints within three seconds, in both directions, so that a load balancer hears of it in time.",
-		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/apis/config/v1alpha1/defaults.go"},
-		Serial: true, // it is about time, which others would take
+		Says:     "A healthCheckNodePort follows its endpoints within three seconds, in both directions, so that a load balancer hears of it in time.",
+		Promises: []promise.Promise{promise.HealthPortForm},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/apis/config/v1alpha1/defaults.go"},
+		Serial:   true, // it is about time, which others would take
 		Run: func(s *kit.Spec) {
 			const within = 3 * time.Second // kube-proxy's minSyncPeriod is one
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)

@@ -5,13 +5,14 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func hcnpHeaders() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "hcnp-headers", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:   "The answer of a healthCheckNodePort says that it is JSON, not to be guessed at, and gives the number of endpoints as a weight.",
-		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		ID: "hcnp-headers", Level: kit.Should, Profile: kit.ProfileHealth,
+		Says:     "The answer of a healthCheckNodePort says that it is JSON, not to be guessed at, and gives the number of endpoints as a weight.",
+		Promises: []promise.Promise{promise.HealthPortForm},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[0].B.Ready())

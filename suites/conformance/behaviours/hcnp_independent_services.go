@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func hcnpIndependentServices() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hcnp-independent-services", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:   "Each Service has its own healthCheckNodePort, which tells of its endpoints alone.",
-		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		Says:     "Each Service has its own healthCheckNodePort, which tells of its endpoints alone.",
+		Promises: []promise.Promise{promise.HealthCheckNodePort},
 		Run: func(s *kit.Spec) {
 			one, two := s.Service(kit.LoadBalanced, kit.ExternalLocal), s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			one.Endpoints(s.Nodes[0].A.Ready())

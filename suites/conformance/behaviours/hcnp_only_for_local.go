@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func hcnpOnlyForLocal() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hcnp-only-for-local", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "Under externalTrafficPolicy=Cluster a Service has no health check of its own: nobody listens where it would be.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
+		Promises: []promise.Promise{promise.HealthCheckNodePortOnly},
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
 		Run: func(s *kit.Spec) {
 			first := s.Service(kit.LoadBalanced, kit.ExternalLocal)

@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func headlessHasNoFrontend() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "headless-has-no-frontend", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:   "A headless Service is not served at any address, not even at an external IP that it names.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/#headless-services"},
+		ID: "headless-has-no-frontend", Level: kit.Must, Profile: kit.ProfileExternalIPs,
+		Says:     "A headless Service is not served at any address, not even at an external IP that it names.",
+		Promises: []promise.Promise{promise.Headless},
+		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Run: func(s *kit.Spec) {
 			vip, anchor, pod := s.FreeAddr(), s.FreeAddr(), s.Nodes[1].A
 			headless := s.Service(kit.ExternalIPs(vip), func(o *corev1.Service) { o.Spec.ClusterIP = corev1.ClusterIPNone })

@@ -1,22 +1,26 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func healthz503OnAutoscalerTaint() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "healthz-503-on-autoscaler-taint", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:   "A node that cluster-autoscaler is about to delete answers 503 at /healthz, and 200 again when the taint is gone; others do not care.",
-		Source: []string{"KEP-3836"},
-		Needs:  []kit.Need{kit.NeedTaint},
-		Serial: true,
+		ID: "healthz-503-on-autoscaler-taint", Level: kit.Should, Profile: kit.ProfileHealth,
+		Says:     "A node that cluster-autoscaler is about to delete answers 503 at /healthz, and 200 again when the taint is gone; others do not care.",
+		Promises: []promise.Promise{promise.HealthOfProxies, promise.ProxyHealth},
+		Features: []kit.Feature{kit.FeatureHealthz},
+		Needs:    []kit.Need{kit.NeedTaint},
+		Serial:   true,
 		Run: func(s *kit.Spec) {
 			n, other := s.Nodes[0], s.Nodes[1]
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
 			s.Taint(n, kit.ToBeDeleted())
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(503))
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(other), "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(503))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(other), s.Healthz(), kit.Status(200))
 			s.Untaint(n, kit.ToBeDeleted())
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 // startSeen is how long an agent that was started without the API is watched. Those of
@@ -13,27 +14,26 @@ const startSeen = 3 * time.Second
 func healthzNot200BeforeFirstSync() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "healthz-not-200-before-first-sync", Level: kit.Should, Profile: kit.ProfileHealth,
-		Says: "An agent that starts without the API, and so knows no Service, does not answer 200 at /healthz until it does: no load balancer takes the node for one that forwards.",
-		Source: []string{
-			"https://kubernetes.io/docs/reference/networking/virtual-ips/",
-			"https://github.com/kubernetes/kubernetes/blob/v1.36.3/cmd/kube-proxy/app/server.go#L219-L224",
-		},
-		Needs:  []kit.Need{kit.NeedAPI, kit.NeedAgents},
-		Serial: true,
+		Says:     "An agent that starts without the API, and so knows no Service, does not answer 200 at /healthz until it does: no load balancer takes the node for one that forwards.",
+		Promises: []promise.Promise{promise.ProxyHealth},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/cmd/kube-proxy/app/server.go#L219-L224"},
+		Features: []kit.Feature{kit.FeatureHealthz},
+		Needs:    []kit.Need{kit.NeedAPI, kit.NeedAgents},
+		Serial:   true,
 		Run: func(s *kit.Spec) {
-			s.Allow(30 * time.Second) // clients of the API ask again after a second, then half as often each time
+			s.Allow(time.Minute) // clients of the API ask again after a second, then half as often each time
 			n := s.Nodes[0]
 			health := s.ProxyHealth(n)
-			s.ExpectHTTP(s.Outside(), health, "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), health, s.Healthz(), kit.Status(200))
 			s.WithoutAPI(func() {
 				s.KillAgent(n)
-				s.ExpectHTTP(s.Outside(), health, "/healthz", kit.NotStatus(200)) // its predecessor's last answer may come first
+				s.ExpectHTTP(s.Outside(), health, s.Healthz(), kit.NotStatus(200)) // its predecessor's last answer may come first
 				for began := time.Now(); time.Since(began) < startSeen; {
-					s.StillHTTP(s.Outside(), health, "/healthz", kit.NotStatus(200))
+					s.StillHTTP(s.Outside(), health, s.Healthz(), kit.NotStatus(200))
 					s.Pause(50 * time.Millisecond)
 				}
 			})
-			s.ExpectHTTP(s.Outside(), health, "/healthz", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), health, s.Healthz(), kit.Status(200))
 		},
 	}
 }

@@ -1,14 +1,17 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func healthzTaintedNodeServes() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "healthz-tainted-node-serves", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:   "A node that is about to be deleted goes on forwarding what arrives at its node ports: the load balancer drains it.",
-		Source: []string{"KEP-3836"},
-		Needs:  []kit.Need{kit.NeedTaint},
-		Serial: true,
+		Says:     "A node that is about to be deleted goes on forwarding what arrives at its node ports: the load balancer drains it.",
+		Promises: []promise.Promise{promise.EveryNode, promise.AnyNode},
+		Needs:    []kit.Need{kit.NeedTaint},
+		Serial:   true,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts)
 			n := s.Nodes[0]
@@ -16,10 +19,10 @@ func healthzTaintedNodeServes() kit.Behaviour {
 			both := kit.Pods(n.A, s.Nodes[1].A)
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), both)
 			flows := s.Flows(s.Outside(), kit.TCP(svc.NodePort(n)), 8)
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
-			s.Taint(n, kit.ToBeDeleted())
-			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(503))
-			s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), both)
+			s.Throughout(s.Outside(), kit.TCP(svc.NodePort(n)), 50, func() {
+				s.Taint(n, kit.ToBeDeleted())
+				s.Pause(kit.Heard)
+			}, n.A.Client, s.Nodes[1].A.Client)
 			flows.Stay()
 		},
 	}

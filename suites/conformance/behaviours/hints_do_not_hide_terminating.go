@@ -4,14 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func hintsDoNotHideTerminating() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hints-do-not-hide-terminating", Level: kit.Must, Profile: kit.ProfileTopology,
-		Says:   "With no ready endpoint left, a client gets those that terminate and still serve even if they are hinted for other zones and nodes.",
-		Source: []string{"KEP-1669", "KEP-2433", "KEP-4444"},
-		Needs:  []kit.Need{kit.NeedZones},
+		Says:     "With no ready endpoint left, a client gets those that terminate and still serve even if they are hinted for other zones and nodes.",
+		Promises: []promise.Promise{promise.AllTerminating, promise.RemoteIfNot},
+		Source:   []string{"KEP-2433", "KEP-4444"},
+		Needs:    []kit.Need{kit.NeedZones},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Distribution(corev1.ServiceTrafficDistributionPreferSameZone))
 			n := s.Zoned()

@@ -1,13 +1,17 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func hintsIgnoredUnderLocal() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hints-ignored-under-local", Level: kit.Must, Profile: kit.ProfileTopology,
-		Says:   "Under the policy Local, internal or external, hints do not count: a node's own endpoints are used whatever they are hinted for.",
-		Source: []string{"KEP-2433", "KEP-4444"},
-		Needs:  []kit.Need{kit.NeedZones},
+		Says:     "Under the policy Local, internal or external, hints do not count: a node's own endpoints are used whatever they are hinted for.",
+		Promises: []promise.Promise{promise.PolicyBeforeHints},
+		Source:   []string{"KEP-4444"},
+		Needs:    []kit.Need{kit.NeedZones},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.InternalLocal, kit.ExternalLocal)
 			n := s.Zoned()

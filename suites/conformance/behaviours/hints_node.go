@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func hintsNode() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "hints-node", Level: kit.Must, Profile: kit.ProfileTopology,
+		ID: "hints-node", Level: kit.Should, Profile: kit.ProfileTopology,
 		Says:     "If all ready endpoints are hinted for nodes, a client gets those hinted for its node, also if others are hinted for its zone.",
-		Source:   []string{"KEP-3015"},
+		Promises: []promise.Promise{promise.SameNode, promise.Distribution},
+		Features: []kit.Feature{kit.FeatureNodeHints},
 		Upstream: "[sig-network] Traffic Distribution should route traffic to an endpoint on the same node or fall back to same zone when using PreferSameNode",
 		Needs:    []kit.Need{kit.NeedZones},
 		Run: func(s *kit.Spec) {

@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func hintsNodeNoneFallsBackToZone() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "hints-node-none-falls-back-to-zone", Level: kit.Must, Profile: kit.ProfileTopology,
+		ID: "hints-node-none-falls-back-to-zone", Level: kit.Should, Profile: kit.ProfileTopology,
 		Says:     "A client on a node that no ready endpoint is hinted for gets those hinted for its zone.",
-		Source:   []string{"KEP-3015"},
+		Promises: []promise.Promise{promise.SameNode, promise.SameZone, promise.Distribution},
+		Features: []kit.Feature{kit.FeatureNodeHints, kit.FeatureZoneHints},
 		Upstream: "[sig-network] Traffic Distribution should route traffic to an endpoint on the same node or fall back to same zone when using PreferSameNode",
 		Needs:    []kit.Need{kit.NeedZones},
 		Run: func(s *kit.Spec) {

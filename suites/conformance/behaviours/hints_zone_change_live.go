@@ -4,14 +4,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func hintsZoneChangeLive() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "hints-zone-change-live", Level: kit.Must, Profile: kit.ProfileTopology,
-		Says:   "Hints that come, change and go are followed.",
-		Source: []string{"KEP-2433", "KEP-4444"},
-		Needs:  []kit.Need{kit.NeedZones},
+		ID: "hints-zone-change-live", Level: kit.Should, Profile: kit.ProfileTopology,
+		Says:     "Hints that come, change and go are followed.",
+		Promises: []promise.Promise{promise.SameZone, promise.Distribution},
+		Source:   []string{"KEP-2433", "KEP-4444"},
+		Features: []kit.Feature{kit.FeatureZoneHints},
+		Needs:    []kit.Need{kit.NeedZones},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Distribution(corev1.ServiceTrafficDistributionPreferSameZone))
 			n := s.Zoned()

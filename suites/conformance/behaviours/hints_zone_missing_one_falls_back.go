@@ -4,14 +4,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func hintsZoneMissingOneFallsBack() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "hints-zone-missing-one-falls-back", Level: kit.Must, Profile: kit.ProfileTopology,
-		Says:   "If one ready endpoint has no zone hint, none of the hints counts.",
-		Source: []string{"KEP-2433", "KEP-4444"},
-		Needs:  []kit.Need{kit.NeedZones},
+		ID: "hints-zone-missing-one-falls-back", Level: kit.Should, Profile: kit.ProfileTopology,
+		Says:     "If one ready endpoint has no zone hint, none of the hints counts.",
+		Promises: []promise.Promise{promise.SameZone, promise.Distribution},
+		Source:   []string{"KEP-2433", "KEP-4444"},
+		Features: []kit.Feature{kit.FeatureZoneHints},
+		Needs:    []kit.Need{kit.NeedZones},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Distribution(corev1.ServiceTrafficDistributionPreferSameZone))
 			n := s.Zoned()

@@ -4,13 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func hintsZoneUsed() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "hints-zone-used", Level: kit.Must, Profile: kit.ProfileTopology,
+		ID: "hints-zone-used", Level: kit.Should, Profile: kit.ProfileTopology,
 		Says:     "If all ready endpoints are hinted for zones, a client gets those hinted for its node's zone, wherever they are.",
-		Source:   []string{"KEP-2433", "KEP-4444", "KEP-3015"},
+		Promises: []promise.Promise{promise.SameZone, promise.Distribution},
+		Source:   []string{"KEP-2433", "KEP-4444"},
+		Features: []kit.Feature{kit.FeatureZoneHints},
 		Upstream: "[sig-network] Traffic Distribution should route traffic to an endpoint in the same zone when using PreferSameZone",
 		Needs:    []kit.Need{kit.NeedZones},
 		Run: func(s *kit.Spec) {

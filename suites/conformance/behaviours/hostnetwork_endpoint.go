@@ -5,13 +5,14 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func hostNetworkEndpoint() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hostnetwork-endpoint", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "A pod in the network of its node is an endpoint like others, reached from pods and from other nodes.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Promises: []promise.Promise{promise.AnyBackend, promise.ClusterIP},
 		Upstream: "[sig-network] Networking Granular Checks: Services should function for service endpoints using hostNetwork",
 		Run: func(s *kit.Spec) {
 			svc := s.Service()

@@ -5,13 +5,14 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func hostNetworkEndpointFromItsOwnNode() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hostnetwork-endpoint-from-its-own-node", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:   "An endpoint in the network of a node is reached by its ClusterIP from that node itself, and from the pods on it.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Says:     "An endpoint in the network of a node is reached by its ClusterIP from that node itself, and from the pods on it.",
+		Promises: []promise.Promise{promise.AnyBackend, promise.ClusterIP},
 		Run: func(s *kit.Spec) {
 			svc := s.Service()
 			svc.Slice("a", []discoveryv1.EndpointPort{kit.SlicePort("http", corev1.ProtocolTCP, kit.HostPort)}, s.Nodes[1].Ready())

@@ -5,13 +5,14 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func idleConnectionsOutliveAdditions() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "idle-connections-outlive-additions", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:   "Connections that stand idle through a ClusterIP and a node port stay with their endpoint when endpoints, ports and Services are added.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		Says:     "Connections that stand idle through a ClusterIP and a node port stay with their endpoint when endpoints, ports and Services are added.",
+		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware},
 		Run: func(s *kit.Spec) {
 			svc, pod := s.Service(kit.NodePorts), s.Nodes[1].A
 			svc.Endpoints(pod.Ready())

@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func itpLocalDoesNotAffectNodePort() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "itp-local-does-not-affect-nodeport", Level: kit.Must, Profile: kit.ProfilePolicy,
-		Says:   "internalTrafficPolicy=Local does not apply to a node port: it leads to endpoints of all nodes.",
-		Source: []string{"KEP-2086"},
+		Says:     "internalTrafficPolicy=Local does not apply to a node port: it leads to endpoints of all nodes.",
+		Promises: []promise.Promise{promise.InternalIndependent, promise.InternalPolicy},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.InternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())

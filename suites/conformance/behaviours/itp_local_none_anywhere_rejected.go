@@ -1,12 +1,16 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func itpLocalNoneAnywhereRejected() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "itp-local-none-anywhere-rejected", Level: kit.Must, Profile: kit.ProfilePolicy,
-		Says:   "Under internalTrafficPolicy=Local connections to the ClusterIP are refused, not dropped, if the Service has no endpoint on any node.",
-		Source: []string{"KEP-2086", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go"},
+		ID: "itp-local-none-anywhere-rejected", Level: kit.Should, Profile: kit.ProfilePolicy,
+		Says:     "Under internalTrafficPolicy=Local connections to the ClusterIP are refused, not dropped, if the Service has no endpoint on any node.",
+		Promises: []promise.Promise{promise.LocalRefusedWithoutAny},
+		Source:   []string{"KEP-2086"},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.InternalLocal)
 			at := kit.TCP(svc.ClusterIP())

@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func itpLocalNoneDropped() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "itp-local-none-dropped", Level: kit.Must, Profile: kit.ProfilePolicy,
+		ID: "itp-local-none-dropped", Level: kit.Should, Profile: kit.ProfilePolicy,
 		Says:     "Under internalTrafficPolicy=Local, where a node has no endpoint and others have, connections to the ClusterIP are dropped there.",
-		Source:   []string{"KEP-2086"},
+		Promises: []promise.Promise{promise.InternalLocal, promise.InternalLocalOnly},
 		Upstream: "[sig-network] Services should respect internalTrafficPolicy=Local Pod to Pod",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.InternalLocal, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("udp", corev1.ProtocolUDP, 80)))

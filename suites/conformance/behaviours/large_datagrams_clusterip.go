@@ -5,13 +5,14 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func largeDatagramsClusterIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "large-datagrams-clusterip", Level: kit.Should, Profile: kit.ProfileUDP,
 		Says:     "Datagrams larger than a packet, sent in fragments, pass through a ClusterIP, and so do their answers.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		Promises: []promise.Promise{promise.LargeDatagrams},
 		Upstream: "[sig-network] Networking Granular Checks: Services should be able to handle large requests: udp",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))

@@ -3,13 +3,14 @@ package behaviours
 import (
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func largeRequestsClusterIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "large-requests-clusterip", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "Requests and answers of 32 KiB pass whole through a ClusterIP, from pods and nodes to endpoints on every node.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		Promises: []promise.Promise{promise.TCP, promise.ClusterIP},
 		Upstream: "[sig-network] Networking Granular Checks: Services should be able to handle large requests: http",
 		Run: func(s *kit.Spec) {
 			svc := s.Service()

@@ -3,13 +3,14 @@ package behaviours
 import (
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func largeRequestsNodePort() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "large-requests-nodeport", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:   "Requests and answers of 32 KiB pass whole through a node port, to endpoints on the same node and on others.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/#type-nodeport"},
+		Says:     "Requests and answers of 32 KiB pass whole through a node port, to endpoints on the same node and on others.",
+		Promises: []promise.Promise{promise.TCP, promise.NodePort},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts)
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())

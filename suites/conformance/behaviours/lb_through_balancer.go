@@ -1,12 +1,16 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func lbThroughBalancer() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "lb-through-balancer", Level: kit.Must, Profile: kit.ProfileLB,
 		Says:     "A Service of type LoadBalancer is reached from outside by way of the load balancer in mode Proxy: every endpoint answers.",
-		Source:   []string{"KEP-1860", "https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Promises: []promise.Promise{promise.LoadBalancer, promise.Ingress},
+		Source:   []string{"KEP-1860"},
 		Upstream: "[sig-network] LoadBalancers [Feature:LoadBalancer] should be able to change the type and ports of a TCP service [Slow]",
 		Needs:    []kit.Need{kit.NeedLB},
 		Run: func(s *kit.Spec) {

@@ -1,12 +1,16 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func lbThroughBalancerLocalPolicy() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "lb-through-balancer-local-policy", Level: kit.Must, Profile: kit.ProfileLB,
 		Says:     "Under externalTrafficPolicy=Local the load balancer finds, by the health check node port, the nodes with endpoints, and loses no connection there.",
-		Source:   []string{"KEP-1860", "https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Promises: []promise.Promise{promise.LoadBalancer, promise.HealthCheckNodePort},
+		Source:   []string{"KEP-1860"},
 		Upstream: "[sig-network] LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] [Slow] should only target nodes with endpoints",
 		Needs:    []kit.Need{kit.NeedLB},
 		Run: func(s *kit.Spec) {

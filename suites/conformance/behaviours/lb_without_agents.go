@@ -5,6 +5,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 // allDown is after when a load balancer of ours knows: three checks, one a second.
@@ -14,12 +15,13 @@ func lbWithoutAgents() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "lb-without-agents", Level: kit.Should, Profile: kit.ProfileLB,
 		Says:     "While no agent runs anywhere, so that a load balancer finds no healthy node, node ports lead to all endpoints, and when agents are back, so does the load balancer; what it does between is its own and is said.",
-		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/119265", "KEP-2448", "KEP-3836"},
-		Features: []kit.Feature{"forwards-without-agent"},
+		Promises: []promise.Promise{promise.WithoutAgents},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/119265", "KEP-3836"},
+		Features: []kit.Feature{kit.FeatureForwardsAlone, kit.FeatureHealthz},
 		Needs:    []kit.Need{kit.NeedLB, kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
-			s.Allow(30 * time.Second) // the load balancer has a pace of its own
+			s.Allow(time.Minute) // the load balancer has a pace of its own
 			svc, via := s.Service(kit.Balanced), s.Nodes[2]
 			pods := []*kit.Pod{s.Nodes[0].A, s.Nodes[1].A}
 			svc.Endpoints(pods[0].Ready(), pods[1].Ready())

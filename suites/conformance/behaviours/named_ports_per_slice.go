@@ -5,13 +5,14 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func namedPortsPerSlice() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "named-ports-per-slice", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "Endpoints of one port whose slices name different target ports are each reached at their own.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/", "https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Promises: []promise.Promise{promise.NamedPorts, promise.SlicePorts},
 		Upstream: "[sig-network] Services should connect to the named targetPorts that resolve to different ports",
 		Run: func(s *kit.Spec) {
 			svc := s.Service()

@@ -4,14 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func noNodePortsLocalPolicy() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "no-node-ports-local-policy", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "A Service without node ports obeys externalTrafficPolicy=Local at its load balancer address.",
-		Source: []string{"KEP-1864"},
-		Needs:  []kit.Need{kit.NeedNodes},
+		Says:     "A Service without node ports obeys externalTrafficPolicy=Local at its load balancer address.",
+		Promises: []promise.Promise{promise.NoNodePorts, promise.ExternalLocal},
+		Source:   []string{"KEP-1864"},
+		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
 			without := func(o *corev1.Service) { o.Spec.AllocateLoadBalancerNodePorts = new(false) }
 			svc, vip := s.Service(kit.LoadBalanced, kit.ExternalLocal, without), s.FreeAddr()

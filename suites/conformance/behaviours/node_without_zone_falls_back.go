@@ -4,15 +4,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func nodeWithoutZoneFallsBack() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "node-without-zone-falls-back", Level: kit.Must, Profile: kit.ProfileTopology,
-		Says:   "On a node without a zone, zone hints do not count.",
-		Source: []string{"KEP-2433", "KEP-4444"},
-		Needs:  []kit.Need{kit.NeedZones, kit.NeedTaint},
-		Serial: true,
+		ID: "node-without-zone-falls-back", Level: kit.Should, Profile: kit.ProfileTopology,
+		Says:     "On a node without a zone, zone hints do not count.",
+		Promises: []promise.Promise{promise.SameZone, promise.Distribution},
+		Source:   []string{"KEP-2433", "KEP-4444"},
+		Features: []kit.Feature{kit.FeatureZoneHints},
+		Needs:    []kit.Need{kit.NeedZones, kit.NeedTaint},
+		Serial:   true,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Distribution(corev1.ServiceTrafficDistributionPreferSameZone))
 			n := s.Zoned()

@@ -4,15 +4,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func nodeZoneRelabelledLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "node-zone-relabelled-live", Level: kit.Should, Profile: kit.ProfileTopology,
-		Says:   "A change of a node's zone is followed: its clients get what is hinted for the new one.",
-		Source: []string{"KEP-2433", "KEP-4444", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/config/config.go"},
-		Needs:  []kit.Need{kit.NeedZones, kit.NeedTaint},
-		Serial: true,
+		Says:     "A change of a node's zone is followed: its clients get what is hinted for the new one.",
+		Promises: []promise.Promise{promise.SameZone, promise.WatchesItsNode},
+		Source:   []string{"KEP-2433", "KEP-4444"},
+		Features: []kit.Feature{kit.FeatureZoneHints},
+		Needs:    []kit.Need{kit.NeedZones, kit.NeedTaint},
+		Serial:   true,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Distribution(corev1.ServiceTrafficDistributionPreferSameZone))
 			n := s.Zoned()

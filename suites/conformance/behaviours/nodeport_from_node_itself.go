@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func nodePortFromNodeItself() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "nodeport-from-node-itself", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:   "A node reaches a node port at its own address and at those of other nodes.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/#type-nodeport"},
+		Says:     "A node reaches a node port at its own address and at those of other nodes.",
+		Promises: []promise.Promise{promise.NodePort, promise.EveryNode},
 		Run: func(s *kit.Spec) {
 			svc, node := s.Service(kit.NodePorts), s.Nodes[0]
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())

@@ -6,14 +6,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func nodePortLoopback() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "nodeport-loopback", Level: kit.May, Profile: kit.ProfileCore,
 		Says:     "A node reaches a node port at 127.0.0.1 too.",
-		Source:   []string{"KEP-3866", "https://kubernetes.io/docs/reference/networking/virtual-ips/#proxy-mode-iptables"},
-		Features: []kit.Feature{"nodeport-loopback"},
+		Promises: []promise.Promise{promise.LoopbackNodePorts},
+		Source:   []string{"KEP-3866"},
+		Features: []kit.Feature{kit.FeatureLoopback},
 		Run: func(s *kit.Spec) {
 			if s.Family == corev1.IPv6Protocol {
 				s.Skip("what starts at ::1 leaves no interface: IPv6 has no route_localnet")

@@ -4,13 +4,14 @@ import (
 	"net/netip"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func nodePortNotOnPodAddresses() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "nodeport-not-on-pod-addresses", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:   "A node port belongs to the addresses of nodes: the same port of a pod is the pod's own.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/#type-nodeport", "https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		Says:     "A node port belongs to the addresses of nodes: the same port of a pod is the pod's own.",
+		Promises: []promise.Promise{promise.NodesAddress},
 		Run: func(s *kit.Spec) {
 			svc, pod := s.Service(kit.NodePorts), s.Nodes[1].A
 			svc.Endpoints(s.Nodes[0].A.Ready())

@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func nodePortNumberChanged() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "nodeport-number-changed", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "A node port that gets another number is served at this one, and no more at the old one.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/#type-nodeport"},
+		Promises: []promise.Promise{promise.NodePort, promise.Synchronized},
 		Upstream: "[sig-network] Networking Granular Checks: Services should update nodePort: http [Slow]",
 		Run: func(s *kit.Spec) {
 			svc, pod := s.Service(kit.NodePorts), s.Nodes[1].A
@@ -23,7 +24,7 @@ func nodePortNumberChanged() kit.Behaviour {
 				s.Inconclusive("the API gave the port %d again", old.Port())
 			}
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0], "other")), kit.Pods(pod))
-			s.Expect(s.Outside(), kit.TCP(old), kit.Rejected())
+			s.Expect(s.Outside(), kit.TCP(old), kit.Unreachable())
 		},
 	}
 }

@@ -5,13 +5,15 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func nodePortSameNumberTwoProtocols() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "nodeport-same-number-two-protocols", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "A node port's number for TCP and for UDP is two node ports, with endpoints of their own.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/#type-nodeport", "KEP-1435"},
+		Promises: []promise.Promise{promise.EachProtocol, promise.EveryNode},
+		Source:   []string{"KEP-1435"},
 		Upstream: "[sig-network] Services should be able to update service type to NodePort listening on same port number but different protocols",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Ports(kit.Port("tcp", corev1.ProtocolTCP, 53), kit.Port("udp", corev1.ProtocolUDP, 53)))

@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func nodePortUDP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "nodeport-udp", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "A node port for UDP is served on every node, and its answers come from where the datagram was sent to.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/#type-nodeport"},
+		Promises: []promise.Promise{promise.AnyNode, promise.UDP},
 		Upstream: "[sig-network] Networking Granular Checks: Services should function for endpoint-Service: udp",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))

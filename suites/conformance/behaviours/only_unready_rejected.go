@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func onlyUnreadyRejected() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "only-unready-rejected", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "A Service whose endpoints are all unready refuses connections.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/#conditions", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go"},
+		Says:     "A Service whose endpoints are all unready is answered by none of them: connections are refused, or dropped.",
+		Promises: []promise.Promise{promise.Ready, promise.ReadyEndpointsInside},
 		Upstream: "[sig-network] Services should be rejected when no endpoints exist",
 		Run: func(s *kit.Spec) {
 			svc := s.Service()
@@ -15,8 +18,8 @@ func onlyUnreadyRejected() kit.Behaviour {
 			s.Expect(s.Nodes[0].B.Client, at, kit.Pods(s.Nodes[0].A))
 			s.Expect(s.Nodes[2].Client, at, kit.Pods(s.Nodes[0].A))
 			svc.Endpoints(s.Nodes[0].A.NotReady(), s.Nodes[1].A.NotReady())
-			s.Expect(s.Nodes[0].B.Client, at, kit.Rejected())
-			s.Expect(s.Nodes[2].Client, at, kit.Rejected())
+			s.Expect(s.Nodes[0].B.Client, at, kit.Unreachable())
+			s.Expect(s.Nodes[2].Client, at, kit.Unreachable())
 		},
 	}
 }

@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func portNumberChanged() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "port-number-changed", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:   "A Service's port that gets another number is served at this one, and no more at the old one.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Says:     "A Service's port that gets another number is served at this one, and no more at the old one.",
+		Promises: []promise.Promise{promise.Synchronized, promise.ClusterIP},
 		Run: func(s *kit.Spec) {
 			svc, pod := s.Service(), s.Nodes[1].A
 			svc.Endpoints(pod.Ready())

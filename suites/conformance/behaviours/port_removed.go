@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func portRemoved() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "port-removed", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "A port that a Service has no more is reached no more, and its other port loses no connection meanwhile.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/#multi-port-services"},
+		Promises: []promise.Promise{promise.MultiPort, promise.Synchronized},
 		Upstream: "[sig-network] Services should be updated after adding or deleting ports",
 		Run: func(s *kit.Spec) {
 			svc, pod := s.Service(kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("more", corev1.ProtocolTCP, 81))), s.Nodes[1].A

@@ -5,13 +5,15 @@ import (
 	ptr "k8s.io/utils/ptr"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func publishNotReady() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "publish-not-ready", Level: kit.Must, Profile: kit.ProfileTerminating,
 		Says:     "Endpoints published as ready get connections like all ready ones, whether they serve or terminate (publishNotReadyAddresses).",
-		Source:   []string{"KEP-1672", "https://pkg.go.dev/k8s.io/api/discovery/v1#EndpointConditions"},
+		Promises: []promise.Promise{promise.PublishNotReady, promise.Ready},
+		Source:   []string{"KEP-1672"},
 		Upstream: "[sig-network] Services should be able to connect to terminating and unready endpoints if PublishNotReadyAddresses is true",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(func(o *corev1.Service) { o.Spec.PublishNotReadyAddresses = true })

@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func readyOnly() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "ready-only", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "While a Service has a ready endpoint, one that is not ready gets no connections.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/#conditions"},
+		Promises: []promise.Promise{promise.Ready, promise.ReadyEndpointsInside},
 		Upstream: "[sig-network] Services should not be able to connect to terminating and unready endpoints if PublishNotReadyAddresses is false",
 		Run: func(s *kit.Spec) {
 			svc := s.Service()

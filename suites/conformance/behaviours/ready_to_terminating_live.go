@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func readyToTerminatingLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "ready-to-terminating-live", Level: kit.Must, Profile: kit.ProfileTerminating,
-		Says:   "As endpoints begin to terminate one by one, connections go to those that are ready and, after the last of them, to all that still serve.",
-		Source: []string{"KEP-1669"},
+		Says:     "As endpoints begin to terminate one by one, connections go to those that are ready and, after the last of them, to all that still serve.",
+		Promises: []promise.Promise{promise.AllTerminating, promise.SomeTerminating},
 		Run: func(s *kit.Spec) {
 			svc := s.Service()
 			a, b, at := s.Nodes[0].A, s.Nodes[1].A, kit.TCP(svc.ClusterIP())

@@ -1,15 +1,17 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func restartUnderLoad() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "restart-under-load", Level: kit.Must, Profile: kit.ProfileLifecycle,
-		Says: "No new connection fails while a node's agent is killed and twice stopped, and each time started again: of a pod there, and of a client outside to its node port.",
-		Source: []string{
-			"https://github.com/kubernetes/kubernetes/issues/75360", "https://github.com/kubernetes/kubernetes/issues/119265", "KEP-2448",
-		},
-		Features: []kit.Feature{"forwards-without-agent"},
+		ID: "restart-under-load", Level: kit.Should, Profile: kit.ProfileLifecycle,
+		Says:     "No new connection fails while a node's agent is killed and twice stopped, and each time started again: of a pod there, and of a client outside to its node port.",
+		Promises: []promise.Promise{promise.WithoutAgents},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360", "https://github.com/kubernetes/kubernetes/issues/119265"},
+		Features: []kit.Feature{kit.FeatureForwardsAlone},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
@@ -19,10 +21,10 @@ func restartUnderLoad() kit.Behaviour {
 			loads := []kit.Load{{From: n.B.Client, To: kit.TCP(svc.ClusterIP())}, {From: s.Outside(), To: kit.TCP(svc.NodePort(n))}}
 			s.UnderLoad(loads, func() {
 				s.KillAgent(n) // once: kubelets start again later what ends by itself again and again
-				s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
+				s.ExpectFollowing()
 				for range 2 {
 					s.WithoutAgents(func() {})
-					s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), "/healthz", kit.Status(200))
+					s.ExpectFollowing()
 				}
 			}, a.Client, b.Client)
 		},

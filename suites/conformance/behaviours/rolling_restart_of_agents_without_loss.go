@@ -4,18 +4,20 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func rollingRestartOfAgentsWithoutLoss() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "rolling-restart-of-agents-without-loss", Level: kit.Must, Profile: kit.ProfileLifecycle,
+		ID: "rolling-restart-of-agents-without-loss", Level: kit.Should, Profile: kit.ProfileLifecycle,
 		Says:     "No connection through the load balancer fails while the agents of all nodes are killed and started again, one node after the other.",
-		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/119265", "KEP-2448"},
-		Features: []kit.Feature{"forwards-without-agent"},
+		Promises: []promise.Promise{promise.WithoutAgents},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/119265"},
+		Features: []kit.Feature{kit.FeatureForwardsAlone},
 		Needs:    []kit.Need{kit.NeedLB, kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
-			s.Allow(30 * time.Second) // kubelets wait before they start again what was killed before
+			s.Allow(time.Minute) // kubelets wait before they start again what was killed before
 			svc := s.Service(kit.Balanced, kit.ExternalLocal)
 			a, b := s.Nodes[0].A, s.Nodes[1].A
 			svc.Endpoints(a.Ready(), b.Ready())

@@ -4,17 +4,17 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func rulesFlushedRecreated() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "rules-flushed-recreated", Level: kit.Should, Profile: kit.ProfileLifecycle,
-		Says: "Rules that somebody else removes from a node come back by themselves.",
-		Source: []string{
-			"https://github.com/kubernetes/kubernetes/pull/81517", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/util/iptables/iptables.go",
-		},
-		Needs:  []kit.Need{kit.NeedNodes, kit.NeedAgents},
-		Serial: true,
+		Says:     "Rules that somebody else removes from a node come back by themselves.",
+		Promises: []promise.Promise{promise.RulesWatched},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/81517", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/util/iptables/iptables.go"},
+		Needs:    []kit.Need{kit.NeedNodes, kit.NeedAgents},
+		Serial:   true,
 		Run: func(s *kit.Spec) {
 			s.Allow(time.Minute) // who looks for that looks every half a minute
 			svc, n := s.Service(kit.NodePorts), s.Nodes[2]

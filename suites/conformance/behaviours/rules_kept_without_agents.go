@@ -6,14 +6,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func rulesKeptWithoutAgents() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "rules-kept-without-agents", Level: kit.Must, Profile: kit.ProfileLifecycle,
+		ID: "rules-kept-without-agents", Level: kit.Should, Profile: kit.ProfileLifecycle,
 		Says:     "While the dataplane's agents are stopped, away and started again, all endpoints go on answering: TCP and UDP, at the ClusterIP and at node ports.",
-		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/119265", "KEP-2448"},
-		Features: []kit.Feature{"forwards-without-agent"},
+		Promises: []promise.Promise{promise.WithoutAgents},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/119265"},
+		Features: []kit.Feature{kit.FeatureForwardsAlone},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {

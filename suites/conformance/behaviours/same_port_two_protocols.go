@@ -5,13 +5,15 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func samePortTwoProtocols() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "same-port-two-protocols", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "One port number for TCP and for UDP is two ports, with endpoints of their own, of which one stays when the other goes.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/", "KEP-1435"},
+		Promises: []promise.Promise{promise.EachProtocol, promise.MultiPort},
+		Source:   []string{"KEP-1435"},
 		Upstream: "[sig-network] Services should serve endpoints on same port and different protocols",
 		Run: func(s *kit.Spec) {
 			tcp, udp := kit.Port("tcp", corev1.ProtocolTCP, 53), kit.Port("udp", corev1.ProtocolUDP, 53)

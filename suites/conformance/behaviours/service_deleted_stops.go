@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func serviceDeletedStops() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "service-deleted-stops", Level: kit.Must, Profile: kit.ProfileLifecycle,
 		Says:     "A Service that is deleted is reached no more, by its ClusterIP and by its node port, and others with the same endpoints lose no connection.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		Promises: []promise.Promise{promise.Synchronized},
 		Upstream: "[sig-network] Services should be able to up and down services",
 		Run: func(s *kit.Spec) {
 			gone, stays, pod := s.Service(kit.NodePorts), s.Service(), s.Nodes[1].A

@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func serviceProxyNameFollowed() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "service-proxy-name-followed", Level: kit.Must, Profile: kit.ProfileCore,
+		ID: "service-proxy-name-followed", Level: kit.Should, Profile: kit.ProfileCore,
 		Says:     "A Service that gets the label of another proxy is served no more, and when it loses the label it is served again.",
-		Source:   []string{"KEP-2447"},
+		Promises: []promise.Promise{promise.OtherProxy},
+		Features: []kit.Feature{kit.FeatureProxyName},
 		Upstream: "[sig-network] Services should implement service.kubernetes.io/service-proxy-name",
 		Run: func(s *kit.Spec) {
 			svc, client := s.Service(), s.Nodes[0].A.Client

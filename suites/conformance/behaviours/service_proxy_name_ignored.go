@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func serviceProxyNameIgnored() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "service-proxy-name-ignored", Level: kit.Must, Profile: kit.ProfileCore,
+		ID: "service-proxy-name-ignored", Level: kit.Should, Profile: kit.ProfileCore,
 		Says:     "A Service with the label of another proxy is not served, not at its ClusterIP and not at its node port.",
-		Source:   []string{"KEP-2447"},
+		Promises: []promise.Promise{promise.OtherProxy},
+		Features: []kit.Feature{kit.FeatureProxyName},
 		Upstream: "[sig-network] Services should implement service.kubernetes.io/service-proxy-name",
 		Run: func(s *kit.Spec) {
 			labelled := s.Service(kit.NodePorts, func(o *corev1.Service) {

@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func serviceRecreatedAtItsAddress() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "service-recreated-at-its-address", Level: kit.Must, Profile: kit.ProfileLifecycle,
 		Says:     "A Service that is made anew with the ClusterIP of one that was deleted is served by its own endpoints.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		Promises: []promise.Promise{promise.Synchronized, promise.Transported},
 		Upstream: "[sig-network] Services should work after the service has been recreated",
 		Serial:   true,
 		Run: func(s *kit.Spec) {

@@ -1,14 +1,18 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func serviceCIDRAdded() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "servicecidr-added", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:   "A further range for ClusterIPs, added and taken away, costs no Service a connection.",
-		Source: []string{"KEP-1880"},
-		Needs:  []kit.Need{kit.NeedServices},
-		Serial: true,
+		ID: "servicecidr-added", Level: kit.Must, Profile: kit.ProfileServiceCIDR,
+		Says:     "A further range for ClusterIPs, added and taken away, costs no Service a connection.",
+		Promises: []promise.Promise{promise.MoreAddresses, promise.ServiceCIDR},
+		Source:   []string{"KEP-1880"},
+		Needs:    []kit.Need{kit.NeedServices},
+		Serial:   true,
 		Run: func(s *kit.Spec) {
 			svc, pod, before := s.Service(), s.Nodes[1].A, s.Service()
 			before.Endpoints(pod.Ready())
@@ -22,7 +26,7 @@ func serviceCIDRAdded() kit.Behaviour {
 				s.Expect(s.Nodes[0].B.Client, kit.TCP(after.ClusterIP()), kit.Pods(pod))
 				added.Delete()
 				after.Endpoints()
-				s.Expect(s.Nodes[0].B.Client, kit.TCP(after.ClusterIP()), kit.Rejected())
+				s.Expect(s.Nodes[0].B.Client, kit.TCP(after.ClusterIP()), kit.Unreachable())
 			}, pod.Client)
 		},
 	}

@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func serviceCIDRAddedServes() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "servicecidr-added-serves", Level: kit.Must, Profile: kit.ProfileCore,
+		ID: "servicecidr-added-serves", Level: kit.Must, Profile: kit.ProfileServiceCIDR,
 		Says:     "A Service whose ClusterIP is of a range that was added while the dataplane runs is served there, to pods and nodes, and at its node port.",
-		Source:   []string{"KEP-1880", "https://kubernetes.io/docs/tasks/network/extend-service-ip-ranges/"},
+		Promises: []promise.Promise{promise.MoreAddresses, promise.ServiceCIDR},
+		Source:   []string{"KEP-1880"},
 		Upstream: "[sig-network] Service CIDRs should create Services and serve on different Service CIDRs",
 		Needs:    []kit.Need{kit.NeedServices},
 		Serial:   true,

@@ -4,15 +4,17 @@ import (
 	"net/netip"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func serviceCIDRUnallocatedDropped() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "servicecidr-unallocated-dropped", Level: kit.Should, Profile: kit.ProfileCore,
-		Says:   "What a pod sends to an address of a range is dropped from when the range is added for ClusterIPs until it is taken away.",
-		Source: []string{"KEP-1880", "KEP-3866"},
-		Needs:  []kit.Need{kit.NeedNodes, kit.NeedServices},
-		Serial: true,
+		ID: "servicecidr-unallocated-dropped", Level: kit.Should, Profile: kit.ProfileServiceCIDR,
+		Says:     "What a pod sends to an address of a range is dropped from when the range is added for ClusterIPs until it is taken away.",
+		Promises: []promise.Promise{promise.UndefinedPortsRefused, promise.ServiceCIDR},
+		Source:   []string{"KEP-1880"},
+		Needs:    []kit.Need{kit.NeedNodes, kit.NeedServices},
+		Serial:   true,
 		Run: func(s *kit.Spec) {
 			further, via := s.FurtherRange(), s.Nodes[1]
 			at := kit.Within(further, 1)

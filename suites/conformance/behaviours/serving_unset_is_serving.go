@@ -4,13 +4,15 @@ import (
 	ptr "k8s.io/utils/ptr"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func servingUnsetIsServing() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "serving-unset-is-serving", Level: kit.Must, Profile: kit.ProfileTerminating,
-		Says:   "An endpoint that terminates without saying whether it serves is taken as one that serves.",
-		Source: []string{"KEP-1672", "https://pkg.go.dev/k8s.io/api/discovery/v1#EndpointConditions"},
+		Says:     "An endpoint that terminates without saying whether it serves is taken as one that serves.",
+		Promises: []promise.Promise{promise.ServingUnset, promise.AllTerminating},
+		Source:   []string{"KEP-1672"},
 		Run: func(s *kit.Spec) {
 			svc := s.Service()
 			at := kit.TCP(svc.ClusterIP())

@@ -5,13 +5,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func severalPorts() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "several-ports", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "Each port of a Service leads to its own target port of the endpoints.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/#multi-port-services"},
+		Promises: []promise.Promise{promise.MultiPort, promise.PortName},
 		Upstream: "[sig-network] Services should serve multiport endpoints from pods",
 		Run: func(s *kit.Spec) {
 			other := kit.Port("other", corev1.ProtocolTCP, 81)

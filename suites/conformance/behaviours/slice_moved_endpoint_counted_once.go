@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func sliceMovedEndpointCountedOnce() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "slice-moved-endpoint-counted-once", Level: kit.Should, Profile: kit.ProfileCore,
-		Says:   "An endpoint that is in two slices, as while it moves between them, gets no larger share of the connections.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/#duplicate-endpoints"},
+		Says:     "An endpoint that is in two slices, as while it moves between them, gets no larger share of the connections.",
+		Promises: []promise.Promise{promise.UniqueEndpoints},
 		Run: func(s *kit.Spec) {
 			svc, twice, once := s.Service(), s.Nodes[0].A, s.Nodes[1].A
 			svc.Slice("a", nil, twice.Ready(), once.Ready())

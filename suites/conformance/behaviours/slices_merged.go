@@ -1,12 +1,16 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func slicesMerged() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "slices-merged", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "The endpoints of a Service are those of all its slices; those of a slice that is deleted are none any more.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/", "KEP-752"},
+		Promises: []promise.Promise{promise.Slices},
+		Source:   []string{"KEP-752"},
 		Upstream: "[sig-network] EndpointSlice should support a Service with multiple endpoint IPs specified in multiple EndpointSlices",
 		Run: func(s *kit.Spec) {
 			svc, client := s.Service(), s.Nodes[0].B.Client

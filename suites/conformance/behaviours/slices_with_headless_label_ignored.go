@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func slicesWithHeadlessLabelIgnored() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "slices-with-headless-label-ignored", Level: kit.Must, Profile: kit.ProfileCore,
+		ID: "slices-with-headless-label-ignored", Level: kit.Should, Profile: kit.ProfileCore,
 		Says:     "A slice with the label of headless Services adds no endpoint to a Service.",
-		Source:   []string{"https://kubernetes.io/docs/reference/labels-annotations-taints/#servicekubernetesioheadless", "https://kubernetes.io/docs/concepts/services-networking/service/#headless-services"},
+		Promises: []promise.Promise{promise.HeadlessLabel},
 		Upstream: "[sig-network] Services should implement service.kubernetes.io/headless",
 		Run: func(s *kit.Spec) {
 			svc := s.Service()
@@ -18,7 +19,7 @@ func slicesWithHeadlessLabelIgnored() kit.Behaviour {
 			svc.Endpoints(s.Nodes[1].A.Ready())
 			s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[1].A))
 			svc.Endpoints()
-			s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP()), kit.Rejected())
+			s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP()), kit.Unreachable())
 		},
 	}
 }

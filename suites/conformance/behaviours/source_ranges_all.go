@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func sourceRangesAll() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-all", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "A source range of length 0 lets every client through, also beside narrow ones.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		ID: "source-ranges-all", Level: kit.Must, Profile: kit.ProfileSourceRanges,
+		Says:     "A source range of length 0 lets every client through, also beside narrow ones.",
+		Promises: []promise.Promise{promise.SourceRanges},
+		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Run: func(s *kit.Spec) {
 			all := "0.0.0.0/0"
 			if s.Family == corev1.IPv6Protocol {
@@ -21,7 +23,7 @@ func sourceRangesAll() kit.Behaviour {
 			svc.Endpoints(s.Nodes[1].A.Ready())
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[1].A))
-			s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.At(vip)), kit.Dropped())
+			s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.At(vip)), kit.Unreachable())
 			svc.Update(kit.SourceRanges(all, kit.Alone(nobody)))
 			s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[1].A))
 			s.Expect(s.Nodes[2].Client, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[1].A))

@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func sourceRangesAllow() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-allow", Level: kit.Must, Profile: kit.ProfileVIP,
+		ID: "source-ranges-allow", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges let the clients in them through to the load balancer address.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/", "https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		Promises: []promise.Promise{promise.SourceRanges},
+		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Upstream: "[sig-network] LoadBalancers [Feature:LoadBalancer] should only allow access from service loadbalancer source ranges [Slow]",
 		Run: func(s *kit.Spec) {
 			inside, also := s.Nodes[0].B, s.Nodes[1].B

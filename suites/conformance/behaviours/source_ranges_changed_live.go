@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func sourceRangesChangedLive() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-changed-live", Level: kit.Must, Profile: kit.ProfileVIP,
+		ID: "source-ranges-changed-live", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "A change of loadBalancerSourceRanges is followed while the Service lives, and removing them lets everybody through.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Promises: []promise.Promise{promise.SourceRanges, promise.Synchronized},
+		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Upstream: "[sig-network] LoadBalancers [Feature:LoadBalancer] should only allow access from service loadbalancer source ranges [Slow]",
 		Run: func(s *kit.Spec) {
 			one, two := s.Nodes[0].A.Client, s.Nodes[0].B.Client
@@ -19,10 +21,10 @@ func sourceRangesChangedLive() kit.Behaviour {
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			to := kit.TCP(svc.At(vip))
 			s.Expect(one, to, kit.Pods(s.Nodes[1].A))
-			s.Expect(two, to, kit.Dropped())
+			s.Expect(two, to, kit.Unreachable())
 			svc.Update(kit.SourceRanges(kit.Alone(two.Addr(s.Family))))
 			s.Expect(two, to, kit.Pods(s.Nodes[1].A))
-			s.Expect(one, to, kit.Dropped())
+			s.Expect(one, to, kit.Unreachable())
 			svc.Update(kit.SourceRanges())
 			s.Expect(one, to, kit.Pods(s.Nodes[1].A))
 			s.Expect(two, to, kit.Pods(s.Nodes[1].A))

@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func sourceRangesDenyDropped() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-deny-dropped", Level: kit.Must, Profile: kit.ProfileVIP,
+		ID: "source-ranges-deny-dropped", Level: kit.Should, Profile: kit.ProfileSourceRanges,
 		Says:     "Clients that are in none of the loadBalancerSourceRanges are dropped at the load balancer address, not rejected.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/", "https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		Promises: []promise.Promise{promise.RangesDrop, promise.SourceRanges},
+		Features: []kit.Feature{kit.FeatureSourceRanges, kit.FeatureRangesDrop},
 		Upstream: "[sig-network] LoadBalancers [Feature:LoadBalancer] should only allow access from service loadbalancer source ranges [Slow]",
 		Run: func(s *kit.Spec) {
 			inside, outside := s.Nodes[0].B.Client, s.Nodes[0].A.Client

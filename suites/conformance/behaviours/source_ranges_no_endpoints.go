@@ -4,13 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func sourceRangesNoEndpoints() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-no-endpoints", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "While a Service has no endpoint, its load balancer address rejects the clients in its loadBalancerSourceRanges, and answers no others: those may be dropped or rejected.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go"},
+		ID: "source-ranges-no-endpoints", Level: kit.Should, Profile: kit.ProfileSourceRanges,
+		Says:     "While a Service has no endpoint, its load balancer address rejects the clients in its loadBalancerSourceRanges, and answers no others: those may be dropped or rejected.",
+		Promises: []promise.Promise{promise.RefusedWithoutEndpoints, promise.SourceRanges},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go"},
+		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Run: func(s *kit.Spec) {
 			inside, outside := s.Nodes[0].B.Client, s.Nodes[0].A.Client
 			svc, vip := s.Service(kit.LoadBalanced, kit.SourceRanges(kit.Alone(inside.Addr(s.Family)))), s.FreeAddr()

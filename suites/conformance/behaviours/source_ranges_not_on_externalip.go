@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func sourceRangesNotOnExternalIP() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-not-on-externalip", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "loadBalancerSourceRanges do not hold at externalIPs of the Service: clients in none of them are answered.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		ID: "source-ranges-not-on-externalip", Level: kit.Must, Profile: kit.ProfileSourceRanges,
+		Says:     "loadBalancerSourceRanges do not hold at externalIPs of the Service: clients in none of them are answered.",
+		Promises: []promise.Promise{promise.SourceRanges, promise.ExternalIPs},
+		Features: []kit.Feature{kit.FeatureSourceRanges, kit.FeatureExternalIPs},
 		Run: func(s *kit.Spec) {
 			external := s.FreeAddr()
 			inside, outside := s.Nodes[0].B.Client, s.Nodes[0].A.Client
@@ -18,7 +20,7 @@ func sourceRangesNotOnExternalIP() kit.Behaviour {
 			svc.Endpoints(s.Nodes[1].A.Ready())
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			s.Expect(inside, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[1].A))
-			s.Expect(outside, kit.TCP(svc.At(vip)), kit.Dropped())
+			s.Expect(outside, kit.TCP(svc.At(vip)), kit.Unreachable())
 			s.Expect(outside, kit.TCP(svc.At(external)), kit.Pods(s.Nodes[1].A))
 			s.Expect(s.Nodes[0].Client, kit.TCP(svc.At(external)), kit.Pods(s.Nodes[1].A))
 		},

@@ -4,20 +4,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func sourceRangesNotOnNodePort() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-not-on-nodeport", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "loadBalancerSourceRanges do not hold at node ports of the Service: clients in none of them are answered.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		ID: "source-ranges-not-on-nodeport", Level: kit.Must, Profile: kit.ProfileSourceRanges,
+		Says:     "loadBalancerSourceRanges do not hold at node ports of the Service: clients in none of them are answered.",
+		Promises: []promise.Promise{promise.SourceRanges, promise.NodePort},
+		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Run: func(s *kit.Spec) {
 			inside, outside := s.Nodes[0].B.Client, s.Nodes[0].A.Client
 			svc, vip := s.Service(kit.LoadBalanced, kit.SourceRanges(kit.Alone(inside.Addr(s.Family)))), s.FreeAddr()
 			svc.Endpoints(s.Nodes[1].A.Ready())
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			s.Expect(inside, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[1].A))
-			s.Expect(outside, kit.TCP(svc.At(vip)), kit.Dropped())
+			s.Expect(outside, kit.TCP(svc.At(vip)), kit.Unreachable())
 			s.Expect(outside, kit.TCP(svc.NodePort(s.Nodes[2])), kit.Pods(s.Nodes[1].A))
 			s.Expect(s.Nodes[0].Client, kit.TCP(svc.NodePort(s.Nodes[2])), kit.Pods(s.Nodes[1].A))
 		},

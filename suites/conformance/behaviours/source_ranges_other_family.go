@@ -4,13 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func sourceRangesOtherFamily() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-other-family", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "Source ranges of the other IP family neither let clients through nor keep out those in a range of theirs.",
-		Source: []string{"KEP-563", "https://kubernetes.io/docs/concepts/services-networking/service/"},
+		ID: "source-ranges-other-family", Level: kit.Must, Profile: kit.ProfileSourceRanges,
+		Says:     "Source ranges of the other IP family neither let clients through nor keep out those in a range of theirs.",
+		Promises: []promise.Promise{promise.SourceRanges, promise.Families},
+		Source:   []string{"KEP-563"},
+		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Run: func(s *kit.Spec) {
 			inside, outside := s.Nodes[0].B.Client, s.Nodes[0].A.Client
 			other := "::/0"
@@ -21,7 +24,7 @@ func sourceRangesOtherFamily() kit.Behaviour {
 			svc.Endpoints(s.Nodes[1].A.Ready())
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			s.Expect(inside, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[1].A))
-			s.Expect(outside, kit.TCP(svc.At(vip)), kit.Dropped())
+			s.Expect(outside, kit.TCP(svc.At(vip)), kit.Unreachable())
 		},
 	}
 }

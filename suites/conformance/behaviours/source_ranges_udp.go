@@ -4,20 +4,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func sourceRangesUDP() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-udp", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "loadBalancerSourceRanges hold for UDP as for TCP.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		ID: "source-ranges-udp", Level: kit.Must, Profile: kit.ProfileSourceRanges,
+		Says:     "loadBalancerSourceRanges hold for UDP as for TCP.",
+		Promises: []promise.Promise{promise.SourceRanges, promise.UDP},
+		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Run: func(s *kit.Spec) {
 			inside, outside := s.Nodes[0].B.Client, s.Nodes[0].A.Client
 			svc, vip := s.Service(kit.LoadBalanced, kit.SourceRanges(kit.Alone(inside.Addr(s.Family))), kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53))), s.FreeAddr()
 			svc.Endpoints(s.Nodes[1].A.Ready())
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			s.Expect(inside, kit.UDP(svc.At(vip, "dns")), kit.Pods(s.Nodes[1].A))
-			s.Expect(outside, kit.UDP(svc.At(vip, "dns")), kit.Dropped())
+			s.Expect(outside, kit.UDP(svc.At(vip, "dns")), kit.Unreachable())
 		},
 	}
 }

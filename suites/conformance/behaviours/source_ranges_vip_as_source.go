@@ -4,17 +4,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func sourceRangesVIPAsSource() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "source-ranges-vip-as-source", Level: kit.Should, Profile: kit.ProfileVIP,
-		Says: "Where the load balancer's address is on a node whose own address is in the loadBalancerSourceRanges, the node's connections to it, which come from that address, are let through.",
+		ID: "source-ranges-vip-as-source", Level: kit.Should, Profile: kit.ProfileSourceRanges,
+		Says:     "Where the load balancer's address is on a node whose own address is in the loadBalancerSourceRanges, the node's connections to it, which come from that address, are let through.",
+		Promises: []promise.Promise{promise.RangesDrop},
 		Source: []string{
-			"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go#L1564-L1583",
-			"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/iptables/proxier.go#L1186-L1205",
+			"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go#L1564-L1583", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/iptables/proxier.go#L1186-L1205",
 		},
-		Needs: []kit.Need{kit.NeedNodes},
+		Features: []kit.Feature{kit.FeatureSourceRanges},
+		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
 			n, pods := s.Nodes[0], []*kit.Pod{s.Nodes[0].A, s.Nodes[1].A}
 			svc, vip := s.Service(kit.LoadBalanced, kit.SourceRanges(kit.Alone(n.Addr(s.Family)))), s.FreeAddr()

@@ -5,13 +5,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func targetPortChanged() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "target-port-changed", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "When the target port of the endpoints changes, connections go to the new one alone.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Promises: []promise.Promise{promise.AnyTargetPort, promise.Synchronized},
 		Upstream: "[sig-network] Conntrack should be able to cleanup conntrack entries when UDP service target port changes for a NodePort service",
 		Run: func(s *kit.Spec) {
 			svc, pod := s.Service(), s.Nodes[1].A

@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func tcpConnectionKeptOnRuleChanges() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "tcp-connection-kept-on-rule-changes", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:   "TCP connections stay whole while endpoints of their Service, its ports and other Services come and go.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Says:     "TCP connections stay whole while endpoints of their Service, its ports and other Services come and go.",
+		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware},
 		Run: func(s *kit.Spec) {
 			svc := s.Service()
 			a, b, c := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2].A

@@ -4,14 +4,16 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func tcpConnectionKeptOverRestart() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "tcp-connection-kept-over-restart", Level: kit.Must, Profile: kit.ProfileLifecycle,
+		ID: "tcp-connection-kept-over-restart", Level: kit.Should, Profile: kit.ProfileLifecycle,
 		Says:     "TCP connections stay whole while the agents of the dataplane are away, and when they are back and follow the next change.",
-		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/122740", "KEP-2448"},
-		Features: []kit.Feature{"connections-survive-restart", "forwards-without-agent"},
+		Promises: []promise.Promise{promise.WithoutAgents},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/122740"},
+		Features: []kit.Feature{kit.FeatureConnectionsSurvive, kit.FeatureForwardsAlone},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {

@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func tcpConnectionKeptWhenEndpointEnds() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "tcp-connection-kept-when-endpoint-ends", Level: kit.Must, Profile: kit.ProfileTerminating,
-		Says:   "A TCP connection stays whole when its endpoint ends and when it leaves the Service, as long as the pod itself serves it.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/conntrack/cleanup.go"},
+		Says:     "A TCP connection stays whole when its endpoint ends, as long as the pod itself serves it.",
+		Promises: []promise.Promise{promise.ConnectionsEnd, promise.DrainLocal},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts)
 			a, b := s.Nodes[0].A, s.Nodes[1].A
@@ -16,7 +19,7 @@ func tcpConnectionKeptWhenEndpointEnds() kit.Behaviour {
 			s.Expect(inside, cluster, kit.Pods(a))
 			s.Expect(outside, nodePort, kit.Pods(a))
 			flows := []*kit.Flows{s.Flows(inside, cluster, 8), s.Flows(outside, nodePort, 8)}
-			for _, end := range [][]kit.Endpoint{{a.Draining(), b.Ready()}, {a.Ending(), b.Ready()}, {b.Ready()}} {
+			for _, end := range [][]kit.Endpoint{{a.Draining(), b.Ready()}, {a.Ending(), b.Ready()}} {
 				svc.Endpoints(end...)
 				s.Expect(inside, cluster, kit.Pods(b))
 				s.Expect(outside, nodePort, kit.Pods(b))

@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func tcpNewConnectionsGoElsewhere() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "tcp-new-connections-go-elsewhere", Level: kit.Must, Profile: kit.ProfileTerminating,
-		Says:   "While an old TCP connection lasts at an endpoint that has gone, each new one from the same client goes to those that are left.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Says:     "While an old TCP connection lasts at an endpoint that has gone, each new one from the same client goes to those that are left.",
+		Promises: []promise.Promise{promise.ClientsUnaware, promise.ReadyEndpointsInside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service()
 			a, b, c := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2].A

@@ -1,19 +1,23 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func terminatingFallbackCluster() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "terminating-fallback-cluster", Level: kit.Must, Profile: kit.ProfileTerminating,
 		Says:     "With no ready endpoint left, a ClusterIP leads to those that terminate and still serve.",
-		Source:   []string{"KEP-1669", "KEP-1672"},
+		Promises: []promise.Promise{promise.AllTerminating},
+		Source:   []string{"KEP-1672"},
 		Upstream: "[sig-network] Services should fallback to terminating endpoints when there are no ready endpoints with internalTrafficPolicy=Cluster",
 		Run: func(s *kit.Spec) {
 			svc := s.Service()
 			svc.Endpoints(s.Nodes[0].A.Draining(), s.Nodes[1].A.Draining(), s.Nodes[1].B.NotReady())
 			want := kit.Pods(s.Nodes[0].A, s.Nodes[1].A)
-			s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIP()), want.FromItself())
-			s.Expect(s.Nodes[2].A.Client, kit.TCP(svc.ClusterIP()), want.FromItself())
+			s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIP()), want)
+			s.Expect(s.Nodes[2].A.Client, kit.TCP(svc.ClusterIP()), want)
 			s.Expect(s.Nodes[1].Client, kit.TCP(svc.ClusterIP()), want)
 		},
 	}

@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func terminatingFallbackDecidedSeparately() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "terminating-fallback-decided-separately", Level: kit.Must, Profile: kit.ProfileTerminating,
-		Says:   "Whether terminating endpoints are used is decided for each policy alone: Local may need them where Cluster has ready ones elsewhere.",
-		Source: []string{"KEP-1669"},
+		Says:     "Whether terminating endpoints are used is decided for each policy alone: Local may need them where Cluster has ready ones elsewhere.",
+		Promises: []promise.Promise{promise.AllTerminating},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.InternalLocal)
 			here, there := s.Nodes[0].A, s.Nodes[1].A

@@ -1,12 +1,16 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func terminatingFallbackNodePort() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "terminating-fallback-nodeport", Level: kit.Must, Profile: kit.ProfileTerminating,
 		Says:     "With no ready endpoint left, a node port leads to those that terminate and still serve, from any node.",
-		Source:   []string{"KEP-1669", "KEP-1672"},
+		Promises: []promise.Promise{promise.AllTerminating},
+		Source:   []string{"KEP-1672"},
 		Upstream: "[sig-network] Services should fallback to terminating endpoints when there are no ready endpoints with externallTrafficPolicy=Cluster",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts)

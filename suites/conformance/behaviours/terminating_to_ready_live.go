@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func terminatingToReadyLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "terminating-to-ready-live", Level: kit.Must, Profile: kit.ProfileTerminating,
-		Says:   "The first ready endpoint takes all new connections from those that terminate.",
-		Source: []string{"KEP-1669"},
+		Says:     "The first ready endpoint takes all new connections from those that terminate.",
+		Promises: []promise.Promise{promise.SomeTerminating},
 		Run: func(s *kit.Spec) {
 			svc := s.Service()
 			a, b, at := s.Nodes[0].A, s.Nodes[1].A, kit.TCP(svc.ClusterIP())

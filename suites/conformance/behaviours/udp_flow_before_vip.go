@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func udpFlowBeforeVIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-before-vip", Level: kit.Should, Profile: kit.ProfileUDP,
-		Says:   "A UDP flow that was begun before an address was the load balancer of a Service is answered once it is.",
-		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/conntrack/cleanup.go"},
+		Says:     "A UDP flow that was begun before an address was the load balancer of a Service is answered once it is.",
+		Promises: []promise.Promise{promise.FlowsCleaned},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53))), s.FreeAddr()
 			svc.Endpoints(s.Nodes[1].A.Ready())

@@ -4,13 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func udpFlowFollowsExternalIP() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "udp-flow-follows-externalip", Level: kit.Must, Profile: kit.ProfileUDP,
-		Says:   "A UDP flow to an externalIP whose endpoint has gone reaches another one, without a new source port.",
-		Source: []string{"https://github.com/kubernetes/kubernetes/pull/130542", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/conntrack/cleanup.go"},
+		ID: "udp-flow-follows-externalip", Level: kit.Must, Profile: kit.ProfileExternalIPs,
+		Says:     "A UDP flow to an externalIP whose endpoint has gone reaches another one, without a new source port.",
+		Promises: []promise.Promise{promise.ClientsUnaware, promise.ExternalIPs},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
+		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Run: func(s *kit.Spec) {
 			addr := s.FreeAddr()
 			svc := s.Service(kit.ExternalIPs(addr), kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))

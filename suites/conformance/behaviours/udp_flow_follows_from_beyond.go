@@ -4,14 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func udpFlowFollowsFromBeyond() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-follows-from-beyond", Level: kit.Must, Profile: kit.ProfileUDP,
-		Says:   "A UDP flow that arrives from outside at a load balancer address whose endpoint has gone reaches another one.",
-		Source: []string{"https://github.com/kubernetes/kubernetes/pull/130542", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/conntrack/cleanup.go"},
-		Needs:  []kit.Need{kit.NeedNodes},
+		Says:     "A UDP flow that arrives from outside at a load balancer address whose endpoint has gone reaches another one.",
+		Promises: []promise.Promise{promise.ClientsUnaware, promise.Ingress},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
+		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
 			vip := s.FreeAddr()
 			svc := s.Service(kit.LoadBalanced, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))

@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func udpFlowFollowsLocalPolicy() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-follows-local-policy", Level: kit.Must, Profile: kit.ProfileUDP,
 		Says:     "A UDP flow under internalTrafficPolicy=Local whose endpoint has gone reaches another one of the same node.",
-		Source:   []string{"KEP-2086", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/conntrack/cleanup.go"},
+		Promises: []promise.Promise{promise.ClientsUnaware, promise.InternalLocal},
+		Source:   []string{"KEP-2086"},
 		Upstream: "[sig-network] Conntrack should be able to preserve UDP traffic when server pod cycles for a ClusterIP service with InternalTrafficPolicy set to Local",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.InternalLocal, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))

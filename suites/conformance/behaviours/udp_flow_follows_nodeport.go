@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func udpFlowFollowsNodePort() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-follows-nodeport", Level: kit.Must, Profile: kit.ProfileUDP,
 		Says:     "A UDP flow from outside to a node port whose endpoint has gone reaches another one, without a new source port.",
-		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/conntrack/cleanup.go"},
+		Promises: []promise.Promise{promise.ClientsUnaware, promise.EveryNode},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Upstream: "[sig-network] Conntrack should be able to preserve UDP traffic when server pod cycles for a NodePort service",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))

@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func udpFlowFollowsVIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-follows-vip", Level: kit.Must, Profile: kit.ProfileUDP,
 		Says:     "A UDP flow to a load balancer in VIP mode whose endpoint has gone reaches another one, without a new source port.",
-		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/conntrack/cleanup.go"},
+		Promises: []promise.Promise{promise.ClientsUnaware, promise.Ingress},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Upstream: "[sig-network] LoadBalancers [Feature:LoadBalancer] should be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on different nodes",
 		Run: func(s *kit.Spec) {
 			vip := s.FreeAddr()

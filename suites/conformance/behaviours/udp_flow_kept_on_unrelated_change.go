@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func udpFlowKeptOnUnrelatedChange() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "udp-flow-kept-on-unrelated-change", Level: kit.Must, Profile: kit.ProfileUDP,
-		Says:   "A UDP flow stays at its endpoint while others of the Service come and go, and while other Services change.",
-		Source: []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/conntrack/cleanup.go"},
+		ID: "udp-flow-kept-on-unrelated-change", Level: kit.Should, Profile: kit.ProfileUDP,
+		Says:     "A UDP flow stays at its endpoint while others of the Service come and go, and while other Services change.",
+		Promises: []promise.Promise{promise.FlowsCleaned},
 		Run: func(s *kit.Spec) {
 			svc, other := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53))), s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
 			a, b := s.Nodes[0].A, s.Nodes[1].A

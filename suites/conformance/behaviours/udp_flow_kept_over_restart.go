@@ -4,14 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func udpFlowKeptOverRestart() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "udp-flow-kept-over-restart", Level: kit.Must, Profile: kit.ProfileUDP,
+		ID: "udp-flow-kept-over-restart", Level: kit.Should, Profile: kit.ProfileUDP,
 		Says:     "UDP flows stay at their endpoints while the agents of the dataplane are away and when they are back.",
-		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/122740", "KEP-2448"},
-		Features: []kit.Feature{"connections-survive-restart", "forwards-without-agent"},
+		Promises: []promise.Promise{promise.WithoutAgents, promise.FlowsCleaned},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/122740"},
+		Features: []kit.Feature{kit.FeatureConnectionsSurvive, kit.FeatureForwardsAlone},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {

@@ -5,13 +5,15 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func udpFlowTargetPortChange() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-target-port-change", Level: kit.Must, Profile: kit.ProfileUDP,
 		Says:     "A UDP flow follows a change of the port of the endpoints, without a new source port.",
-		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/conntrack/cleanup.go"},
+		Promises: []promise.Promise{promise.ClientsUnaware, promise.AnyTargetPort},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Upstream: "[sig-network] Conntrack should be able to cleanup conntrack entries when UDP service target port changes for a NodePort service",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))

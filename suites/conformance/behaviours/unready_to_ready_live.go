@@ -1,12 +1,15 @@
 package behaviours
 
-import "github.com/plumbline/plumbline/suites/conformance/kit"
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
 
 func unreadyToReadyLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "unready-to-ready-live", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "An endpoint that becomes ready gets connections, and none any more once it is not.",
-		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/#conditions"},
+		Promises: []promise.Promise{promise.Ready, promise.ReadyEndpointsInside},
 		Upstream: "[sig-network] Services should create endpoints for unready pods",
 		Run: func(s *kit.Spec) {
 			svc := s.Service()

@@ -4,14 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func vipClusterPolicySource() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "vip-cluster-policy-source", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "Under externalTrafficPolicy=Cluster what arrives from outside reaches endpoints of other nodes with an address of the node that took it.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/"},
-		Needs:  []kit.Need{kit.NeedNodes},
+		ID: "vip-cluster-policy-source", Level: kit.Should, Profile: kit.ProfileVIP,
+		Says:     "Under externalTrafficPolicy=Cluster what arrives from outside reaches endpoints of other nodes with an address of the node that took it.",
+		Promises: []promise.Promise{promise.Masquerade},
+		Features: []kit.Feature{kit.FeatureMasquerade},
+		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()
 			svc.Endpoints(s.Nodes[1].A.Ready())

@@ -4,14 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func vipFromBeyond() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-from-beyond", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "A packet from outside to the address of a load balancer in VIP mode, arriving at any node, reaches an endpoint and is answered.",
-		Source: []string{"KEP-1860", "https://kubernetes.io/docs/reference/networking/virtual-ips/"},
-		Needs:  []kit.Need{kit.NeedNodes},
+		Says:     "A packet from outside to the address of a load balancer in VIP mode, arriving at any node, reaches an endpoint and is answered.",
+		Promises: []promise.Promise{promise.Ingress, promise.ExternalPolicy, promise.AllEvenly},
+		Source:   []string{"KEP-1860"},
+		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())

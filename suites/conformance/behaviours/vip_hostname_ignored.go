@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func vipHostnameIgnored() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-hostname-ignored", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "An entry of the status with a name alone is no address: those beside it are served, and nothing else is.",
-		Source: []string{"KEP-1860", "https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Says:     "An entry of the status with a name alone is no address: those beside it are served, and nothing else is.",
+		Promises: []promise.Promise{promise.Ingress, promise.IngressHostname},
+		Source:   []string{"KEP-1860"},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()
 			svc.Endpoints(s.Nodes[0].A.Ready())

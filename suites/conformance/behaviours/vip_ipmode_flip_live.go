@@ -4,13 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func vipIPModeFlipLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-ipmode-flip-live", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "A change of ipMode is followed in both directions while the Service lives.",
-		Source: []string{"KEP-1860"},
+		Says:     "A change of ipMode is followed in both directions while the Service lives.",
+		Promises: []promise.Promise{promise.IPMode, promise.Synchronized},
+		Source:   []string{"KEP-1860"},
+		Features: []kit.Feature{kit.FeatureIPMode},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()
 			svc.Endpoints(s.Nodes[0].A.Ready())

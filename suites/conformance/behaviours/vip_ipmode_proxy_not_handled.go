@@ -4,13 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func vipIPModeProxyNotHandled() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-ipmode-proxy-not-handled", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "The address of a load balancer in mode Proxy is not answered by endpoints: its traffic goes to the load balancer.",
-		Source: []string{"KEP-1860"},
+		Says:     "The address of a load balancer in mode Proxy is not answered by endpoints: its traffic goes to the load balancer.",
+		Promises: []promise.Promise{promise.IPMode},
+		Source:   []string{"KEP-1860"},
+		Features: []kit.Feature{kit.FeatureIPMode},
 		Run: func(s *kit.Spec) {
 			svc, vip, proxy := s.Service(kit.LoadBalanced), s.FreeAddr(), s.FreeAddr()
 			svc.Endpoints(s.Nodes[0].A.Ready())

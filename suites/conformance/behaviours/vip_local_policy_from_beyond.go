@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func vipLocalPolicyFromBeyond() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-local-policy-from-beyond", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "Under externalTrafficPolicy=Local what arrives from outside at a node reaches the endpoints of that node alone, with the source it had.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		Promises: []promise.Promise{promise.ExternalLocal},
 		Upstream: "[sig-network] LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] [Slow] should work for type=LoadBalancer",
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {

@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func vipLocalPolicyFromNode() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-local-policy-from-node", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "Under externalTrafficPolicy=Local a process on a node that dials the load balancer reaches the endpoints of all nodes.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "https://github.com/kubernetes/kubernetes/issues/123714"},
+		Says:     "Under externalTrafficPolicy=Local a process on a node that dials the load balancer reaches the endpoints of all nodes.",
+		Promises: []promise.Promise{promise.ExternalFromInside},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/123714"},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced, kit.ExternalLocal), s.FreeAddr()
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())

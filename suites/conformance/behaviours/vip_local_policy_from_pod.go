@@ -4,20 +4,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func vipLocalPolicyFromPod() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-local-policy-from-pod", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "Under externalTrafficPolicy=Local a pod that dials the load balancer reaches the endpoints of all nodes, with its own address.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "https://github.com/kubernetes/kubernetes/issues/123714"},
+		Says:     "Under externalTrafficPolicy=Local a pod that dials the load balancer reaches the endpoints of all nodes.",
+		Promises: []promise.Promise{promise.ExternalFromInside},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/123714"},
 		Upstream: "[sig-network] LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] [Slow] should work from pods",
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced, kit.ExternalLocal), s.FreeAddr()
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			for _, n := range s.Nodes[:3] { // with a local endpoint and without
-				s.Expect(n.B.Client, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[0].A, s.Nodes[1].A).FromItself())
+				s.Expect(n.B.Client, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[0].A, s.Nodes[1].A))
 			}
 		},
 	}

@@ -4,14 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func vipLocalPolicyNoLocalDropped() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-local-policy-no-local-dropped", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "Under externalTrafficPolicy=Local what arrives from outside at a node without an endpoint is dropped while another node has one.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "https://kubernetes.io/docs/concepts/services-networking/service/"},
-		Needs:  []kit.Need{kit.NeedNodes},
+		Says:     "Under externalTrafficPolicy=Local what arrives from outside at a node without an endpoint is dropped while another node has one.",
+		Promises: []promise.Promise{promise.ExternalLocalDrops},
+		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced, kit.ExternalLocal), s.FreeAddr()
 			host, to := s.HostBeyond(s.Nodes[0]), kit.TCP(svc.At(vip))

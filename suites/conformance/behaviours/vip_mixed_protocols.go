@@ -5,13 +5,15 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func vipMixedProtocols() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-mixed-protocols", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "The same port of a load balancer serves TCP and UDP, each by its own endpoints.",
-		Source: []string{"KEP-1435"},
+		Says:     "The same port of a load balancer serves TCP and UDP, each by its own endpoints.",
+		Promises: []promise.Promise{promise.MixedProtocols, promise.EachProtocol},
+		Source:   []string{"KEP-1435"},
 		Run: func(s *kit.Spec) {
 			vip := s.FreeAddr()
 			svc := s.Service(kit.LoadBalanced, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("dns", corev1.ProtocolUDP, 80)))

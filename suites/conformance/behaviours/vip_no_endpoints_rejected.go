@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func vipNoEndpointsRejected() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "vip-no-endpoints-rejected", Level: kit.Must, Profile: kit.ProfileVIP,
+		ID: "vip-no-endpoints-rejected", Level: kit.Should, Profile: kit.ProfileVIP,
 		Says:     "Connections of pods to the address of a load balancer are rejected, not dropped, while the Service has no endpoint.",
-		Source:   []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/"},
+		Promises: []promise.Promise{promise.RefusedWithoutEndpoints},
 		Upstream: "[sig-network] Services should be rejected when no endpoints exist",
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()

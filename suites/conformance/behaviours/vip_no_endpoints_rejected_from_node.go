@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func vipNoEndpointsRejectedFromNode() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-no-endpoints-rejected-from-node", Level: kit.Should, Profile: kit.ProfileVIP,
-		Says:   "Connections of a process on a node to the address of a load balancer are rejected, not sent out, while the Service has no endpoint.",
-		Source: []string{"https://kubernetes.io/docs/reference/networking/virtual-ips/", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/iptables/proxier.go"},
+		Says:     "Connections of a process on a node to the address of a load balancer are rejected, not sent out, while the Service has no endpoint.",
+		Promises: []promise.Promise{promise.RefusedWithoutEndpoints},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/iptables/proxier.go"},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()
 			svc.Endpoints(s.Nodes[0].A.Ready())

@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func vipRemovedStops() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-removed-stops", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "An address that is taken out of the status is no longer answered by endpoints, and the ClusterIP is untouched.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Says:     "An address that is taken out of the status is no longer answered by endpoints, and the ClusterIP is untouched.",
+		Promises: []promise.Promise{promise.Ingress, promise.Synchronized},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()
 			svc.Endpoints(s.Nodes[0].A.Ready())

@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func vipServiceDeletedStops() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-service-deleted-stops", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "The address of a load balancer is no longer answered by endpoints when its Service is gone, and another Service may have it.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Says:     "The address of a load balancer is no longer answered by endpoints when its Service is gone, and another Service may have it.",
+		Promises: []promise.Promise{promise.Ingress, promise.Synchronized},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()
 			svc.Endpoints(s.Nodes[0].A.Ready())

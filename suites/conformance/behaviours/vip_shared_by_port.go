@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func vipSharedByPort() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-shared-by-port", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "Two Services may share the address of a load balancer, each with its own port.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Says:     "Two Services may share the address of a load balancer, each with its own port.",
+		Promises: []promise.Promise{promise.Ingress},
 		Run: func(s *kit.Spec) {
 			vip := s.FreeAddr()
 			one := s.Service(kit.LoadBalanced)

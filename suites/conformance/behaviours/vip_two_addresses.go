@@ -4,13 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 func vipTwoAddresses() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-two-addresses", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:   "Each address of a load balancer is answered, and one that goes takes no other with it.",
-		Source: []string{"https://kubernetes.io/docs/concepts/services-networking/service/"},
+		Says:     "Each address of a load balancer is answered, and one that goes takes no other with it.",
+		Promises: []promise.Promise{promise.Ingress},
 		Run: func(s *kit.Spec) {
 			svc, one, two := s.Service(kit.LoadBalanced), s.FreeAddr(), s.FreeAddr()
 			svc.Endpoints(s.Nodes[0].A.Ready())

@@ -1,7 +1,7 @@
 // Package kit is what behaviours are written with: a cluster with probes in it,
 // Services and EndpointSlices by hand, and expectations that count attempts.
 //
-//	Behaviour   one promise: id, level, source, and a function
+//	Behaviour   one promise: id, level, who promises it, and a function
 //	Open        Env: a stage, a dataplane, probes on every node
 //	Env.Run     runs behaviours, those that disturb nobody side by side -> Result
 //	Spec        what a behaviour's function works with
@@ -25,10 +25,12 @@ package kit
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 	"github.com/plumbline/plumbline/suites/report/conformance"
 )
 
@@ -41,30 +43,27 @@ const (
 	May    = conformance.May
 )
 
-// Profile groups behaviours in reports.
+// Profile groups behaviours in reports: Core is what every client of Services relies on, the
+// others extend it by what a cluster may lack or does not use.
 type Profile string
 
 const (
-	ProfileCore        Profile = "Core"
-	ProfilePolicy      Profile = "TrafficPolicy"
-	ProfileTerminating Profile = "Terminating"
-	ProfileAffinity    Profile = "Affinity"
-	ProfileHealth      Profile = "Health"
-	ProfileUDP         Profile = "UDP"
-	ProfileSCTP        Profile = "SCTP"
-	ProfileDual        Profile = "DualStack"
-	ProfileTopology    Profile = "Topology"
-	ProfileVIP         Profile = "LoadBalancer-VIP"
-	ProfileLB          Profile = "LoadBalancer-Proxy"
-	ProfileLifecycle   Profile = "Lifecycle"
+	ProfileCore         Profile = "Core"
+	ProfilePolicy       Profile = "TrafficPolicy"
+	ProfileTerminating  Profile = "Terminating"
+	ProfileAffinity     Profile = "Affinity"
+	ProfileHealth       Profile = "Health"
+	ProfileUDP          Profile = "UDP"
+	ProfileSCTP         Profile = "SCTP"
+	ProfileDual         Profile = "DualStack"
+	ProfileServiceCIDR  Profile = "ServiceCIDR" // ranges that are added while a cluster runs
+	ProfileExternalIPs  Profile = "ExternalIPs"
+	ProfileTopology     Profile = "Topology"
+	ProfileVIP          Profile = "LoadBalancer-VIP"
+	ProfileSourceRanges Profile = "SourceRanges"
+	ProfileLB           Profile = "LoadBalancer-Proxy"
+	ProfileLifecycle    Profile = "Lifecycle"
 )
-
-// Feature is something a dataplane declares to have or not.
-type Feature string
-
-// TerminatingFallback is KEP-1669: with no other endpoint, serving terminating ones are used.
-// Behaviours ask for it of everybody; scenarios hold to it who declares it.
-const TerminatingFallback Feature = "terminating-fallback"
 
 // Need is something a cluster has or not.
 type Need string
@@ -82,15 +81,16 @@ const (
 
 // Behaviour is one promise of a Service dataplane.
 type Behaviour struct {
-	ID       string    // stable: it names the promise in reports and catalogues
-	Says     string    // the promise, one sentence
-	Level    Level     //
-	Profile  Profile   //
-	Source   []string  // the KEP or document that says so
-	Upstream string    // the e2e test of kubernetes/kubernetes that corresponds, if any
-	Features []Feature // the dataplane must have them
-	Needs    []Need    // the cluster must have them
-	Serial   bool      // it disturbs others: nothing runs beside it
+	ID       string            // stable: it names the promise in reports and catalogues
+	Says     string            // the promise, one sentence
+	Level    Level             //
+	Profile  Profile           //
+	Promises []promise.Promise // that its level follows from
+	Source   []string          // what says so beside them: code, issues, documents
+	Upstream string            // the e2e test of kubernetes/kubernetes that corresponds, if any
+	Features []Feature         // the dataplane must have them
+	Needs    []Need            // the cluster must have them
+	Serial   bool              // it disturbs others: nothing runs beside it
 	Run      func(*Spec)
 }
 
@@ -105,30 +105,79 @@ func (b Behaviour) Check() error {
 		return fmt.Errorf("behaviour %s: says nothing, or no whole sentence", b.ID)
 	case b.Level != Must && b.Level != Should && b.Level != May:
 		return fmt.Errorf("behaviour %s: level %q", b.ID, b.Level)
-	case b.Profile == "" || len(b.Source) == 0 || b.Run == nil:
-		return fmt.Errorf("behaviour %s: profile, source or function is missing", b.ID)
+	case b.Profile == "" || len(b.Promises) == 0 || b.Run == nil:
+		return fmt.Errorf("behaviour %s: profile, promise or function is missing", b.ID)
+	case b.Level == Must && !slices.ContainsFunc(b.Promises, b.carries):
+		return fmt.Errorf("behaviour %s: nobody but kube-proxy promises it to users, or it is optional and no feature says who has it: it is no MUST", b.ID)
+	}
+	if i := slices.IndexFunc(b.Source, promise.OfKubeProxy); b.Level == Must && i >= 0 {
+		return fmt.Errorf("behaviour %s: %s is kube-proxy's own: it says nothing of a MUST", b.ID, b.Source[i])
+	}
+	for _, p := range b.Promises {
+		if err := p.Check(); err != nil {
+			return fmt.Errorf("behaviour %s: %w", b.ID, err)
+		}
 	}
 	return nil
 }
 
+// carries tells whether a MUST may rest on a promise: it binds all implementations, or
+// those that declare the feature.
+func (b Behaviour) carries(p promise.Promise) bool {
+	return p.Binds() && (!p.Optional || len(b.Features) > 0)
+}
+
+// Since is the first Kubernetes in which all of its promises hold.
+func (b Behaviour) Since() (version string) {
+	for _, p := range b.Promises {
+		version = promise.Newest(version, p.Since)
+	}
+	return version
+}
+
+// Sources are the addresses of its promises, and what says so beside them.
+func (b Behaviour) Sources() (out []string) {
+	for _, p := range b.Promises {
+		if !slices.Contains(out, p.Where) {
+			out = append(out, p.Where)
+		}
+	}
+	return append(out, b.Source...)
+}
+
 // entry is a behaviour in the catalogue.
 type entry struct {
-	ID       string    `json:"id"`
-	Level    Level     `json:"level"`
-	Profile  Profile   `json:"profile"`
-	Says     string    `json:"says"`
-	Source   []string  `json:"source"`
-	Upstream string    `json:"upstream,omitempty"`
-	Features []Feature `json:"features,omitempty"`
-	Needs    []Need    `json:"needs,omitempty"`
-	Serial   bool      `json:"serial,omitempty"`
+	ID       string     `json:"id"`
+	Level    Level      `json:"level"`
+	Profile  Profile    `json:"profile"`
+	Says     string     `json:"says"`
+	Since    string     `json:"since"`
+	Promises []promised `json:"promises"`
+	Source   []string   `json:"source,omitempty"`
+	Upstream string     `json:"upstream,omitempty"`
+	Features []Feature  `json:"features,omitempty"`
+	Needs    []Need     `json:"needs,omitempty"`
+	Serial   bool       `json:"serial,omitempty"`
+}
+
+// promised is a promise there: its own words, or in summary.
+type promised struct {
+	Kind     promise.Kind `json:"kind"`
+	Where    string       `json:"where"`
+	Quote    string       `json:"quote,omitempty"`
+	Summary  string       `json:"summary,omitempty"`
+	Optional bool         `json:"optional,omitempty"`
 }
 
 // Catalogue is a list of promises, as YAML.
 func Catalogue(all []Behaviour) ([]byte, error) {
 	var out []entry
 	for _, b := range all {
-		out = append(out, entry{b.ID, b.Level, b.Profile, b.Says, b.Source, b.Upstream, b.Features, b.Needs, b.Serial})
+		var promises []promised
+		for _, p := range b.Promises {
+			promises = append(promises, promised{p.Kind, p.Where, p.Quote, p.Summary, p.Optional})
+		}
+		out = append(out, entry{b.ID, b.Level, b.Profile, b.Says, b.Since(), promises, b.Source, b.Upstream, b.Features, b.Needs, b.Serial})
 	}
 	text, err := yaml.Marshal(map[string]any{"behaviours": out})
 	if err != nil {

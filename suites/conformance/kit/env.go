@@ -36,6 +36,7 @@ type Config struct {
 	Image    string // of plumb-probe
 	Families []corev1.IPFamily
 	Features map[Feature]string // those the dataplane does not have, and why
+	Health   HealthAt           // of the dataplane's proxies
 	Flush    [][]string         // commands that remove the dataplane's rules from a node
 	Dir      string             // evidence goes here; empty: none is kept
 	Parallel int                // behaviours that run side by side
@@ -53,6 +54,7 @@ type Env struct {
 	namespace string
 	uid       types.UID // of that namespace, which is the run's
 	client    kubernetes.Interface
+	version   string        // of the cluster's API server
 	key       *remote.Key   // of this run's probes
 	ranges    remote.Ranges // that they connect into
 	nodes     []*Node
@@ -80,6 +82,11 @@ func Open(ctx context.Context, st Stage, cfg Config) (*Env, error) {
 	if e.client, err = kubernetes.NewForConfig(st.Cluster().RESTConfig()); err != nil {
 		return nil, fmt.Errorf("make API client: %w", err)
 	}
+	version, err := e.client.Discovery().ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("ask for the version of Kubernetes: %w", err)
+	}
+	e.version = version.GitVersion
 	if e.key, err = remote.NewKey(); err != nil {
 		return nil, err
 	}

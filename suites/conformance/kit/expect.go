@@ -53,6 +53,7 @@ type Want struct {
 	source  func(seen, client netip.Addr) bool // of answers; nil: any
 	sources string                             // the same in words
 	refusal bool                               // of each attempt, but ICMP is limited
+	said    bool                               // what it came to is said, for several ways are right
 	timeout time.Duration
 }
 
@@ -108,9 +109,9 @@ func Dropped() Want {
 	}}
 }
 
-// Unreachable wants no answer of a server, whichever way it is refused.
+// Unreachable wants no answer of a server, whichever way it is refused, and says which.
 func Unreachable() Want {
-	return Want{text: "no answer", n: silentTry, timeout: silence, class: func(r remote.Result) bool {
+	return Want{text: "no answer", n: silentTry, timeout: silence, said: true, class: func(r remote.Result) bool {
 		return r.Class != remote.OK && r.Class != remote.LocalErr
 	}}
 }
@@ -150,6 +151,9 @@ func (s *Spec) Expect(c Client, t Target, w Want) {
 				s.delay = max(s.delay, began.Sub(s.at))
 			}
 			s.held[key] = true
+			if w.said {
+				s.Say("%s to %s: %s", c.Name, t, res.Summary())
+			}
 			if !first {
 				s.goesOn(c, t, w.after(res), began.Sub(s.at))
 			}

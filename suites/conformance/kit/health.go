@@ -1,8 +1,10 @@
 package kit
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,14 +13,34 @@ import (
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
-// proxyHealthPort is where a service proxy says how it is (kube-proxy's
-// healthzBindAddress).
-const proxyHealthPort = 10256
-
-// ProxyHealth is where a node's service proxy says how it is.
-func (s *Spec) ProxyHealth(n *Node) netip.AddrPort {
-	return netip.AddrPortFrom(n.Addr(s.Family), proxyHealthPort)
+// HealthAt is where a service proxy says at its node, by HTTP, how it is. What is empty is
+// as with kube-proxy (healthzBindAddress).
+type HealthAt struct {
+	Port    uint16 `json:"port,omitempty"`
+	Healthz string `json:"healthz,omitempty"` // the path that answers 503 while the node is to be deleted
+	Livez   string `json:"livez,omitempty"`   // the path that does not
 }
+
+// Check says what is wrong with it.
+func (h HealthAt) Check() error {
+	for _, path := range []string{h.Healthz, h.Livez} {
+		if path != "" && !strings.HasPrefix(path, "/") {
+			return fmt.Errorf("health: path %q begins with no slash", path)
+		}
+	}
+	return nil
+}
+
+// ProxyHealth is where a node's service proxy says how it is, at Healthz and Livez.
+func (s *Spec) ProxyHealth(n *Node) netip.AddrPort {
+	return netip.AddrPortFrom(n.Addr(s.Family), cmp.Or(s.env.cfg.Health.Port, 10256))
+}
+
+// Healthz is the path of ProxyHealth for load balancers.
+func (s *Spec) Healthz() string { return cmp.Or(s.env.cfg.Health.Healthz, "/healthz") }
+
+// Livez is the path of ProxyHealth for who restarts a proxy that is not well.
+func (s *Spec) Livez() string { return cmp.Or(s.env.cfg.Health.Livez, "/livez") }
 
 // ToBeDeleted is the taint of a node that cluster-autoscaler is about to delete.
 func ToBeDeleted() corev1.Taint {

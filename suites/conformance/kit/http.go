@@ -54,6 +54,17 @@ func (s *Spec) StillHTTP(c Client, at netip.AddrPort, path string, wrong func(*r
 	}
 }
 
+// Heard is how long something must go on as it is after a change that is not to matter:
+// what does follow it does so in a fraction of that.
+const Heard = 2 * time.Second
+
+// KeepsHTTP demands the right answer for so long, again and again.
+func (s *Spec) KeepsHTTP(d time.Duration, c Client, at netip.AddrPort, path string, wrong func(*remote.Response) string) {
+	for end := time.Now().Add(d); time.Now().Before(end); s.Pause(20 * time.Millisecond) {
+		s.StillHTTP(c, at, path, wrong)
+	}
+}
+
 func (s *Spec) askHTTP(c Client, at netip.AddrPort, path string, wrong func(*remote.Response) string) (*remote.Response, string) {
 	r, err := c.probe.Get(s.ctx, remote.Get{Target: at, Path: path})
 	s.must(err, "ask http://%s%s", at, path)

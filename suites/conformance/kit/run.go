@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 	"github.com/plumbline/plumbline/suites/report/conformance"
 )
 
@@ -83,6 +84,10 @@ func (e *Env) run(ctx context.Context, b Behaviour, f corev1.IPFamily) (r Result
 	r = Result{Behaviour: b, Family: f, Result: ResultPass}
 	if ctx.Err() != nil {
 		r.Result, r.Reason = ResultInconclusive, "the run was interrupted"
+		return r
+	}
+	if since := b.Since(); !promise.Holds(since, e.version) {
+		r.Result, r.Reason = ResultSkip, fmt.Sprintf("not applicable: it holds since Kubernetes %s, and the cluster is %s", since, e.version)
 		return r
 	}
 	for _, n := range b.Needs {

@@ -52,7 +52,7 @@ func sample() Report {
 			Cluster: "kind", Kubernetes: "v1.36.3", NodeImage: "kindest/node@sha256:89ab", Kernel: "6.18.1", OS: "Debian 13", CPUs: 2,
 			CNI: "kindnet v1.8.0", IPFamily: "dual", Nodes: 4, Zones: 3,
 			LB:    &LB{Kind: "haproxy", Profile: "l4-strict", IPMode: "Proxy", Interval: ms(2000), Timeout: ms(1000), Fall: 3, Rise: 1, Path: "/healthz"},
-			Noise: &Noise{Attempts: 4000, Failures: 0, P99: ms(3)},
+			Noise: &Noise{Attempts: 4000, Failures: 0, P99: ms(3)}, FollowWithin: ms(30000),
 		},
 		Features: []Feature{
 			{Name: "sctp", State: FeatureUnsupported, Reason: "this kernel has no SCTP"},
@@ -65,7 +65,7 @@ func sample() Report {
 		},
 		Tests: []Test{
 			{ID: "terminating-fallback", Title: "With no ready endpoint, serving terminating ones are used.", IPFamily: "IPv6", Profile: "Terminating", Level: Must,
-				Source: []string{"KEP-1669"}, Result: Fail, Reason: "40 of 200 attempts: timeout, want an answer of pod-a\nseen from node-2", Attempts: 200, Delay: ms(31000), Duration: ms(33000),
+				Source: []string{"KEP-1669"}, Promised: []string{"KEP: “all traffic should be sent to terminating Pods that are still Ready.”"}, Result: Fail, Reason: "40 of 200 attempts: timeout, want an answer of pod-a\nseen from node-2", Attempts: 200, Delay: ms(31000), Duration: ms(33000),
 				Evidence: []string{"terminating-fallback/ruleset.txt", "terminating-fallback/failing.pcap", "terminating-fallback/gone.txt"}},
 			{ID: "terminating-fallback", Title: "With no ready endpoint, serving terminating ones are used.", IPFamily: "IPv4", Profile: "Terminating", Level: Must,
 				Source: []string{"KEP-1669"}, Result: Pass, Attempts: 200, Delay: ms(12), Duration: ms(210),

@@ -95,6 +95,10 @@ func newViewTest(t Test) viewTest {
 	for _, s := range t.Source {
 		vt.Cited = append(vt.Cited, render.Cite(s))
 	}
+	vt.Promised = nil
+	for _, p := range t.Promised {
+		vt.Promised = append(vt.Promised, render.Line(p))
+	}
 	vt.Title, vt.Upstream, vt.Known, vt.Explained = render.Line(t.Title), render.Line(t.Upstream), render.Line(t.Known), explained(t)
 	return vt
 }

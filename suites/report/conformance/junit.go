@@ -110,7 +110,7 @@ func junitCase(t Test, q *quoter) render.Case {
 func junitOut(t Test, q *quoter) string {
 	var out []string
 	for _, f := range []render.Fact{
-		{"promise", t.Title}, {"level", string(t.Level)}, {"source", strings.Join(t.Source, ", ")}, {"upstream", t.Upstream},
+		{"promise", t.Title}, {"promised by", strings.Join(t.Promised, "; ")}, {"level", string(t.Level)}, {"source", strings.Join(t.Source, ", ")}, {"upstream", t.Upstream},
 		{"result", string(t.Result)}, {"reason", t.Reason}, {"documented", t.Known}, {"measured", measured(t)},
 	} {
 		if text := render.Line(f.Text()); text != "" {

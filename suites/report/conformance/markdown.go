@@ -48,7 +48,7 @@ func mdProblems(b *bytes.Buffer, r Report) {
 	for _, t := range problems(r.Tests) {
 		fmt.Fprintf(b, "\n### %s %s (%s)\n\n", word(t), render.Markdown(t.Key()), t.Level)
 		render.MarkdownFacts(b, []render.Fact{
-			{"promise", t.Title}, {"reason", reason(t)}, {"documented", t.Known}, {"measured", measured(t)},
+			{"promise", t.Title}, {"promised by", strings.Join(t.Promised, "; ")}, {"reason", reason(t)}, {"documented", t.Known}, {"measured", measured(t)},
 			{"source", strings.Join(t.Source, ", ")}, {"evidence", strings.Join(t.Evidence, ", ")},
 		})
 	}

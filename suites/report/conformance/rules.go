@@ -31,21 +31,24 @@ const (
 //
 //   - A result must be one of the five words and a level one of the three; a test
 //     that has another is inconclusive, or a MUST.
+//   - A MUST that needs a feature of which nobody has declared whether the dataplane has
+//     it binds nobody: it is a SHOULD.
 //   - Unsupported needs a declaration: a feature that the test needs, declared
 //     unsupported, with a reason. Without it the test is inconclusive, for nobody
 //     has said why it was not run. A skip without a reason is too.
 //   - Exit 1: a MUST failed. What was seen outweighs everything that was not.
-//   - Exit 2 otherwise: a MUST is inconclusive or was skipped (a skip is never a
-//     pass), no MUST was run at all, a chosen behaviour has no test, two tests have
-//     one key, or the run ended early.
-//   - Exit 0 otherwise: every MUST passed or is unsupported as declared. That is
-//     conformant if the whole catalogue was chosen, and partial if it was not, or
-//     the report does not say.
+//   - Exit 2 otherwise: a MUST is inconclusive, none of Core passed, or none at all, a
+//     chosen behaviour has no test, two tests have one key, or the run ended early.
+//   - Exit 0 otherwise: every MUST passed, is unsupported as declared, or could not be
+//     observed: it was skipped, for the cluster lacks what it needs or is older than it.
+//     How many, and why, is said; a skip is never a pass. That is conformant if the whole
+//     catalogue was chosen, and partial if it was not, or the report does not say.
 //   - SHOULD and MAY are reported and never change the code.
 //   - A failure that is documented, with why and a source, says so, and stays one.
 //   - A profile is a failure if a MUST of it failed; a success if none did, at
 //     least one of its tests passed, and every MUST passed or is unsupported as
-//     declared, and the whole catalogue was chosen; partial otherwise.
+//     declared, and the whole catalogue was chosen; partial otherwise. The conclusion
+//     names those that are a success, and those that could be observed in part.
 //   - Tests are in the order of profile, id and IP family: runs in random order
 //     give one report.
 func Complete(r Report) Report {
@@ -63,8 +66,8 @@ func Complete(r Report) Report {
 // profileOrder is the order of semantics: what a Service is first, what most
 // clusters lack last. Profiles unknown here follow by name.
 var profileOrder = []string{ // const
-	"Core", "TrafficPolicy", "Terminating", "Affinity", "Health", "UDP", "SCTP", "DualStack", "Topology",
-	"LoadBalancer-VIP", "LoadBalancer-Proxy", "Lifecycle", "Disruption",
+	core, "TrafficPolicy", "Terminating", "Affinity", "Health", "UDP", "SCTP", "DualStack", "ServiceCIDR", "ExternalIPs", "Topology",
+	"LoadBalancer-VIP", "SourceRanges", "LoadBalancer-Proxy", "Lifecycle", "Disruption",
 }
 
 func compareProfiles(a, b string) int {
@@ -85,6 +88,9 @@ func byPlace(a, b Test) int {
 func normal(t Test, features []Feature) Test {
 	if t.Level != Should && t.Level != May {
 		t.Level = Must
+	}
+	if t.Level == Must && undeclared(t, features) {
+		t.Level = Should
 	}
 	doubt := ""
 	switch t.Result {
@@ -114,6 +120,12 @@ func declared(t Test, features []Feature) bool {
 	return slices.ContainsFunc(features, func(f Feature) bool {
 		return f.State == FeatureUnsupported && strings.TrimSpace(f.Reason) != "" && slices.Contains(t.Features, f.Name)
 	})
+}
+
+// undeclared says whether a test needs a feature of which the report knows, and says, that
+// nobody has declared it.
+func undeclared(t Test, features []Feature) bool {
+	return slices.ContainsFunc(features, func(f Feature) bool { return f.State == FeatureUnknown && slices.Contains(t.Features, f.Name) })
 }
 
 // whole says whether the run was to judge everything that the catalogue promises.
@@ -151,28 +163,21 @@ func concludeChosen(r Report) (Conclusion, int, string) {
 		}
 		seen[t.Key()] = true
 	}
-	var open []string
-	for _, c := range []struct {
-		n    int
-		text string
-	}{{n.Inconclusive, "inconclusive"}, {n.Skipped, "skipped"}} {
-		if c.n > 0 {
-			open = append(open, fmt.Sprintf("%d MUST %s", c.n, c.text))
-		}
-	}
 	switch {
 	case n.Failed > 0:
-		return NonConformant, ExitNonConformant, fmt.Sprintf("%d MUST failed", n.Failed)
+		return NonConformant, ExitNonConformant, fmt.Sprintf("%d MUST failed", n.Failed) + render.Prefixed(": ", strings.Join(failedIn(r), ", "))
 	case r.Error != "":
 		return Unjudged, ExitUnjudged, "the run ended early: " + r.Error
 	case len(r.Environment.Beside) > 0:
 		return Unjudged, ExitUnjudged, "what passed may be another's work: " + strings.Join(r.Environment.Beside, "; ")
 	case twice != "":
 		return Unjudged, ExitUnjudged, "two tests are called " + twice
-	case len(open) > 0:
-		return Unjudged, ExitUnjudged, strings.Join(open, ", ")
+	case n.Inconclusive > 0:
+		return Unjudged, ExitUnjudged, fmt.Sprintf("%d MUST inconclusive", n.Inconclusive)
 	case n.Passed == 0:
 		return Unjudged, ExitUnjudged, "no MUST was run"
+	case whole(r) && count(r.Tests, func(t Test) bool { return t.Level == Must && t.Profile == core }).Passed == 0:
+		return Unjudged, ExitUnjudged, "no MUST of " + core + " was run"
 	case len(ids) < r.Chosen:
 		return Unjudged, ExitUnjudged, fmt.Sprintf("%d of %s chosen have no result", r.Chosen-len(ids), render.Plural(r.Chosen, "behaviour"))
 	}
@@ -180,7 +185,7 @@ func concludeChosen(r Report) (Conclusion, int, string) {
 	if n.Unsupported > 0 {
 		why += fmt.Sprintf(", %d unsupported as declared", n.Unsupported)
 	}
-	return Conformant, ExitConformant, why
+	return Conformant, ExitConformant, render.Joined("; ", why, render.Prefixed("profiles: ", held(r)), unobserved(r.Tests))
 }
 
 func count(tests []Test, of func(Test) bool) (s Statistics) {

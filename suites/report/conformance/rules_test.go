@@ -34,17 +34,22 @@ func TestConclusion(t *testing.T) {
 		{"a level that is none failed", []Test{pass(), test("must", Fail)}, nil, 1, "1 MUST failed"},
 		{"a MUST is inconclusive", []Test{pass(), test(Must, Inconclusive)}, nil, 2, "1 MUST inconclusive"},
 		{"a SHOULD is inconclusive", []Test{pass(), test(Should, Inconclusive)}, nil, 0, "1 MUST passed"},
-		{"a MUST was skipped", []Test{pass(), test(Must, Skip)}, nil, 2, "1 MUST skipped"},
-		{"a SHOULD was skipped", []Test{pass(), test(Should, Skip)}, nil, 0, "1 MUST passed"},
+		{"a MUST was skipped", []Test{pass(), test(Must, Skip)}, nil, 0, "1 MUST passed; profiles: in part Core; 1 behaviour not observable here: 1 for want of because"},
+		{"all were skipped", []Test{test(Must, Skip), test(Must, Skip)}, nil, 2, "no MUST was run"},
+		{"none of Core", []Test{pass(), pass()}, func(r *Report) { r.Tests[0].Profile, r.Tests[1].Profile = "UDP", "Affinity" }, 2, "no MUST of Core was run"},
+		{"a MUST that nobody declared failed", []Test{pass(), test(Must, Fail)}, func(r *Report) { r.Tests[0].Features, r.Features[0].State = nil, FeatureUnknown }, 0, "1 MUST passed; profiles: Core"},
+		{"a MUST that is declared failed", []Test{pass(), test(Must, Fail)}, func(r *Report) { r.Tests[0].Features, r.Features[0].State = nil, FeatureSupported }, 1, "1 MUST failed: in Core"},
+		{"a MUST of another profile failed", []Test{pass(), test(Must, Fail)}, func(r *Report) { r.Tests[1].Profile = "UDP" }, 1, "1 MUST failed: in UDP, Core holds"},
+		{"a SHOULD was skipped", []Test{pass(), test(Should, Skip)}, nil, 0, "1 MUST passed; profiles: Core; 1 behaviour not observable here"},
 		{"unsupported as declared", []Test{pass(), test(Must, Unsupported)}, nil, 0, "1 MUST passed, 1 unsupported as declared"},
-		{"unsupported, declared unknown", []Test{pass(), test(Must, Unsupported)}, func(r *Report) { r.Features[0].State = FeatureUnknown }, 2, "1 MUST inconclusive"},
+		{"unsupported, declared unknown", []Test{pass(), test(Must, Unsupported)}, func(r *Report) { r.Tests[0].Features, r.Features[0].State = nil, FeatureUnknown }, 0, "1 MUST passed"},
 		{"unsupported, declared supported", []Test{pass(), test(Must, Unsupported)}, func(r *Report) { r.Features[0].State = FeatureSupported }, 2, "1 MUST inconclusive"},
 		{"unsupported without a reason", []Test{pass(), test(Must, Unsupported)}, func(r *Report) { r.Features[0].Reason = " " }, 2, "1 MUST inconclusive"},
 		{"unsupported for a feature it does not need", []Test{pass(), test(Must, Unsupported)}, func(r *Report) { r.Features[0].Name = "udp" }, 2, "1 MUST inconclusive"},
 		{"a word that is no result", []Test{pass(), test(Must, "passed")}, nil, 2, "1 MUST inconclusive"},
 		{"no word", []Test{pass(), test(Must, "")}, nil, 2, "1 MUST inconclusive"},
 		{"a failure outweighs what is open", []Test{test(Must, Fail), test(Must, Inconclusive), test(Must, Skip)}, func(r *Report) { r.Error = "x" }, 1, "1 MUST failed"},
-		{"all that is open", []Test{pass(), test(Must, Inconclusive), test(Must, Skip)}, nil, 2, "1 MUST inconclusive, 1 MUST skipped"},
+		{"all that is open", []Test{pass(), test(Must, Inconclusive), test(Must, Skip)}, nil, 2, "1 MUST inconclusive"},
 		{"ended early", []Test{pass()}, func(r *Report) { r.Error = "interrupted" }, 2, "the run ended early: interrupted"},
 		{"beside another proxy", []Test{pass()}, besideKubeProxy, 2, "what passed may be another's work: node n1: kube-proxy: table ip kube-proxy"},
 		{"failed beside another proxy", []Test{test(Must, Fail)}, besideKubeProxy, 1, "1 MUST failed"},
@@ -95,12 +100,12 @@ func TestPartial(t *testing.T) {
 		code       int
 		why        string
 	}{
-		{"all", 1, 1, Pass, Conformant, 0, "1 MUST passed"},
+		{"all", 1, 1, Pass, Conformant, 0, "1 MUST passed; profiles: Core"},
 		{"a part", 1, 217, Pass, PartlyJudged, 0, "1 of 217 behaviours chosen: 1 MUST passed"},
-		{"a part that failed", 1, 217, Fail, NonConformant, 1, "1 of 217 behaviours chosen: 1 MUST failed"},
+		{"a part that failed", 1, 217, Fail, NonConformant, 1, "1 of 217 behaviours chosen: 1 MUST failed: in Core"},
 		{"a part that is open", 1, 217, Inconclusive, Unjudged, 2, "1 of 217 behaviours chosen: 1 MUST inconclusive"},
 		{"nobody has said", 0, 0, Pass, PartlyJudged, 0, "an unknown part of the catalogue: 1 MUST passed"},
-		{"nobody has said, failed", 0, 0, Fail, NonConformant, 1, "1 MUST failed"},
+		{"nobody has said, failed", 0, 0, Fail, NonConformant, 1, "1 MUST failed: in Core"},
 	} {
 		r := Complete(Report{Chosen: tc.chosen, Of: tc.of, Tests: []Test{{ID: "a", Profile: "Core", Result: tc.result, Reason: "because"}}})
 		if r.Conclusion != tc.want || r.ExitCode != tc.code || r.Why != tc.why {

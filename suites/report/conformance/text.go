@@ -24,6 +24,7 @@ func facts(r Report) []render.Fact {
 		{"cluster", render.Joined(", ", e.Cluster, render.Prefixed("Kubernetes ", e.Kubernetes), render.Prefixed("control plane ", e.ControlPlane), some(e.Nodes, "node"), some(e.Zones, "zone"), render.Prefixed("IP family ", e.IPFamily), render.Prefixed("CNI ", e.CNI))},
 		{"node image", e.NodeImage},
 		{"host", render.Joined(", ", e.OS, render.Prefixed("kernel ", e.Kernel), some(e.CPUs, "CPU"))},
+		{"may be late", render.Prefixed("by ", within(e.FollowWithin))},
 		{"timeouts", e.Timeouts},
 		{"lacks", e.Lacks},
 		{"beside", strings.Join(e.Beside, "; ")},
@@ -38,6 +39,14 @@ func facts(r Report) []render.Fact {
 		}
 	}
 	return kept
+}
+
+// within is a duration that somebody has said.
+func within(d Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return short(d) + " after a change"
 }
 
 // extent is how much of the catalogue the run was about, if anybody has said so.
@@ -159,9 +168,9 @@ func legend() []string {
 	return []string{
 		"FAIL: a MUST does not hold. fail: a SHOULD or MAY does not hold; it is reported and does not make the dataplane non-conformant.",
 		"documented: the dataplane is known to differ there, and why; a failure that is documented is a failure.",
-		"unsupported: the dataplane declares that it lacks a feature which the test needs. skip: the cluster lacks what the test needs; a skip is never a pass.",
+		"unsupported: the dataplane declares that it lacks a feature which the test needs; a MUST that needs one of which nobody has declared anything is a SHOULD. skip: the cluster lacks what the test needs, or is older than it; a skip is never a pass.",
 		"inconclusive: the harness could not tell, for instance because a connection that does not use the dataplane failed as well.",
-		"conformant: every MUST of the catalogue passed or is unsupported as declared. partial: so did those that were chosen; of the others nothing is known. not judged: some MUST was skipped or inconclusive, or the run did not get to its end.",
+		"conformant: every MUST of the catalogue passed, is unsupported as declared, or could not be observed on this cluster, which is said. partial: so did those that were chosen; of the others nothing is known. not judged: some MUST was inconclusive, none of Core was run, or the run did not get to its end.",
 	}
 }
 

@@ -71,21 +71,22 @@ type Harness struct {
 
 // Environment is where the run took place.
 type Environment struct {
-	Cluster      string `json:"cluster"` // kind, lab or existing
-	Kubernetes   string `json:"kubernetes"`
-	NodeImage    string `json:"nodeImage,omitempty"`
-	Kernel       string `json:"kernel,omitempty"`
-	OS           string `json:"os,omitempty"`
-	CPUs         int    `json:"cpus,omitempty"`
-	CNI          string `json:"cni,omitempty"`
-	IPFamily     string `json:"ipFamily,omitempty"`     // ipv4, ipv6 or dual
-	ControlPlane string `json:"controlPlane,omitempty"` // of a lab: model or real (Kubernetes' own)
-	Nodes        int    `json:"nodes,omitempty"`
-	Zones        int    `json:"zones,omitempty"`
-	LB           *LB    `json:"lb,omitempty"` // nil: the cluster has none
-	Noise        *Noise `json:"noise,omitempty"`
-	Timeouts     string `json:"timeouts,omitempty"` // name=duration,...: waits for what is no matter of the dataplane
-	Lacks        string `json:"lacks,omitempty"`    // what this run had less than another there, and why
+	Cluster      string   `json:"cluster"` // kind, lab or existing
+	Kubernetes   string   `json:"kubernetes"`
+	NodeImage    string   `json:"nodeImage,omitempty"`
+	Kernel       string   `json:"kernel,omitempty"`
+	OS           string   `json:"os,omitempty"`
+	CPUs         int      `json:"cpus,omitempty"`
+	CNI          string   `json:"cni,omitempty"`
+	IPFamily     string   `json:"ipFamily,omitempty"`     // ipv4, ipv6 or dual
+	ControlPlane string   `json:"controlPlane,omitempty"` // of a lab: model or real (Kubernetes' own)
+	Nodes        int      `json:"nodes,omitempty"`
+	Zones        int      `json:"zones,omitempty"`
+	LB           *LB      `json:"lb,omitempty"` // nil: the cluster has none
+	Noise        *Noise   `json:"noise,omitempty"`
+	Timeouts     string   `json:"timeouts,omitempty"`     // name=duration,...: waits for what is no matter of the dataplane
+	FollowWithin Duration `json:"followWithin,omitempty"` // how late the dataplane was allowed to follow a change
+	Lacks        string   `json:"lacks,omitempty"`        // what this run had less than another there, and why
 	// Beside says who else proxied Services there, a line each: what passed may be theirs.
 	Beside []string `json:"beside,omitempty"`
 }
@@ -194,6 +195,7 @@ type Test struct {
 	Profile  string   `json:"profile"`
 	Level    Level    `json:"level"`
 	Source   []string `json:"source,omitempty"`   // the KEP or document that says so
+	Promised []string `json:"promised,omitempty"` // who says so in which words; of what failed or is inconclusive
 	Upstream string   `json:"upstream,omitempty"` // the upstream e2e test, if there is one
 	Features []string `json:"features,omitempty"` // names of those the dataplane must have for it
 	Result   Result   `json:"result"`

@@ -1,0 +1,34 @@
+package kit
+
+// Feature is something a dataplane declares to have or not: what the API makes optional, or
+// a class of dataplanes documents otherwise.
+type Feature string
+
+// TerminatingFallback is KEP-1669: with no other endpoint, serving terminating ones are used.
+// Behaviours ask for it of everybody; scenarios hold to it who declares it.
+const TerminatingFallback Feature = "terminating-fallback"
+
+// Features of behaviours.
+const (
+	FeatureSCTP               Feature = "sctp"
+	FeatureLoopback           Feature = "nodeport-loopback"           // node ports at 127.0.0.1
+	FeatureShortCircuit       Feature = "nodeport-short-circuit"      // under Local a node and its pods reach all endpoints by its node ports
+	FeatureMasquerade         Feature = "cluster-policy-masquerade"   // under Cluster endpoints see the node that forwards; not with direct return
+	FeatureClusterIPSource    Feature = "clusterip-source-kept"       // endpoints see the pod that dials a ClusterIP
+	FeatureExternalIPs        Feature = "external-ips"                // which may be refused at admission, and are deprecated
+	FeatureIPMode             Feature = "load-balancer-ip-mode"       // the address of a load balancer in mode Proxy is left alone
+	FeatureSourceRanges       Feature = "load-balancer-source-ranges" // "if supported by the platform"
+	FeatureRangesDrop         Feature = "source-ranges-drop"          // who is in none is dropped, not refused
+	FeatureRangesOnNodes      Feature = "source-ranges-on-nodes"      // they hold for processes on nodes
+	FeatureZoneHints          Feature = "zone-hints"                  // of EndpointSlices
+	FeatureNodeHints          Feature = "node-hints"                  // of EndpointSlices
+	FeatureProxyName          Feature = "service-proxy-name"          // Services of another proxy are left to it
+	FeatureHealthz            Feature = "proxy-healthz"               // how the proxy of a node is, by HTTP
+	FeatureLivez              Feature = "proxy-livez"                 // the same, whether or not the node is to be deleted
+	FeatureAffinityPerPort    Feature = "affinity-per-port"           // not one record for all ports of a Service
+	FeatureAffinityShared     Feature = "affinity-shared-over-fronts" // not one record for each kind of address
+	FeatureAffinitySliding    Feature = "affinity-sliding-timeout"    // from the last connection, not the first
+	FeatureAffinitySurvives   Feature = "affinity-survives-restart"   // of the agents
+	FeatureConnectionsSurvive Feature = "connections-survive-restart" // of the agents
+	FeatureForwardsAlone      Feature = "forwards-without-agent"      //
+)

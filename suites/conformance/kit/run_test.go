@@ -1,0 +1,82 @@
+package kit
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+	"github.com/plumbline/plumbline/suites/report/conformance"
+)
+
+// What did not hold yet in the cluster's Kubernetes is not asked of its dataplane.
+func TestNotApplicable(t *testing.T) {
+	for version, want := range map[string]conformance.Result{"v1.33.4": ResultSkip, "v1.34.0": ResultPass, "v1.36.3-gke.1": ResultPass} {
+		e, _ := served(t)
+		e.version = version
+		asked := false
+		r := e.run(t.Context(), Behaviour{
+			ID: "x", Promises: []promise.Promise{promise.AllEvenly, promise.SameNode}, Run: func(*Spec) { asked = true },
+		}, corev1.IPv4Protocol)
+		if r.Result != want || asked != (want == ResultPass) {
+			t.Errorf("%s: %s (%s), asked %v; want %s", version, r.Result, r.Reason, asked, want)
+		}
+		if want == ResultSkip && (!strings.Contains(r.Reason, "not applicable") || !strings.Contains(r.Reason, "1.34") || !strings.Contains(r.Reason, version)) {
+			t.Errorf("%s: reason %q", version, r.Reason)
+		}
+	}
+}
+
+// An answer that is to stay is asked for until the end, and no wrong one is let pass.
+func TestKeepsHTTP(t *testing.T) {
+	for name, c := range map[string]struct {
+		wrong  int // which answer is
+		result conformance.Result
+	}{"right": {0, ResultPass}, "wrong in between": {3, ResultFail}} {
+		t.Run(name, func(t *testing.T) {
+			e, _ := served(t)
+			e.cfg.Dir = ""
+			looked := 0
+			r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
+				s.KeepsHTTP(300*time.Millisecond, s.Outside(), netip.MustParseAddrPort("192.0.2.2:38081"), "/", func(*remote.Response) string {
+					looked++
+					return map[bool]string{true: "not so"}[looked == c.wrong]
+				})
+			}}, corev1.IPv4Protocol)
+			if r.Result != c.result || looked < 3 {
+				t.Errorf("%s (%s) after %d answers, want %s", r.Result, r.Reason, looked, c.result)
+			}
+		})
+	}
+}
+
+// Where a refusal and silence are both right, the report says which it was.
+func TestUnreachableIsSaid(t *testing.T) {
+	e, b := served(t)
+	mode(t, b, servicePort, remote.Closed)
+	r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
+		s.Expect(s.Outside(), TCP(netip.AddrPortFrom(netip.MustParseAddr("192.0.2.2"), servicePort)), Unreachable())
+	}}, corev1.IPv4Protocol)
+	if said := strings.Join(r.Said, "\n"); r.Result != ResultPass || !strings.Contains(said, "24 refused") {
+		t.Errorf("%s (%s), said %q", r.Result, r.Reason, said)
+	}
+}
+
+// Where proxies say how they are is what is declared, and else as with kube-proxy.
+func TestHealthAt(t *testing.T) {
+	node := &Node{Client: Client{addrs: families([]netip.Addr{netip.MustParseAddr("192.0.2.2")})}}
+	for want, h := range map[string]HealthAt{
+		"192.0.2.2:10256 /healthz /livez": {},
+		"192.0.2.2:9879 /ready /livez":    {Port: 9879, Healthz: "/ready"},
+		"192.0.2.2:10256 /healthz /alive": {Livez: "/alive"},
+	} {
+		s := &Spec{Family: corev1.IPv4Protocol, env: &Env{cfg: Config{Health: h}}}
+		if got := s.ProxyHealth(node).String() + " " + s.Healthz() + " " + s.Livez(); got != want {
+			t.Errorf("%+v: %s, want %s", h, got, want)
+		}
+	}
+}

@@ -1,0 +1,21 @@
+package promise
+
+import "testing"
+
+// What is promised since a version does not hold before it, and holds where nobody knows.
+func TestHolds(t *testing.T) {
+	for _, tc := range []struct {
+		since, version string
+		want           bool
+	}{
+		{"1.34", "v1.34.0", true}, {"1.34", "v1.33.9", false}, {"1.34", "v1.36.3+k3s1", true}, {"1.34", "v1.9.11", false},
+		{"1.34", "", true}, {"1.34", "devel", true}, {"1.100", "v1.34.0", false},
+	} {
+		if got := Holds(tc.since, tc.version); got != tc.want {
+			t.Errorf("since %s, in %s: holds %v, want %v", tc.since, tc.version, got, tc.want)
+		}
+	}
+	if got := Newest("1.9", "1.21"); got != "1.21" {
+		t.Errorf("the newest of 1.9 and 1.21 is %s", got)
+	}
+}

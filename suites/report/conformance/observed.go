@@ -1,0 +1,73 @@
+package conformance
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/suites/report/render"
+)
+
+// core is the profile of what every client relies on. The others extend it.
+const core = "Core"
+
+// failedIn names the profiles in which a MUST failed, and says whether Core holds.
+func failedIn(r Report) (out []string) {
+	holds := false
+	for _, p := range profiles(r.Tests, whole(r)) {
+		if p.Result == Failure {
+			out = append(out, "in "+p.Name)
+		}
+		holds = holds || p.Name == core && p.Result == Success
+	}
+	if holds {
+		out = append(out, core+" holds")
+	}
+	return out
+}
+
+// held names the profiles that a run of the whole catalogue has found to hold: wholly, and
+// in part, where something of them could not be observed.
+func held(r Report) string {
+	var wholly, partly []string
+	for _, p := range profiles(r.Tests, true) {
+		switch {
+		case !whole(r):
+		case p.Result == Success:
+			wholly = append(wholly, p.Name)
+		case p.Statistics.Passed > 0:
+			partly = append(partly, p.Name)
+		}
+	}
+	return render.Joined("; ", strings.Join(wholly, ", "), render.Prefixed("in part ", strings.Join(partly, ", ")))
+}
+
+// unobserved says how many behaviours were skipped, whatever their level, and for which
+// reasons, those of most first.
+func unobserved(tests []Test) string {
+	ids, by := map[string]bool{}, map[string]map[string]bool{}
+	for _, t := range tests {
+		if t.Result != Skip {
+			continue
+		}
+		ids[t.ID] = true
+		why := strings.TrimPrefix(render.Line(t.Reason), "the cluster lacks ")
+		if by[why] == nil {
+			by[why] = map[string]bool{}
+		}
+		by[why][t.ID] = true
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	reasons := slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Or(cmp.Compare(len(by[b]), len(by[a])), strings.Compare(a, b)) })
+	for i, why := range reasons {
+		reasons[i] = fmt.Sprintf("%d for want of %s", len(by[why]), why)
+		if strings.HasPrefix(why, "not applicable") {
+			reasons[i] = fmt.Sprintf("%d %s", len(by[why]), why)
+		}
+	}
+	return fmt.Sprintf("%s not observable here: %s", render.Plural(len(ids), "behaviour"), strings.Join(reasons, "; "))
+}
