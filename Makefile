@@ -23,7 +23,7 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 1m
 
-.PHONY: pages build host generate test tc test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy kernels agree conformance teeth bench microbench fuzz soak nightly lint clean
+.PHONY: pages build host generate test tc interrupted test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy kernels agree conformance teeth bench microbench fuzz soak nightly lint clean
 
 build:
 	@mkdir -p bin
@@ -44,6 +44,10 @@ GINKGO = ./suites/conformance
 TC = ./dataplane/ebpf
 tc:
 	go test -count=1 -parallel 8 -timeout 20m $(TC)
+
+# Changes that end at each of their writes, of all backends.
+interrupted:
+	go test -count=1 -p 1 -parallel 8 -timeout 60m -run 'TestContract/.*Interrupted' ./dataplane/nftables ./dataplane/iptables ./dataplane/userspace ./dataplane/ebpf -args -places=1000
 
 # As root all of it, on a prepared host; otherwise what needs root skips by name. What
 # depends on real time has the host for itself: no compiler and no other package beside it;
@@ -210,6 +214,7 @@ nightly: host build
 	$(MAKE) conformance CLUSTER=kind
 	$(MAKE) differential
 	$(MAKE) tc
+	$(MAKE) interrupted
 	$(MAKE) kernels
 	$(MAKE) haproxy
 	$(MAKE) installed

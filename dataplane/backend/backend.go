@@ -208,6 +208,7 @@ type Options struct {
 	Poll          time.Duration    // between two looks at iptables' own chains: nothing else tells that somebody has changed them
 	MasqueradeBit uint             // of the packet mark, by which iptables' rules ask for masquerading
 	StateDir      string           // of userspace, which notes there what would end with it; empty: nowhere
+	VerifierLog   string           // of ebpf, the file that the verifier's words go to; empty: nowhere
 	// Others takes away what other backends left, in the middle of a complete Apply of
 	// userspace; nil if there is nothing.
 	Others func() (take func())

@@ -17,8 +17,12 @@ import (
 // overEBPF has its pins below ebpf.Root, in a namespace's folder.
 func overEBPF(netns int) Backend {
 	return Backend{
-		Start: func(_ Options, log *slog.Logger) Running {
-			t := ebpf.New(ebpf.Config{Logger: log, NetNS: netns, Dropped: ebpfDropped(log)})
+		Start: func(opts Options, log *slog.Logger) Running {
+			cfg := ebpf.Config{Logger: log, NetNS: netns, Dropped: ebpfDropped(log)}
+			if opts.VerifierLog != "" {
+				cfg.Verifier = &verifierLog{path: opts.VerifierLog}
+			}
+			t := ebpf.New(cfg)
 			pins, _ := ebpf.Folder(ebpf.Root, netns) // without one no Apply succeeds, which says why
 			return Running{
 				Target: keepsTranslated{t, netns, log}, Close: t.Close, Watch: t.Watch,

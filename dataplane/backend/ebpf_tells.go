@@ -1,7 +1,9 @@
 package backend
 
 import (
+	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 
 	"github.com/plumbline/plumbline/dataplane/ebpf"
@@ -98,4 +100,21 @@ func ebpfDropped(log *slog.Logger) func(ebpf.Drop) {
 		}
 		log.Debug(message, "reason", d.Reason, "proto", d.Protocol, "from", d.Src, "to", d.Dst, "device", d.Device, "leaving", d.Leaving)
 	}
+}
+
+// verifierLog is a file that is made, or begun anew, with the first words.
+type verifierLog struct {
+	path string
+	file *os.File
+}
+
+func (v *verifierLog) Write(words []byte) (int, error) {
+	if v.file == nil {
+		file, err := os.OpenFile(v.path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		if err != nil {
+			return 0, fmt.Errorf("keep the verifier's log: %w", err)
+		}
+		v.file = file
+	}
+	return v.file.Write(words)
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -161,4 +163,23 @@ func bpffs(t *testing.T) (string, error) {
 	}
 	t.Cleanup(func() { _ = unix.Close(mount) })
 	return fmt.Sprintf("/proc/self/fd/%d", mount), nil
+}
+
+// The verifier's words are kept in a file of their own, of the last start alone.
+func TestVerifierLogFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	for _, said := range []string{"first", "second"} {
+		w := &verifierLog{path: path}
+		for _, part := range []string{said, " more"} {
+			if _, err := io.WriteString(w, part); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != said+" more" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	if _, err := io.WriteString(&verifierLog{path: path + "/below"}, "x"); err == nil {
+		t.Error("a file below a file is written")
+	}
 }

@@ -4,6 +4,7 @@ package dptest
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"math"
 	"net/netip"
@@ -43,7 +44,7 @@ func Interrupted(t *testing.T, b Backend) {
 					t.Error("nothing is written")
 				}
 				// An odd step: before a write and after it are asked in turn.
-				for c.after = 1; c.after <= places && !t.Failed(); c.after += places/mostPlaces | 1 {
+				for c.after = 1; c.after <= places && !t.Failed(); c.after += places / *mostPlaces | 1 {
 					c.run(t, b)
 				}
 			})
@@ -61,8 +62,9 @@ type interruption struct {
 	after    int // questions for a fault; that one is answered by an error
 }
 
-// mostPlaces bounds the places that are tried, about, of a change with many writes.
-const mostPlaces = 25
+// mostPlaces bounds the places that are tried, about, of a change with many writes. The default is
+// for a test beside many; `make interrupted` tries all.
+var mostPlaces = flag.Int("places", 4, "places at which an interrupted change ends, about")
 
 // run interrupts the change once, if there is such a place, and tells how many there were so far.
 func (c interruption) run(t *testing.T, b Backend) (places int) {

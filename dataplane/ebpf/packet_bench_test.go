@@ -75,9 +75,9 @@ func BenchmarkPacket(b *testing.B) {
 func (w *world) lo() {
 	w.t.Helper()
 	type device struct {
-		masquerade [32]byte
-		l2, flags  uint32
-		mac        [8]byte
+		_  [32]byte // masquerade addresses
+		l2 uint32
+		_  [12]byte // flags, and the device's own address
 	}
 	m, err := bpf.LoadPinnedMap(filepath.Join(w.cfg.Pins, "v1", "plumb_devices"), nil)
 	if err != nil {

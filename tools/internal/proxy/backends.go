@@ -23,6 +23,7 @@ type backendFlags struct {
 	poll          time.Duration
 	masqueradeBit uint
 	stateDir      string
+	verifierLog   string
 }
 
 func (b *backendFlags) register(fs *flag.FlagSet) {
@@ -31,6 +32,7 @@ func (b *backendFlags) register(fs *flag.FlagSet) {
 	fs.DurationVar(&b.poll, "iptables-poll", 10*time.Second, "`time` between two looks at the own chains: nothing else tells that somebody has changed them")
 	fs.UintVar(&b.masqueradeBit, "iptables-masquerade-bit", uint(bits.TrailingZeros32(iptables.DefaultMark)), "`bit` of the packet mark that asks for masquerading, from 0 to 31; no other program on the node may use it")
 	fs.StringVar(&b.stateDir, "userspace-state-dir", "/run/plumbline", "`directory` that outlives the process, where it notes what would end with it; empty: nowhere")
+	fs.StringVar(&b.verifierLog, "ebpf-verifier-log", "", "`file` for what the kernel's verifier says of the programs, some ten megabytes, which are then loaded anew; empty: none. What it says of programs that it refuses is logged in any case")
 }
 
 // check wants the set to be parsed.
@@ -56,5 +58,5 @@ func (b *backendFlags) check(fs *flag.FlagSet, backend string) error {
 }
 
 func (b *backendFlags) options() backend.Options {
-	return backend.Options{OwnTables: b.ownTables, Flavour: iptables.Flavour(b.flavour), Poll: b.poll, MasqueradeBit: b.masqueradeBit, StateDir: b.stateDir}
+	return backend.Options{OwnTables: b.ownTables, Flavour: iptables.Flavour(b.flavour), Poll: b.poll, MasqueradeBit: b.masqueradeBit, StateDir: b.stateDir, VerifierLog: b.verifierLog}
 }
