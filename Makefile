@@ -23,7 +23,7 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 1m
 
-.PHONY: pages build host generate test tc interrupted test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy kernels agree conformance teeth bench microbench fuzz soak nightly lint clean
+.PHONY: pages build host generate test tc interrupted test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy kernels agree conformance observed teeth bench microbench fuzz soak nightly lint clean
 
 build:
 	@mkdir -p bin
@@ -167,6 +167,10 @@ CONFORMANCE ?=
 conformance: build
 	ci/host/prepare.sh $(if $(filter lab existing,$(CLUSTER)),--lab)
 	bin/plumbline conformance --cluster=$(CLUSTER) --dataplane=$(DATAPLANE) $(CONFORMANCE)
+
+# Whether the last run of it, a whole one in a lab, has looked at every behaviour.
+observed:
+	go test -count=1 ./suites/conformance -run '^TestObserved$$' -report=$(CURDIR)/results/latest
 
 # Whether the conformance suite notices dataplanes that are broken on purpose, such
 # as make teeth TEETH='affinity.*|hcnp.*'.
