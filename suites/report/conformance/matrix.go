@@ -19,6 +19,7 @@ func Matrix(reports []Report) string {
 	m := newMatrix(reports)
 	var b bytes.Buffer
 	b.WriteString("# Service conformance\n\n")
+	m.sentences(&b)
 	m.columns(&b)
 	for _, profile := range m.profiles() {
 		fmt.Fprintf(&b, "\n## %s\n\n", render.Markdown(profile))
@@ -94,6 +95,27 @@ func (m *matrix) name() {
 		}
 		m.labels = append(m.labels, name)
 	}
+}
+
+// sentences say of each dataplane what came of it and why, and how much of what failed is known.
+func (m *matrix) sentences(b *bytes.Buffer) {
+	for i, r := range m.reports {
+		failed, known := 0, 0
+		for _, t := range r.Tests {
+			if t.Result == Fail {
+				failed++
+				if t.Known != "" {
+					known++
+				}
+			}
+		}
+		said := fmt.Sprintf("%s is %s: %s", render.Joined(" ", m.labels[i], r.Implementation.Version), r.Conclusion, r.Why)
+		if failed > 0 {
+			said += fmt.Sprintf("; documented: %d of %d failures", known, failed)
+		}
+		fmt.Fprintf(b, "- %s\n", render.Markdown(said))
+	}
+	b.WriteString("\n")
 }
 
 func (m *matrix) columns(b *bytes.Buffer) {
