@@ -170,7 +170,7 @@ conformance: build
 
 # Whether the last run of it, a whole one in a lab, has looked at every behaviour.
 observed:
-	go test -count=1 ./suites/conformance -run '^TestObserved$$' -report=$(CURDIR)/results/latest
+	go test -count=1 ./suites/conformance -run '^TestObserved$$' -report=$(CURDIR)/$(lastword $(sort $(wildcard results/*-conformance-*)))
 
 # Whether the conformance suite notices dataplanes that are broken on purpose, such
 # as make teeth TEETH='affinity.*|hcnp.*'.

@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/suites/report/conformance"
 )
 
-var of = flag.String("report", "", "a `directory` that a whole run in a lab has written, such as results/latest: every behaviour was observed and kept")
+var of = flag.String("report", "", "a `directory` that a whole run in a lab has written: every behaviour was observed and kept")
 
 // TestObserved: a lab has all that a behaviour asks for, and our own dataplanes keep what is
 // only SHOULD as well, and declare every feature, or not to have it. A run that skips some, or fails
