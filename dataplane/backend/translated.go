@@ -8,6 +8,7 @@ import (
 
 	lib "github.com/google/nftables"
 	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/loop"
 	"github.com/plumbline/plumbline/dataplane/plan"
@@ -31,13 +32,18 @@ type keepsTranslated struct {
 	log   *slog.Logger
 }
 
+// Apply makes the tables when the programs are there, before anybody takes another backend's rules
+// away: where they cannot be, nothing is left behind.
 func (k keepsTranslated) Apply(ctx context.Context, old, new *plan.Plan) error {
-	if old == nil {
-		if err := keepTranslated(k.netns); err != nil { // such as a kernel without nf_tables
-			k.log.Warn("open connections that conntrack translates may break if nobody else on this node translates", "err", err)
-		}
+	err := k.Target.Apply(ctx, old, new)
+	var refused *plan.Refused
+	if old != nil || err != nil && !errors.As(err, &refused) {
+		return err
 	}
-	return k.Target.Apply(ctx, old, new)
+	if failed := keepTranslated(k.netns); failed != nil { // such as a kernel without nf_tables
+		k.log.Warn("open connections that conntrack translates may break if nobody else on this node translates", "err", failed)
+	}
+	return err
 }
 
 // keepTranslated makes the tables, as far as they are not there: each family for itself, for the
@@ -55,34 +61,41 @@ func keepTranslated(netns int) error {
 	})
 }
 
-// leftTranslated names the tables that are there.
+// leftTranslated names the tables that are there. Each is asked for by its name: a list is not whole
+// if somebody changes other tables meanwhile.
 func leftTranslated(netns int) (out []string, err error) {
 	names := map[lib.TableFamily]string{lib.TableFamilyIPv4: "ip", lib.TableFamilyIPv6: "ip6"}
 	err = onEachFamily(netns, func(conn *lib.Conn, t *lib.Table) error {
-		there, err := conn.ListTablesOfFamily(t.Family)
-		if err != nil {
-			return fmt.Errorf("list tables: %w", err)
+		there, err := hasTable(conn, t)
+		if there {
+			out = append(out, fmt.Sprintf("table %s %s", names[t.Family], t.Name))
 		}
-		for _, other := range there {
-			if other.Name == t.Name {
-				out = append(out, fmt.Sprintf("table %s %s", names[t.Family], t.Name))
-			}
-		}
-		return nil
+		return err
 	})
 	return out, err
 }
 
-// dropTranslated takes the tables away that are there.
-func dropTranslated(netns int) error {
-	there, err := leftTranslated(netns)
-	if err != nil || len(there) == 0 {
-		return err
+func hasTable(conn *lib.Conn, t *lib.Table) (bool, error) {
+	_, err := conn.ListTableOfFamily(t.Name, t.Family)
+	if errors.Is(err, unix.ENOENT) {
+		return false, nil
 	}
+	if err != nil {
+		return false, fmt.Errorf("look for table %s: %w", t.Name, err)
+	}
+	return true, nil
+}
+
+// dropTranslated takes the tables away that are there, and touches no other family: the kernel may
+// lack it.
+func dropTranslated(netns int) error {
 	return onEachFamily(netns, func(conn *lib.Conn, t *lib.Table) error {
-		conn.AddTable(t) // or a family without one would fail
+		there, err := hasTable(conn, t)
+		if err != nil || !there {
+			return err
+		}
 		conn.DelTable(t)
-		if err := conn.Flush(); err != nil {
+		if err := conn.Flush(); err != nil && !errors.Is(err, unix.ENOENT) { // gone meanwhile
 			return fmt.Errorf("delete table %s: %w", translated, err)
 		}
 		return nil
