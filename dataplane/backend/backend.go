@@ -65,8 +65,8 @@ const (
 // Stays is the error of a Clean that has done all it can: what else there is stays until somebody
 // else does something about it.
 type Stays struct {
-	What    []string
-	Nothing bool // has been taken away
+	What   []string
+	Undone bool // it is to go, and does where more is allowed: who was asked to clean up has failed
 }
 
 func (s *Stays) Error() string { return strings.Join(s.What, "; ") }
