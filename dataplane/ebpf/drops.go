@@ -49,8 +49,11 @@ func (t *Target) drops(ctx context.Context) error {
 			return fmt.Errorf("read dropped packets: %w", err)
 		}
 		var s plumbSample
+		if len(rec.RawSample) != binary.Size(s) { // of a program of another build
+			return fmt.Errorf("read a dropped packet: it has %d bytes, want %d", len(rec.RawSample), binary.Size(s))
+		}
 		if _, err := binary.Decode(rec.RawSample, binary.NativeEndian, &s); err != nil {
-			return fmt.Errorf("read a dropped packet of %d bytes: %w", len(rec.RawSample), err)
+			return fmt.Errorf("read a dropped packet: %w", err)
 		}
 		if s.At >= begin { // else from before there was somebody to read it
 			t.cfg.Dropped(s.drop(time.Now().Add(time.Duration(s.At - uptime()))))

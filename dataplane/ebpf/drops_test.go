@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	cilium "github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/ebpf"
@@ -180,6 +184,59 @@ func TestDropsAreFew(t *testing.T) {
 	}
 	if n := w.count("fragment"); n != uint64(many) {
 		t.Errorf("%d fragments are counted, want %d", n, many)
+	}
+}
+
+// A sample of another size, as programs of another build may write, ends what is shown and nothing
+// else: devices that come have their programs. It is said once.
+func TestDropsOfAnotherBuild(t *testing.T) {
+	said := make(chan string, 1000)
+	w := newWorld(t, planOf(), func(c *ebpf.Config) {
+		c.Dropped = func(ebpf.Drop) {}
+		c.Logger = slog.New(slog.NewTextHandler(saying(said), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	})
+	lost := watched(t, w.target)
+	write := sampler(t, pinnedMap(t, w.cfg, "plumb_samples"))
+	await(t, "it is said", func() bool { write(); return len(said) > 0 })
+	if line := <-said; !strings.Contains(line, "packets that go no further are not shown any more") || !strings.Contains(line, "it has 8 bytes") {
+		t.Errorf("said is %s", line)
+	}
+	index := devicesOf(t, w.Node)[0].Index
+	if err := detach(w.Node, index, nil); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the program is back, and told of", func() bool { return programs(t, w.Node, index) == 2 && len(lost) > 0 })
+	write()
+	for len(said) > 0 {
+		if line := <-said; strings.Contains(line, "not shown") {
+			t.Errorf("said once more: %s", line)
+		}
+	}
+}
+
+// saying takes what is logged.
+type saying chan<- string
+
+func (s saying) Write(b []byte) (int, error) { s <- string(b); return len(b), nil }
+
+// sampler writes eight bytes to a ring buffer: only programs can.
+func sampler(t *testing.T, ring *cilium.Map) (write func()) {
+	t.Helper()
+	p, err := cilium.NewProgram(&cilium.ProgramSpec{Type: cilium.SchedCLS, License: "GPL", Instructions: asm.Instructions{
+		asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.RFP, -8, asm.R1, asm.DWord),
+		asm.LoadMapPtr(asm.R1, ring.FD()),
+		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, -8), asm.Mov.Imm(asm.R3, 8), asm.Mov.Imm(asm.R4, 0),
+		asm.FnRingbufOutput.Call(),
+		asm.Mov.Imm(asm.R0, 0), asm.Return(),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return func() {
+		if _, _, err := p.Test(make([]byte, 64)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
