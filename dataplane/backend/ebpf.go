@@ -20,7 +20,7 @@ func overEBPF(netns int) Backend {
 		Start: func(opts Options, log *slog.Logger) Running {
 			cfg := ebpf.Config{Logger: log, NetNS: netns, Dropped: ebpfDropped(log)}
 			if opts.VerifierLog != "" {
-				cfg.Verifier = &verifierLog{path: opts.VerifierLog}
+				cfg.Verifier = verifierLog(opts.VerifierLog)
 			}
 			t := ebpf.New(cfg)
 			pins, _ := ebpf.Folder(ebpf.Root, netns) // without one no Apply succeeds, which says why

@@ -1,7 +1,8 @@
 package backend
 
 import (
-	"fmt"
+	"context"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -91,8 +92,11 @@ func ebpfLooks(t *ebpf.Target) []Look {
 	}}
 }
 
-// ebpfDropped says of some packets why they went no further.
+// ebpfDropped says, where anybody wants to know, of some packets why they went no further.
 func ebpfDropped(log *slog.Logger) func(ebpf.Drop) {
+	if !log.Enabled(context.Background(), slog.LevelDebug) {
+		return nil
+	}
 	return func(d ebpf.Drop) {
 		message := "packet dropped"
 		if strings.HasPrefix(d.Reason, "refused") {
@@ -102,19 +106,9 @@ func ebpfDropped(log *slog.Logger) func(ebpf.Drop) {
 	}
 }
 
-// verifierLog is a file that is made, or begun anew, with the first words.
-type verifierLog struct {
-	path string
-	file *os.File
-}
-
-func (v *verifierLog) Write(words []byte) (int, error) {
-	if v.file == nil {
-		file, err := os.OpenFile(v.path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-		if err != nil {
-			return 0, fmt.Errorf("keep the verifier's log: %w", err)
-		}
-		v.file = file
+// verifierLog opens a file, made or begun anew.
+func verifierLog(path string) func() (io.WriteCloser, error) {
+	return func() (io.WriteCloser, error) {
+		return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	}
-	return v.file.Write(words)
 }

@@ -165,21 +165,42 @@ func bpffs(t *testing.T) (string, error) {
 	return fmt.Sprintf("/proc/self/fd/%d", mount), nil
 }
 
-// The verifier's words are kept in a file of their own, of the last start alone.
+// The verifier's words are kept in a file of their own, of the last load alone, also where a process
+// loads again and again.
 func TestVerifierLogFile(t *testing.T) {
+	need.Root(t)
+	root, err := bpffs(t)
+	if err != nil {
+		t.Fatal(err)
+	}
 	path := filepath.Join(t.TempDir(), "log")
-	for _, said := range []string{"first", "second"} {
-		w := &verifierLog{path: path}
-		for _, part := range []string{said, " more"} {
-			if _, err := io.WriteString(w, part); err != nil {
-				t.Fatal(err)
-			}
+	target := ebpf.New(ebpf.Config{
+		Logger: slog.New(slog.DiscardHandler), NetNS: netns.ForTest(t, "n").FD(), Pins: filepath.Join(root, "node"),
+		Sizes: ebpf.Sizes{Frontends: 64, Endpoints: 64, Sources: 64, Connections: 1024, Clients: 1024}, Verifier: verifierLog(path),
+	})
+	for range 2 {
+		if err := target.Apply(t.Context(), nil, &plan.Plan{}); err != nil {
+			t.Fatal(err)
 		}
-		if got, err := os.ReadFile(path); err != nil || string(got) != said+" more" {
-			t.Errorf("%q, %v", got, err)
+		if err := target.Close(); err != nil {
+			t.Fatal(err)
+		}
+		said, err := os.ReadFile(path)
+		if n := strings.Count(string(said), "program plumb_ingress\n"); err != nil || n != 1 || !strings.Contains(string(said), "verification time") {
+			t.Errorf("%d bytes with %d times the program, %v", len(said), n, err)
 		}
 	}
-	if _, err := io.WriteString(&verifierLog{path: path + "/below"}, "x"); err == nil {
-		t.Error("a file below a file is written")
+	if _, err := verifierLog(path + "/below")(); err == nil {
+		t.Error("a file below a file is opened")
+	}
+}
+
+// Packets are shown to nobody who has not asked for so much.
+func TestDroppedAtDebug(t *testing.T) {
+	for level, want := range map[slog.Level]bool{slog.LevelDebug: true, slog.LevelInfo: false} {
+		log := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: level}))
+		if got := ebpfDropped(log) != nil; got != want {
+			t.Errorf("at %s packets are read: %t, want %t", level, got, want)
+		}
 	}
 }

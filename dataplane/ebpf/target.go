@@ -33,10 +33,10 @@ type Config struct {
 	Grace time.Duration
 	// NoTCX: attach by clsact, as where the kernel has no tcx.
 	NoTCX bool
-	// Verifier gets the kernel's log of verifying the programs, some ten megabytes, which are then
-	// loaded also where those of this build are there; nil: nobody does. The error of a load that
-	// fails has the log's end in any case.
-	Verifier io.Writer
+	// Verifier opens, once for each load, what gets the kernel's log of verifying the programs, some
+	// ten megabytes, which are then loaded also where those of this build are there; nil: nobody
+	// does. The error of a load that fails has the log's end in any case.
+	Verifier func() (io.WriteCloser, error)
 	// Dropped is told by Watch of packets that go no further, one at a time and not of all: Drop
 	// says of how many; nil: nobody is.
 	Dropped func(Drop)
