@@ -27,7 +27,7 @@ func overEBPF(netns int) Backend {
 			return Running{
 				Target: keepsTranslated{t, netns, log}, Close: t.Close, Watch: t.Watch,
 				Path:   func(p *plan.Plan, k plan.Key) (string, error) { return ebpf.Path(p, k, pins) },
-				Series: ebpfSeries(t, pins), Looks: ebpfLooks(t),
+				Series: ebpfSeries(t), Looks: ebpfLooks(t),
 			}
 		},
 		Clean: func() error { return cleanEBPF(netns) }, Left: func() ([]string, error) { return leftByEBPF(netns) },

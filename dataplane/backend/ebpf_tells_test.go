@@ -44,6 +44,9 @@ func TestEBPFTells(t *testing.T) {
 	vip := netip.MustParseAddrPort("10.96.0.1:80")
 	key := plan.Key{Addr: vip.Addr(), Protocol: objects.UDP, Port: 80}
 	p := &plan.Plan{Services: map[objects.Name]plan.Service{{Name: "web"}: {Frontends: []plan.Frontend{{Key: key, Kind: plan.ClusterIP, Outside: plan.Route{Action: plan.Reject}}}}}}
+	if all, err := target.Counted(); err != nil || all.Counts != nil {
+		t.Errorf("before there were maps: %v, %v", all, err)
+	}
 	if err := target.Apply(t.Context(), nil, p); err != nil {
 		t.Fatal(err)
 	}
@@ -57,16 +60,19 @@ func TestEBPFTells(t *testing.T) {
 		}
 	})
 	read := func() (out []string) {
-		for _, s := range ebpfSeries(target, pins) {
-			err := s.Each(func(v float64, labels ...string) {
-				if len(labels) != len(s.Labels) {
-					t.Errorf("%s: labels %q for %q", s.Name, labels, s.Labels)
-				}
-				out = append(out, fmt.Sprintf("%s%q %g", s.Name, labels, v))
-			})
-			if err != nil {
-				t.Fatal(err)
+		series := ebpfSeries(target)
+		labels := map[string]int{}
+		for _, m := range series.Metrics {
+			labels[m.Name] = len(m.Labels)
+		}
+		err := series.Read(func(name string, v float64, with ...string) {
+			if n, is := labels[name]; !is || n != len(with) {
+				t.Errorf("%s: labels %q", name, with)
 			}
+			out = append(out, fmt.Sprintf("%s%q %g", name, with, v))
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 		return out
 	}
@@ -89,17 +95,39 @@ func TestEBPFTells(t *testing.T) {
 	for _, want := range []string{
 		`plumbline_ebpf_connections_total[] 0`, `plumbline_ebpf_unknown_tcp_packets_total[] 0`, `plumbline_ebpf_taken_ports_total[] 0`,
 		fmt.Sprintf(`plumbline_ebpf_stopped_packets_total["refused"] %d`, sent), `plumbline_ebpf_stopped_packets_total["policy"] 0`,
-		`plumbline_ebpf_frontend_total["10.96.0.1:80/UDP" "connections"] 0`, fmt.Sprintf(`plumbline_ebpf_frontend_total["10.96.0.1:80/UDP" "refused"] %d`, sent),
+		fmt.Sprintf(`plumbline_ebpf_frontend_stopped_packets_total["10.96.0.1:80/UDP" "refused"] %d`, sent),
 		`plumbline_ebpf_map_entries["plumb_flows"] 0`, `plumbline_ebpf_map_size["plumb_flows"] 1024`,
 	} {
 		if !slices.Contains(got, want) {
 			t.Errorf("there is no %s in\n%s", want, strings.Join(got, "\n"))
 		}
 	}
+	if text := strings.Join(got, "\n"); strings.Count(text, "_frontend_") != 1 {
+		t.Errorf("of frontends more is told than what was counted:\n%s", text)
+	}
 	for _, l := range ebpfLooks(target) {
 		if found, err := l.Amiss(); err != nil || len(found) > 0 {
 			t.Errorf("%s: %q, %v", l.Reason, found, err)
 		}
+	}
+}
+
+// A frontend's connections and packets are counted apart, and what is 0 is left out.
+func TestTalliesTold(t *testing.T) {
+	key := func(port uint16) plan.Key {
+		return plan.Key{Addr: netip.MustParseAddr("10.96.0.1"), Protocol: objects.TCP, Port: port}
+	}
+	var got []string
+	emitTallies(map[plan.Key]ebpf.Tally{key(1): {}, key(2): {Connections: 5}, key(3): {Refused: 6, Dropped: 7}}, func(name string, v float64, labels ...string) {
+		got = append(got, fmt.Sprintf("%s%q %g", name, labels, v))
+	})
+	slices.Sort(got)
+	want := []string{
+		`plumbline_ebpf_frontend_connections_total["10.96.0.1:2/TCP"] 5`,
+		`plumbline_ebpf_frontend_stopped_packets_total["10.96.0.1:3/TCP" "dropped"] 7`, `plumbline_ebpf_frontend_stopped_packets_total["10.96.0.1:3/TCP" "refused"] 6`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("told is %q, want %q", got, want)
 	}
 }
 

@@ -142,11 +142,11 @@ func (w *world) shown(seen <-chan ebpf.Drop, reason string, f frame, leaving boo
 
 func (w *world) counts() map[string]uint64 {
 	w.t.Helper()
-	all, err := ebpf.Counts(w.cfg.Pins)
+	all, err := ebpf.CountedAt(w.cfg.Pins)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return all
+	return all.Counts
 }
 
 // Of many packets of one reason a few are shown, and they hide no other reason.
