@@ -24,10 +24,11 @@ func overEBPF(netns int) Backend {
 			}
 			t := ebpf.New(cfg)
 			pins, _ := ebpf.Folder(ebpf.Root, netns) // without one no Apply succeeds, which says why
+			keeps := &keepsTranslated{target: t, netns: netns, log: log}
 			return Running{
-				Target: keepsTranslated{t, netns, log}, Close: t.Close, Watch: t.Watch,
+				Target: keeps, Close: t.Close, Watch: keeps.Watch,
 				Path:   func(p *plan.Plan, k plan.Key) (string, error) { return ebpf.Path(p, k, pins) },
-				Series: ebpfSeries(t), Looks: ebpfLooks(t),
+				Series: ebpfSeries(t), Looks: ebpfLooks(t, netns),
 			}
 		},
 		Clean: func() error { return cleanEBPF(netns) }, Left: func() ([]string, error) { return leftByEBPF(netns) },

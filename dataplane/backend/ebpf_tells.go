@@ -77,12 +77,25 @@ func emitTallies(tallies map[plan.Key]ebpf.Tally, emit func(string, float64, ...
 	}
 }
 
-// ebpfLooks has one at how full the maps are.
-func ebpfLooks(t *ebpf.Target) []Look {
-	return []Look{{
-		Reason: "MapNearlyFull", Cure: "fewer connections at a time, or larger maps",
-		Amiss: func() ([]string, error) { return t.Crowded(), nil },
-	}}
+// ebpfLooks are at how full the maps are, and at the ports, which a node that was not prepared does
+// not reserve, and which a sysctl that is set later takes back.
+func ebpfLooks(t *ebpf.Target, netns int) []Look {
+	return []Look{
+		{
+			Reason: "MapNearlyFull", Cure: "fewer connections at a time, or larger maps",
+			Amiss: func() ([]string, error) { return t.Crowded(), nil },
+		},
+		{
+			Reason: "PortsNotReserved", Cure: "plumb-proxy --init-only --backend=ebpf on this node reserves them",
+			Amiss: func() ([]string, error) {
+				ports, err := ebpf.Unreserved(netns)
+				if ports == "" || err != nil {
+					return nil, err
+				}
+				return []string{"ports " + ports + " are given to masqueraded connections and not reserved (sysctl net.ipv4.ip_local_reserved_ports): a program of the node that is given one of them may get another's answers"}, nil
+			},
+		},
+	}
 }
 
 // ebpfDropped says, where anybody wants to know, of some packets why they went no further.

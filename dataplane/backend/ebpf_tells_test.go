@@ -105,11 +105,40 @@ func TestEBPFTells(t *testing.T) {
 	if text := strings.Join(got, "\n"); strings.Count(text, "_frontend_") != 1 {
 		t.Errorf("of frontends more is told than what was counted:\n%s", text)
 	}
-	for _, l := range ebpfLooks(target) {
-		if found, err := l.Amiss(); err != nil || len(found) > 0 {
-			t.Errorf("%s: %q, %v", l.Reason, found, err)
+}
+
+// Ports of masqueraded connections that are not reserved are told of, until they are; so are those
+// that somebody takes back.
+func TestEBPFLooks(t *testing.T) {
+	need.Root(t)
+	ns := netns.ForTest(t, "n")
+	is := func(when, ports string) {
+		t.Helper()
+		for _, l := range ebpfLooks(ebpf.New(ebpf.Config{}), ns.FD()) {
+			found, err := l.Amiss()
+			if err != nil || (len(found) > 0) != (ports != "" && l.Reason == "PortsNotReserved") {
+				t.Errorf("%s: %s: %q, %v", when, l.Reason, found, err)
+			} else if len(found) > 0 && !strings.HasPrefix(found[0], "ports "+ports+" are") {
+				t.Errorf("%s: %q, want ports %s", when, found, ports)
+			}
 		}
 	}
+	is("at first", "16384-29999")
+	root, err := bpffs(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ebpf.Prepare(ns.FD(), filepath.Join(root, "node")); err != nil {
+		t.Fatal(err)
+	}
+	is("prepared", "")
+	err = ns.Do(func() error {
+		return os.WriteFile("/proc/sys/net/ipv4/ip_local_reserved_ports", []byte("20000,40000"), 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	is("overwritten", "16384-19999,20001-29999")
 }
 
 // A frontend's connections and packets are counted apart, and what is 0 is left out.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
+	"time"
 
 	lib "github.com/google/nftables"
 
@@ -20,6 +21,8 @@ type applies struct{ err error }
 
 func (a applies) Apply(context.Context, *plan.Plan, *plan.Plan) error { return a.err }
 
+func (a applies) Watch(ctx context.Context, _ func()) error { <-ctx.Done(); return nil }
+
 var bothTables = []string{"table ip plumbline-ebpf", "table ip6 plumbline-ebpf"}
 
 // The tables are there when a complete Apply has ended, also one that had to refuse a frontend; an
@@ -33,7 +36,7 @@ func TestTablesWithPrograms(t *testing.T) {
 		"fails": {errors.New("no program loads"), nil}, "refuses": {&plan.Refused{}, bothTables}, "works": {nil, bothTables},
 	} {
 		ns := netns.ForTest(t, "n")
-		k := keepsTranslated{Target: applies{c.err}, netns: ns.FD(), log: slog.New(slog.DiscardHandler)}
+		k := &keepsTranslated{target: applies{c.err}, netns: ns.FD(), log: slog.New(slog.DiscardHandler)}
 		if err := k.Apply(t.Context(), nil, &plan.Plan{}); !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, want %v", name, err, c.err)
 		}
@@ -72,11 +75,94 @@ func TestDropsTheTablesThatAreThere(t *testing.T) {
 	}
 }
 
+// Who takes a table away, or its rule, is heard.
+func TestTablesTakenAway(t *testing.T) {
+	need.Root(t)
+	ns := netns.ForTest(t, "n")
+	k := &keepsTranslated{target: applies{}, netns: ns.FD(), log: slog.New(slog.DiscardHandler)}
+	again := func() {
+		t.Helper()
+		if err := k.Apply(t.Context(), nil, &plan.Plan{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again()
+	if err := dropTranslated(ns.FD()); err != nil { // before anybody listens
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	lost, done := make(chan struct{}, 100), make(chan error, 1)
+	go func() { done <- k.Watch(ctx, func() { lost <- struct{}{} }) }()
+	told := func(what string) {
+		t.Helper()
+		select {
+		case <-lost:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: not told of", what)
+		}
+		again()
+	}
+	told("what came before")
+	conn, err := lib.New(lib.WithNetNSFd(ns.FD()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v6 := translatedTables()[1]
+	for what, change := range map[string]func(){
+		"a table": func() { conn.DelTable(v6) }, "a rule": func() { conn.FlushTable(v6) }, "the rule set": conn.FlushRuleset,
+	} {
+		for len(lost) > 0 { // the kernel tells of what Apply did too, late
+			<-lost
+		}
+		change()
+		if err := conn.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		told(what)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// What Apply does itself is no loss at any time.
+func TestTablesNotTakenAway(t *testing.T) {
+	need.Root(t)
+	ns := netns.ForTest(t, "n")
+	k := &keepsTranslated{target: applies{}, netns: ns.FD(), log: slog.New(slog.DiscardHandler)}
+	if taken, err := k.taken(); err != nil || taken {
+		t.Errorf("before there was a table it is taken away: %t, %v", taken, err)
+	}
+	if err := k.Apply(t.Context(), nil, &plan.Plan{}); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		var failed error
+		for ctx.Err() == nil {
+			failed = errors.Join(failed, k.Apply(context.Background(), nil, &plan.Plan{}))
+		}
+		done <- failed
+	}()
+	for range 200 {
+		if taken, err := k.taken(); err != nil || taken {
+			t.Errorf("taken away: %t, %v", taken, err)
+			break
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // A table is found while somebody else adds and deletes tables.
 func TestTablesAmongChanges(t *testing.T) {
 	need.Root(t)
 	ns := netns.ForTest(t, "n")
-	if err := keepTranslated(ns.FD()); err != nil {
+	if _, err := keepTranslated(ns.FD()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

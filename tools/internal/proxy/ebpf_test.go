@@ -129,10 +129,26 @@ func TestProgramsStay(t *testing.T) {
 	}
 }
 
+// What keeps translated connections translated comes back when somebody flushes the rule set, as
+// everything else does.
+func TestTableFlushed(t *testing.T) {
+	w := newWorld(t, theNode())
+	w.start(t, "--backend=ebpf")
+	there := func() bool { return strings.Count(w.nft(t, "list", "ruleset"), "type nat hook prerouting") == 2 }
+	w.await(t, "both tables", there)
+	for range 3 {
+		w.nft(t, "flush", "ruleset")
+		w.await(t, "both tables again", there)
+	}
+	if a := w.get("http://" + defaultMetrics + "/metrics"); strings.Contains(a.body, "plumbline_state_lost_total 0\n") {
+		t.Error("the metrics do not tell of it")
+	}
+}
+
 // Who is not served is said once, in the log and by an Event.
 func TestNodeNotServed(t *testing.T) {
 	w := newWorld(t, theNode())
-	w.output(t, "--init-only") // of a node that is prepared nothing else is told
+	w.output(t, "--init-only", "--backend=ebpf") // of a node that is prepared nothing else is told
 	p := w.start(t, "--backend=ebpf")
 	w.await(t, "an Event about the node's own connections", func() bool { return len(w.events()) > 0 })
 	for _, e := range w.events() {
