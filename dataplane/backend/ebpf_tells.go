@@ -99,16 +99,19 @@ func ebpfLooks(t *ebpf.Target, netns int) []Look {
 }
 
 // ebpfDropped says, where anybody wants to know, of some packets why they went no further.
-func ebpfDropped(log *slog.Logger) func(ebpf.Drop) {
-	if !log.Enabled(context.Background(), slog.LevelDebug) {
-		return nil
-	}
-	return func(d ebpf.Drop) {
+func ebpfDropped(log *slog.Logger) func(context.Context) func(ebpf.Drop) {
+	tell := func(d ebpf.Drop) {
 		message := "packet dropped"
 		if strings.HasPrefix(d.Reason, "refused") {
 			message = "packet refused"
 		}
 		log.Debug(message, "reason", d.Reason, "proto", d.Protocol, "from", d.Src, "to", d.Dst, "device", d.Device, "leaving", d.Leaving)
+	}
+	return func(ctx context.Context) func(ebpf.Drop) {
+		if !log.Enabled(ctx, slog.LevelDebug) {
+			return nil
+		}
+		return tell
 	}
 }
 

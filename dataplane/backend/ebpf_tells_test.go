@@ -256,7 +256,7 @@ func TestVerifierLogFile(t *testing.T) {
 func TestDroppedAtDebug(t *testing.T) {
 	for level, want := range map[slog.Level]bool{slog.LevelDebug: true, slog.LevelInfo: false} {
 		log := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: level}))
-		if got := ebpfDropped(log) != nil; got != want {
+		if got := ebpfDropped(log)(t.Context()) != nil; got != want {
 			t.Errorf("at %s packets are read: %t, want %t", level, got, want)
 		}
 	}

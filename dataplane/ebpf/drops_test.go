@@ -35,6 +35,10 @@ func (w *world) watched() {
 	})
 }
 
+func telling(f func(ebpf.Drop)) func(context.Context) func(ebpf.Drop) {
+	return func(context.Context) func(ebpf.Drop) { return f }
+}
+
 // A packet that goes no further is counted under its reason and under no other, and shown with
 // that, as it was.
 func TestDrops(t *testing.T) {
@@ -53,7 +57,7 @@ func TestDrops(t *testing.T) {
 	change("web-4", func(f *plan.Frontend) { f.Outside.Action = plan.Drop })
 	seen := make(chan ebpf.Drop, 100)
 	w := newWorld(t, p, func(c *ebpf.Config) {
-		c.Dropped = func(d ebpf.Drop) { seen <- d }
+		c.Dropped = telling(func(d ebpf.Drop) { seen <- d })
 		c.SNATPorts = [2]uint16{61000, 61000}
 	})
 	if err := ebpf.ForgetSlots(w.cfg.Pins, plan.Key{Addr: empty.vip(false).Addr(), Protocol: objects.UDP, Port: 80}); err != nil {
@@ -153,7 +157,7 @@ func (w *world) counts() map[string]uint64 {
 func TestDropsAreFew(t *testing.T) {
 	none, serving := service{number: 2}, service{number: 1, endpoints: both(2)}
 	seen := make(chan ebpf.Drop, 10000)
-	w := newWorld(t, planOf(none, serving), func(c *ebpf.Config) { c.Dropped = func(d ebpf.Drop) { seen <- d } })
+	w := newWorld(t, planOf(none, serving), func(c *ebpf.Config) { c.Dropped = telling(func(d ebpf.Drop) { seen <- d }) })
 	w.watched()
 	fragment := frame{device: "pa", src: from(podA), dst: netip.AddrPortFrom(serving.vip(false).Addr(), 0), proto: objects.UDP, fragment: 2, body: make([]byte, 16)}
 	refused := frame{device: "pa", src: from(podA), dst: netip.AddrPortFrom(serving.vip(false).Addr(), 81), proto: objects.TCP, flags: syn}
@@ -192,7 +196,7 @@ func TestDropsAreFew(t *testing.T) {
 func TestDropsOfAnotherBuild(t *testing.T) {
 	said := make(chan string, 1000)
 	w := newWorld(t, planOf(), func(c *ebpf.Config) {
-		c.Dropped = func(ebpf.Drop) {}
+		c.Dropped = telling(func(ebpf.Drop) {})
 		c.Logger = slog.New(slog.NewTextHandler(saying(said), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	})
 	lost := watched(t, w.target)

@@ -1,6 +1,7 @@
 package ebpf
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net/netip"
@@ -37,9 +38,9 @@ type Config struct {
 	// ten megabytes, which are then loaded also where those of this build are there; nil: nobody
 	// does. The error of a load that fails has the log's end in any case.
 	Verifier func() (io.WriteCloser, error)
-	// Dropped is told by Watch of packets that go no further, one at a time and not of all: Drop
-	// says of how many; nil: nobody is.
-	Dropped func(Drop)
+	// Dropped is asked by Watch for who is to be told of packets that go no further, one at a time
+	// and not of all: Drop says of how many; nil, or asked in vain: nobody is, and none are read.
+	Dropped func(context.Context) func(Drop)
 	// Fault, of the contract suite, is asked before each write to the kernel, and
 	// its error is the write's.
 	Fault func() error

@@ -42,9 +42,9 @@ func (t *Target) Watch(ctx context.Context, lost func()) error {
 	run.Go(func() error { return hear(ctx, conn, changed) })
 	run.Go(func() error { return t.follow(ctx, changed, lost) })
 	run.Go(func() error { return t.sweeps(ctx) })
-	if t.cfg.Dropped != nil {
+	if tell := t.dropped(ctx); tell != nil {
 		run.Go(func() error {
-			if err := t.drops(ctx); err != nil {
+			if err := t.drops(ctx, tell); err != nil {
 				t.log.Warn("packets that go no further are not shown any more", "err", err)
 			}
 			return nil
