@@ -60,21 +60,23 @@ func TestForwardDropped(t *testing.T) {
 	}
 }
 
-// Metrics with labels are asked for when they are read; one that cannot be read is said in the log
-// and keeps no other back.
+// Metrics with labels are asked for once when they are read; one that cannot be read is said in the
+// log and keeps no other back.
 func TestSeries(t *testing.T) {
-	broken := false
+	broken, asked := false, 0
 	var log strings.Builder
-	m := newMetrics("x", func() loop.Status { return loop.Status{} }, func() conntrack.Stats { return conntrack.Stats{} }, backend.Running{Series: []backend.Series{
-		{Name: "x_total", Help: "Xs.", Labels: []string{"reason", "side"}, Total: true, Each: func(emit func(float64, ...string)) error {
+	m := newMetrics("x", func() loop.Status { return loop.Status{} }, func() conntrack.Stats { return conntrack.Stats{} }, backend.Running{Series: backend.Series{
+		Metrics: []backend.Metric{{Name: "x_total", Help: "Xs.", Labels: []string{"reason", "side"}, Total: true}, {Name: "y", Help: "Ys.", Labels: []string{"map"}}},
+		Read: func(emit func(string, float64, ...string)) error {
+			asked++
+			emit("y", 5, "m")
 			if broken {
 				return errors.New("no map")
 			}
-			emit(3, "policy", "in")
-			emit(4, "policy", "out")
+			emit("x_total", 3, "policy", "in")
+			emit("x_total", 4, "policy", "out")
 			return nil
-		}},
-		{Name: "y", Help: "Ys.", Labels: []string{"map"}, Each: func(emit func(float64, ...string)) error { emit(5, "m"); return nil }},
+		},
 	}})
 	read := func() string {
 		w := httptest.NewRecorder()
@@ -86,6 +88,9 @@ func TestSeries(t *testing.T) {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("the metrics have no line %s", line)
 		}
+	}
+	if asked != 1 {
+		t.Errorf("they are read %d times at once", asked)
 	}
 	broken = true
 	if text := read(); strings.Contains(text, "x_total{") || !strings.Contains(text, `y{map="m"} 5`) || !strings.Contains(log.String(), "no map") {

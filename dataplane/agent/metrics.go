@@ -68,8 +68,8 @@ func newMetrics(mode string, status func() loop.Status, flows func() conntrack.S
 	for _, c := range dataplane.Counts {
 		m.registry.MustRegister(gauge(c.Name, c.Help, c.Value))
 	}
-	for _, s := range dataplane.Series {
-		m.registry.MustRegister(series{s, prometheus.NewDesc(s.Name, s.Help, s.Labels, nil)})
+	if dataplane.Series.Read != nil {
+		m.registry.MustRegister(newSeries(dataplane.Series))
 	}
 	m.upstream = newUpstream(m.registry, mode, status, flows)
 	return m
@@ -77,22 +77,40 @@ func newMetrics(mode string, status func() loop.Status, flows func() conntrack.S
 
 // series are a backend's own, which it knows when it is asked.
 type series struct {
-	backend.Series
-	desc *prometheus.Desc
+	read func(emit func(metric string, value float64, labels ...string)) error
+	all  map[string]described
 }
 
-func (s series) Describe(out chan<- *prometheus.Desc) { out <- s.desc }
+type described struct {
+	*prometheus.Desc
+	kind prometheus.ValueType
+}
+
+func newSeries(of backend.Series) series {
+	s := series{of.Read, map[string]described{}}
+	for _, m := range of.Metrics {
+		kind := prometheus.GaugeValue
+		if m.Total {
+			kind = prometheus.CounterValue
+		}
+		s.all[m.Name] = described{prometheus.NewDesc(m.Name, m.Help, m.Labels, nil), kind}
+	}
+	return s
+}
+
+func (s series) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range s.all {
+		out <- d.Desc
+	}
+}
 
 func (s series) Collect(out chan<- prometheus.Metric) {
-	kind := prometheus.GaugeValue
-	if s.Total {
-		kind = prometheus.CounterValue
-	}
-	err := s.Each(func(value float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(s.desc, kind, value, labels...)
+	err := s.read(func(metric string, value float64, labels ...string) {
+		d := s.all[metric]
+		out <- prometheus.MustNewConstMetric(d.Desc, d.kind, value, labels...)
 	})
 	if err != nil {
-		out <- prometheus.NewInvalidMetric(s.desc, err)
+		out <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(err), err)
 	}
 }
 

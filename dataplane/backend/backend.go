@@ -65,8 +65,8 @@ const (
 // Stays is the error of a Clean that has done all it can: what else there is stays until somebody
 // else does something about it.
 type Stays struct {
-	What    []string
-	Nothing bool // has been taken away
+	What   []string
+	Undone bool // it is to go, and does where more is allowed: who was asked to clean up has failed
 }
 
 func (s *Stays) Error() string { return strings.Join(s.What, "; ") }
@@ -79,8 +79,8 @@ type Running struct {
 	// Watch calls lost when somebody else may have changed what the target keeps,
 	// until ctx ends; nil: nothing tells of that but the hourly check.
 	Watch  func(ctx context.Context, lost func()) error
-	Counts []Count  // metrics of its own
-	Series []Series // those with labels
+	Counts []Count // metrics of its own
+	Series Series  // those with labels
 	// Looks are what its operator is to be told of as long as it is so.
 	Looks []Look
 	// WithoutIPv6 tells, at any time, whether this kernel lacks what IPv6 takes; nil: it never does.
@@ -96,13 +96,18 @@ type Count struct {
 	Value      func() float64
 }
 
-// Series is a metric with labels that only one backend has.
+// Series are metrics with labels that only one backend has, which are read together.
 type Series struct {
+	Metrics []Metric
+	// Read calls emit with every value of each metric, by its name, and the labels in their order.
+	Read func(emit func(metric string, value float64, labels ...string)) error
+}
+
+// Metric is one of Series.
+type Metric struct {
 	Name, Help string
 	Labels     []string
 	Total      bool // it counts, and starts at 0 with the node's state, not with the process
-	// Each calls emit with every value and its labels, in their order.
-	Each func(emit func(value float64, labels ...string)) error
 }
 
 // Look is something that others change or that time brings, told in an Event of the Node.

@@ -20,14 +20,15 @@ func overEBPF(netns int) Backend {
 		Start: func(opts Options, log *slog.Logger) Running {
 			cfg := ebpf.Config{Logger: log, NetNS: netns, Dropped: ebpfDropped(log)}
 			if opts.VerifierLog != "" {
-				cfg.Verifier = &verifierLog{path: opts.VerifierLog}
+				cfg.Verifier = verifierLog(opts.VerifierLog)
 			}
 			t := ebpf.New(cfg)
 			pins, _ := ebpf.Folder(ebpf.Root, netns) // without one no Apply succeeds, which says why
+			keeps := &keepsTranslated{target: t, netns: netns, log: log}
 			return Running{
-				Target: keepsTranslated{t, netns, log}, Close: t.Close, Watch: t.Watch,
+				Target: keeps, Close: t.Close, Watch: keeps.Watch,
 				Path:   func(p *plan.Plan, k plan.Key) (string, error) { return ebpf.Path(p, k, pins) },
-				Series: ebpfSeries(t, pins), Looks: ebpfLooks(t),
+				Series: ebpfSeries(t), Looks: ebpfLooks(t, netns),
 			}
 		},
 		Clean: func() error { return cleanEBPF(netns) }, Left: func() ([]string, error) { return leftByEBPF(netns) },
@@ -36,7 +37,7 @@ func overEBPF(netns int) Backend {
 			if err != nil {
 				return err
 			}
-			return errors.Join(ebpf.Clean(netns, pins), dropTranslated(netns)) // not the ports: no agent may reserve them
+			return errors.Join(ebpf.Clean(netns, pins, true), dropTranslated(netns)) // not the ports: no agent may reserve them
 		},
 		Render: ebpf.Render, Table: translated,
 		Needs: func(context.Context, Options) []node.Capability { return []node.Capability{node.NetAdmin, node.BPF} },
@@ -55,40 +56,52 @@ func overEBPF(netns int) Backend {
 	}
 }
 
-// leftByEBPF names as well the ports that it keeps.
+// leftByEBPF names as well the ports that it keeps. The table tells that it has run here also where
+// its pins cannot be seen.
 func leftByEBPF(netns int) ([]string, error) {
+	tables, unlisted := leftTranslated(netns)
 	pins, err := ebpf.Folder(ebpf.Root, netns)
-	if errors.Is(err, unix.ENOPROTOOPT) { // before Linux 5.14, which none of it has ever run on
-		return nil, nil
+	if errors.Is(err, unix.ENOPROTOOPT) { // before Linux 5.14, where no program of it has ever run
+		return tables, unlisted
 	}
 	if err != nil {
-		return nil, err
+		return tables, errors.Join(err, unlisted)
 	}
-	left, err := ebpf.Left(netns, pins)
+	left, err := ebpf.Left(netns, pins, len(tables) > 0)
 	held, unread := ebpf.Held(pins)
 	if held != "" {
 		left = append(left, "reserved ports "+held)
 	}
-	tables, unlisted := leftTranslated(netns)
 	return append(left, tables...), errors.Join(err, unread, unlisted)
 }
 
-// cleanEBPF takes away all of it. Who may not write sysctls leaves the ports reserved.
+// cleanEBPF takes away all of it. The table goes last of what serves: it tells who comes after a
+// failure that programs may be there. Who may not write sysctls leaves the ports reserved.
 func cleanEBPF(netns int) error {
+	tables, err := leftTranslated(netns)
+	if err != nil {
+		return err
+	}
 	pins, err := ebpf.Folder(ebpf.Root, netns)
 	if errors.Is(err, unix.ENOPROTOOPT) {
-		return nil
+		return dropTranslated(netns)
 	}
 	if err != nil {
 		return err
 	}
-	before, _ := ebpf.Left(netns, pins) // what is wrong with it, Clean says
-	if err := errors.Join(ebpf.Clean(netns, pins), dropTranslated(netns)); err != nil {
+	err = ebpf.Clean(netns, pins, len(tables) > 0)
+	if unknown := new(ebpf.Unknown); errors.As(err, &unknown) {
+		return &Stays{Undone: true, What: append(append(unknown.What, tables...), "plumb-proxy --cleanup may, with CAP_BPF and CAP_SYS_ADMIN, where "+ebpf.Mount+" is the node's")}
+	}
+	if err == nil {
+		err = dropTranslated(netns)
+	}
+	if err != nil {
 		return err
 	}
 	err = ebpf.Release(netns, pins)
 	if errors.Is(err, os.ErrPermission) || errors.Is(err, unix.EROFS) {
-		return &Stays{What: []string{fmt.Sprintf("%v; plumb-proxy --cleanup may, where /proc/sys can be written", err)}, Nothing: len(before) == 0}
+		return &Stays{Undone: true, What: []string{fmt.Sprintf("%v; plumb-proxy --cleanup may, where /proc/sys can be written", err)}}
 	}
 	return err
 }

@@ -1,120 +1,123 @@
 package backend
 
 import (
-	"fmt"
+	"context"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
 
 	"github.com/plumbline/plumbline/dataplane/ebpf"
 	"github.com/plumbline/plumbline/dataplane/listing"
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// Of ebpf's metrics.
+const (
+	ebpfConnections = "plumbline_ebpf_connections_total"
+	ebpfUnknownTCP  = "plumbline_ebpf_unknown_tcp_packets_total"
+	ebpfTakenPorts  = "plumbline_ebpf_taken_ports_total"
+	ebpfStopped     = "plumbline_ebpf_stopped_packets_total"
+	ebpfOfFrontend  = "plumbline_ebpf_frontend_connections_total"
+	ebpfStoppedOf   = "plumbline_ebpf_frontend_stopped_packets_total"
+	ebpfEntries     = "plumbline_ebpf_map_entries"
+	ebpfSize        = "plumbline_ebpf_map_size"
 )
 
 // ebpfSeries tell what the programs have counted since their maps were made, which outlive the
-// agent.
-func ebpfSeries(t *ebpf.Target, pins string) []Series {
-	counted := func(each func(name string, n uint64)) error {
-		all, err := ebpf.Counts(pins)
-		for name, n := range all {
-			each(name, n)
+// agent, and how full these are.
+func ebpfSeries(t *ebpf.Target) Series {
+	return Series{
+		Metrics: []Metric{
+			{Name: ebpfConnections, Help: "Connections that the programs began to translate.", Total: true},
+			{Name: ebpfUnknownTCP, Help: "Packets of TCP connections to a frontend of which nothing is known; they passed on untranslated.", Total: true},
+			{Name: ebpfTakenPorts, Help: "Connections that got another source port, for theirs had another connection to the same endpoint.", Total: true},
+			{Name: ebpfStopped, Help: "Packets that were refused (reasons that begin with refused) or dropped.", Labels: []string{"reason"}, Total: true},
+			{Name: ebpfOfFrontend, Help: "Connections that began by a frontend since it is there; none where there were none.", Labels: []string{"frontend"}, Total: true},
+			{Name: ebpfStoppedOf, Help: "Packets to a frontend that were refused or dropped since it is there; none where there were none.", Labels: []string{"frontend", "what"}, Total: true},
+			{Name: ebpfEntries, Help: "Entries that last of what is remembered, by map, at the last sweep.", Labels: []string{"map"}},
+			{Name: ebpfSize, Help: "How many there is room for.", Labels: []string{"map"}},
+		},
+		Read: func(emit func(string, float64, ...string)) error {
+			for _, u := range t.Uses() {
+				emit(ebpfEntries, float64(u.Entries), u.Map)
+				emit(ebpfSize, float64(u.Size), u.Map)
+			}
+			all, err := t.Counted()
+			emitCounts(all.Counts, emit)
+			emitTallies(all.Tallies, emit)
+			return err
+		},
+	}
+}
+
+func emitCounts(counts map[string]uint64, emit func(string, float64, ...string)) {
+	names := map[string]string{"new": ebpfConnections, "unknown-tcp": ebpfUnknownTCP, "taken-port": ebpfTakenPorts}
+	for counter, n := range counts {
+		if name := names[counter]; name != "" {
+			emit(name, float64(n))
+		} else {
+			emit(ebpfStopped, float64(n), counter)
 		}
-		return err
 	}
-	reason := map[string]bool{}
-	for _, name := range ebpf.Reasons() {
-		reason[name] = true
+}
+
+// emitTallies leaves out what is 0: a node has many frontends of which nothing was ever counted.
+func emitTallies(tallies map[plan.Key]ebpf.Tally, emit func(string, float64, ...string)) {
+	for k, t := range tallies {
+		frontend := listing.KeyText(k)
+		if t.Connections > 0 {
+			emit(ebpfOfFrontend, float64(t.Connections), frontend)
+		}
+		for what, n := range map[string]uint64{"refused": t.Refused, "dropped": t.Dropped} {
+			if n > 0 {
+				emit(ebpfStoppedOf, float64(n), frontend, what)
+			}
+		}
 	}
-	one := func(name, help, counter string) Series {
-		return Series{Name: name, Help: help, Total: true, Each: func(emit func(float64, ...string)) error {
-			return counted(func(name string, n uint64) {
-				if name == counter {
-					emit(float64(n))
-				}
-			})
-		}}
-	}
-	return []Series{
-		one("plumbline_ebpf_connections_total", "Connections that the programs began to translate.", "new"),
-		one("plumbline_ebpf_unknown_tcp_packets_total", "Packets of TCP connections to a frontend of which nothing is known; they passed on untranslated.", "unknown-tcp"),
-		one("plumbline_ebpf_taken_ports_total", "Connections that got another source port, for theirs had another connection to the same endpoint.", "taken-port"),
+}
+
+// ebpfLooks are at how full the maps are, and at the ports, which a node that was not prepared does
+// not reserve, and which a sysctl that is set later takes back.
+func ebpfLooks(t *ebpf.Target, netns int) []Look {
+	return []Look{
 		{
-			Name: "plumbline_ebpf_stopped_packets_total", Help: "Packets that were refused (reasons that begin with refused) or dropped.", Labels: []string{"reason"}, Total: true,
-			Each: func(emit func(float64, ...string)) error {
-				return counted(func(name string, n uint64) {
-					if reason[name] {
-						emit(float64(n), name)
-					}
-				})
-			},
+			Reason: "MapNearlyFull", Cure: "fewer connections at a time, or larger maps",
+			Amiss: func() ([]string, error) { return t.Crowded(), nil },
 		},
 		{
-			Name: "plumbline_ebpf_frontend_total", Help: "Connections that began by a frontend, and packets that were refused or dropped of it, since it is there.",
-			Labels: []string{"frontend", "what"}, Total: true, Each: func(emit func(float64, ...string)) error { return tallies(pins, emit) },
-		},
-		{
-			Name: "plumbline_ebpf_map_entries", Help: "Entries that last of what is remembered, by map, at the last sweep.", Labels: []string{"map"},
-			Each: func(emit func(float64, ...string)) error {
-				for _, u := range t.Uses() {
-					emit(float64(u.Entries), u.Map)
+			Reason: "PortsNotReserved", Cure: "plumb-proxy --init-only --backend=ebpf on this node reserves them",
+			Amiss: func() ([]string, error) {
+				ports, err := ebpf.Unreserved(netns)
+				if ports == "" || err != nil {
+					return nil, err
 				}
-				return nil
-			},
-		},
-		{
-			Name: "plumbline_ebpf_map_size", Help: "How many there is room for.", Labels: []string{"map"},
-			Each: func(emit func(float64, ...string)) error {
-				for _, u := range t.Uses() {
-					emit(float64(u.Size), u.Map)
-				}
-				return nil
+				return []string{"ports " + ports + " are given to masqueraded connections and not reserved (sysctl net.ipv4.ip_local_reserved_ports): a program of the node that is given one of them may get another's answers"}, nil
 			},
 		},
 	}
 }
 
-func tallies(pins string, emit func(float64, ...string)) error {
-	all, err := ebpf.Tallies(pins)
-	for k, t := range all {
-		text := listing.KeyText(k)
-		emit(float64(t.Connections), text, "connections")
-		emit(float64(t.Refused), text, "refused")
-		emit(float64(t.Dropped), text, "dropped")
-	}
-	return err
-}
-
-// ebpfLooks has one at how full the maps are.
-func ebpfLooks(t *ebpf.Target) []Look {
-	return []Look{{
-		Reason: "MapNearlyFull", Cure: "fewer connections at a time, or larger maps",
-		Amiss: func() ([]string, error) { return t.Crowded(), nil },
-	}}
-}
-
-// ebpfDropped says of some packets why they went no further.
-func ebpfDropped(log *slog.Logger) func(ebpf.Drop) {
-	return func(d ebpf.Drop) {
+// ebpfDropped says, where anybody wants to know, of some packets why they went no further.
+func ebpfDropped(log *slog.Logger) func(context.Context) func(ebpf.Drop) {
+	tell := func(d ebpf.Drop) {
 		message := "packet dropped"
 		if strings.HasPrefix(d.Reason, "refused") {
 			message = "packet refused"
 		}
 		log.Debug(message, "reason", d.Reason, "proto", d.Protocol, "from", d.Src, "to", d.Dst, "device", d.Device, "leaving", d.Leaving)
 	}
-}
-
-// verifierLog is a file that is made, or begun anew, with the first words.
-type verifierLog struct {
-	path string
-	file *os.File
-}
-
-func (v *verifierLog) Write(words []byte) (int, error) {
-	if v.file == nil {
-		file, err := os.OpenFile(v.path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-		if err != nil {
-			return 0, fmt.Errorf("keep the verifier's log: %w", err)
+	return func(ctx context.Context) func(ebpf.Drop) {
+		if !log.Enabled(ctx, slog.LevelDebug) {
+			return nil
 		}
-		v.file = file
+		return tell
 	}
-	return v.file.Write(words)
+}
+
+// verifierLog opens a file, made or begun anew.
+func verifierLog(path string) func() (io.WriteCloser, error) {
+	return func() (io.WriteCloser, error) {
+		return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	}
 }

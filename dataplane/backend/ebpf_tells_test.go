@@ -44,6 +44,9 @@ func TestEBPFTells(t *testing.T) {
 	vip := netip.MustParseAddrPort("10.96.0.1:80")
 	key := plan.Key{Addr: vip.Addr(), Protocol: objects.UDP, Port: 80}
 	p := &plan.Plan{Services: map[objects.Name]plan.Service{{Name: "web"}: {Frontends: []plan.Frontend{{Key: key, Kind: plan.ClusterIP, Outside: plan.Route{Action: plan.Reject}}}}}}
+	if all, err := target.Counted(); err != nil || all.Counts != nil {
+		t.Errorf("before there were maps: %v, %v", all, err)
+	}
 	if err := target.Apply(t.Context(), nil, p); err != nil {
 		t.Fatal(err)
 	}
@@ -57,16 +60,19 @@ func TestEBPFTells(t *testing.T) {
 		}
 	})
 	read := func() (out []string) {
-		for _, s := range ebpfSeries(target, pins) {
-			err := s.Each(func(v float64, labels ...string) {
-				if len(labels) != len(s.Labels) {
-					t.Errorf("%s: labels %q for %q", s.Name, labels, s.Labels)
-				}
-				out = append(out, fmt.Sprintf("%s%q %g", s.Name, labels, v))
-			})
-			if err != nil {
-				t.Fatal(err)
+		series := ebpfSeries(target)
+		labels := map[string]int{}
+		for _, m := range series.Metrics {
+			labels[m.Name] = len(m.Labels)
+		}
+		err := series.Read(func(name string, v float64, with ...string) {
+			if n, is := labels[name]; !is || n != len(with) {
+				t.Errorf("%s: labels %q", name, with)
 			}
+			out = append(out, fmt.Sprintf("%s%q %g", name, with, v))
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 		return out
 	}
@@ -89,17 +95,68 @@ func TestEBPFTells(t *testing.T) {
 	for _, want := range []string{
 		`plumbline_ebpf_connections_total[] 0`, `plumbline_ebpf_unknown_tcp_packets_total[] 0`, `plumbline_ebpf_taken_ports_total[] 0`,
 		fmt.Sprintf(`plumbline_ebpf_stopped_packets_total["refused"] %d`, sent), `plumbline_ebpf_stopped_packets_total["policy"] 0`,
-		`plumbline_ebpf_frontend_total["10.96.0.1:80/UDP" "connections"] 0`, fmt.Sprintf(`plumbline_ebpf_frontend_total["10.96.0.1:80/UDP" "refused"] %d`, sent),
+		fmt.Sprintf(`plumbline_ebpf_frontend_stopped_packets_total["10.96.0.1:80/UDP" "refused"] %d`, sent),
 		`plumbline_ebpf_map_entries["plumb_flows"] 0`, `plumbline_ebpf_map_size["plumb_flows"] 1024`,
 	} {
 		if !slices.Contains(got, want) {
 			t.Errorf("there is no %s in\n%s", want, strings.Join(got, "\n"))
 		}
 	}
-	for _, l := range ebpfLooks(target) {
-		if found, err := l.Amiss(); err != nil || len(found) > 0 {
-			t.Errorf("%s: %q, %v", l.Reason, found, err)
+	if text := strings.Join(got, "\n"); strings.Count(text, "_frontend_") != 1 {
+		t.Errorf("of frontends more is told than what was counted:\n%s", text)
+	}
+}
+
+// Ports of masqueraded connections that are not reserved are told of, until they are; so are those
+// that somebody takes back.
+func TestEBPFLooks(t *testing.T) {
+	need.Root(t)
+	ns := netns.ForTest(t, "n")
+	is := func(when, ports string) {
+		t.Helper()
+		for _, l := range ebpfLooks(ebpf.New(ebpf.Config{}), ns.FD()) {
+			found, err := l.Amiss()
+			if err != nil || (len(found) > 0) != (ports != "" && l.Reason == "PortsNotReserved") {
+				t.Errorf("%s: %s: %q, %v", when, l.Reason, found, err)
+			} else if len(found) > 0 && !strings.HasPrefix(found[0], "ports "+ports+" are") {
+				t.Errorf("%s: %q, want ports %s", when, found, ports)
+			}
 		}
+	}
+	is("at first", "16384-29999")
+	root, err := bpffs(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ebpf.Prepare(ns.FD(), filepath.Join(root, "node")); err != nil {
+		t.Fatal(err)
+	}
+	is("prepared", "")
+	err = ns.Do(func() error {
+		return os.WriteFile("/proc/sys/net/ipv4/ip_local_reserved_ports", []byte("20000,40000"), 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	is("overwritten", "16384-19999,20001-29999")
+}
+
+// A frontend's connections and packets are counted apart, and what is 0 is left out.
+func TestTalliesTold(t *testing.T) {
+	key := func(port uint16) plan.Key {
+		return plan.Key{Addr: netip.MustParseAddr("10.96.0.1"), Protocol: objects.TCP, Port: port}
+	}
+	var got []string
+	emitTallies(map[plan.Key]ebpf.Tally{key(1): {}, key(2): {Connections: 5}, key(3): {Refused: 6, Dropped: 7}}, func(name string, v float64, labels ...string) {
+		got = append(got, fmt.Sprintf("%s%q %g", name, labels, v))
+	})
+	slices.Sort(got)
+	want := []string{
+		`plumbline_ebpf_frontend_connections_total["10.96.0.1:2/TCP"] 5`,
+		`plumbline_ebpf_frontend_stopped_packets_total["10.96.0.1:3/TCP" "dropped"] 7`, `plumbline_ebpf_frontend_stopped_packets_total["10.96.0.1:3/TCP" "refused"] 6`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("told is %q, want %q", got, want)
 	}
 }
 
@@ -165,21 +222,42 @@ func bpffs(t *testing.T) (string, error) {
 	return fmt.Sprintf("/proc/self/fd/%d", mount), nil
 }
 
-// The verifier's words are kept in a file of their own, of the last start alone.
+// The verifier's words are kept in a file of their own, of the last load alone, also where a process
+// loads again and again.
 func TestVerifierLogFile(t *testing.T) {
+	need.Root(t)
+	root, err := bpffs(t)
+	if err != nil {
+		t.Fatal(err)
+	}
 	path := filepath.Join(t.TempDir(), "log")
-	for _, said := range []string{"first", "second"} {
-		w := &verifierLog{path: path}
-		for _, part := range []string{said, " more"} {
-			if _, err := io.WriteString(w, part); err != nil {
-				t.Fatal(err)
-			}
+	target := ebpf.New(ebpf.Config{
+		Logger: slog.New(slog.DiscardHandler), NetNS: netns.ForTest(t, "n").FD(), Pins: filepath.Join(root, "node"),
+		Sizes: ebpf.Sizes{Frontends: 64, Endpoints: 64, Sources: 64, Connections: 1024, Clients: 1024}, Verifier: verifierLog(path),
+	})
+	for range 2 {
+		if err := target.Apply(t.Context(), nil, &plan.Plan{}); err != nil {
+			t.Fatal(err)
 		}
-		if got, err := os.ReadFile(path); err != nil || string(got) != said+" more" {
-			t.Errorf("%q, %v", got, err)
+		if err := target.Close(); err != nil {
+			t.Fatal(err)
+		}
+		said, err := os.ReadFile(path)
+		if n := strings.Count(string(said), "program plumb_ingress\n"); err != nil || n != 1 || !strings.Contains(string(said), "verification time") {
+			t.Errorf("%d bytes with %d times the program, %v", len(said), n, err)
 		}
 	}
-	if _, err := io.WriteString(&verifierLog{path: path + "/below"}, "x"); err == nil {
-		t.Error("a file below a file is written")
+	if _, err := verifierLog(path + "/below")(); err == nil {
+		t.Error("a file below a file is opened")
+	}
+}
+
+// Packets are shown to nobody who has not asked for so much.
+func TestDroppedAtDebug(t *testing.T) {
+	for level, want := range map[slog.Level]bool{slog.LevelDebug: true, slog.LevelInfo: false} {
+		log := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: level}))
+		if got := ebpfDropped(log)(t.Context()) != nil; got != want {
+			t.Errorf("at %s packets are read: %t, want %t", level, got, want)
+		}
 	}
 }

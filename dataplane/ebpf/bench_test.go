@@ -111,7 +111,7 @@ func BenchmarkStart(b *testing.B) {
 			for b.Loop() {
 				apply(b, started(b, cfg), nil, p)
 				b.StopTimer()
-				if err := ebpf.Clean(w.FD(), cfg.Pins); err != nil {
+				if err := ebpf.Clean(w.FD(), cfg.Pins, false); err != nil {
 					b.Fatal(err)
 				}
 				b.StartTimer()

@@ -75,7 +75,7 @@ func TestCapabilities(t *testing.T) {
 			if n := w.count("new"); n != 1 {
 				t.Errorf("%d connections were translated, want 1", n)
 			}
-			if err := ebpf.Clean(n.FD(), w.cfg.Pins); err != nil {
+			if err := ebpf.Clean(n.FD(), w.cfg.Pins, false); err != nil {
 				t.Error(err)
 			}
 		})
@@ -137,7 +137,7 @@ func child(t *testing.T, noTCX bool) {
 		apply(t, target, planOf(service{number: 2}), p)
 		holds(t, cfg, p)
 		if again {
-			if left, err := ebpf.Left(0, cfg.Pins); err != nil || len(left) < 11 {
+			if left, err := ebpf.Left(0, cfg.Pins, false); err != nil || len(left) < 11 {
 				t.Errorf("what is left: %v %v", left, err)
 			} else if all := strings.Join(left, "\n"); hasTCX(t) && strings.Count(all, "whose is not known") != 2 {
 				t.Errorf("what is left does not name the two programs of somebody else's:\n%s", all)

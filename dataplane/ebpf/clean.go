@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -21,14 +22,33 @@ type ours struct {
 	at      ebpf.AttachType
 	id      ebpf.ProgramID
 	program *ebpf.Program // nil: it cannot be opened, and may be somebody else's
+	others  bool          // it is: ours are pinned
 }
+
+func (o ours) String() string {
+	if o.program == nil {
+		return fmt.Sprintf("program %d at %s, beside %s: whose is not known without SYS_ADMIN", o.id, o.device.name, o.hook)
+	}
+	return fmt.Sprintf("program %s at %s", o.hook, o.device.name)
+}
+
+// Unknown is the error of a Clean that could not tell what is attached, or whose it is, though eBPF
+// of ours has run here. The pins stay: by them who may do more finds the programs.
+type Unknown struct{ What []string }
+
+func (u *Unknown) Error() string { return strings.Join(u.What, "; ") }
 
 // Clean takes the programs from all devices of a namespace, and the maps; none there is no
 // error. Where it fails at one device it goes on with the others, and the pins stay, for the next
-// attempt. Connections that the programs translate end.
-func Clean(netns int, pins string) error {
-	err := each(netns, pins, func(o ours) error {
+// attempt. Connections that the programs translate end. ran says that they have run here though
+// there may be no folder of pins; where they have, or there is one, what cannot be told is an Unknown.
+func Clean(netns int, pins string, ran bool) error {
+	unknown := &Unknown{}
+	denied, err := each(netns, pins, func(o ours) error {
 		if o.program == nil {
+			if !o.others {
+				unknown.What = append(unknown.What, o.String())
+			}
 			return nil
 		}
 		err := link.RawDetachProgram(link.RawDetachProgramOptions{Target: o.device.index, Program: o.program, Attach: o.at})
@@ -40,25 +60,33 @@ func Clean(netns int, pins string) error {
 	if err != nil {
 		return fmt.Errorf("clean eBPF: %w", err)
 	}
+	if denied != nil {
+		unknown.What = append(unknown.What, denied.Error())
+	}
+	if len(unknown.What) > 0 && (ran || has(pins)) {
+		return unknown
+	}
 	if err := os.RemoveAll(pins); err != nil {
 		return fmt.Errorf("clean eBPF: %w", err)
 	}
 	return nil
 }
 
-// Left names what Clean would remove. Where there is a folder of pins, programs that cannot be
-// opened may be ours, and are named too; where there is none they are somebody else's.
-func Left(netns int, pins string) ([]string, error) {
+func has(pins string) bool {
+	_, err := os.Stat(pins)
+	return err == nil
+}
+
+// Left names what Clean would remove. Where there is a folder of pins, or ran says that the programs
+// have run here, those that cannot be opened may be ours, and are named too; else they are somebody
+// else's.
+func Left(netns int, pins string, ran bool) ([]string, error) {
 	var out []string
-	_, none := os.Stat(pins)
-	err := each(netns, pins, func(o ours) error {
-		if o.program == nil && none != nil {
-			return nil
-		}
-		if o.program == nil {
-			out = append(out, fmt.Sprintf("program %d at %s, beside %s: whose is not known without SYS_ADMIN", o.id, o.device.name, o.hook))
-		} else {
-			out = append(out, fmt.Sprintf("program %s at %s", o.hook, o.device.name))
+	folder := has(pins)
+	ran = ran || folder
+	denied, err := each(netns, pins, func(o ours) error {
+		if o.program != nil || ran {
+			out = append(out, o.String())
 		}
 		return nil
 	}, func(nl *netlink.Handle, d device, hooks []hook) error {
@@ -76,7 +104,10 @@ func Left(netns int, pins string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for eBPF: %w", err)
 	}
-	if none == nil {
+	if denied != nil && ran {
+		out = append(out, denied.Error())
+	}
+	if folder {
 		out = append(out, "folder "+pins)
 	}
 	return out, nil
@@ -84,9 +115,10 @@ func Left(netns int, pins string) ([]string, error) {
 
 // each calls program with every program of ours by tcx: those that are pinned, and those with
 // their names, whose pins are lost. The latter takes SYS_ADMIN: without, none but the pinned ones
-// can be opened. Then it calls filters with every device. A device that fails stops no other.
-func each(netns int, pins string, program func(ours) error, filters func(*netlink.Handle, device, []hook) error) error {
-	return spaces.Do(netns, func() error {
+// can be opened. Then it calls filters with every device. A device that fails stops no other. denied
+// says that programs could not be looked for: the process may not use bpf(2).
+func each(netns int, pins string, program func(ours) error, filters func(*netlink.Handle, device, []hook) error) (denied, failed error) {
+	failed = spaces.Do(netns, func() error {
 		nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 		if err != nil {
 			return fmt.Errorf("open netlink socket: %w", err)
@@ -97,7 +129,9 @@ func each(netns int, pins string, program func(ours) error, filters func(*netlin
 			return err
 		}
 		tcx, err := haveTCX()
-		if err != nil && !errors.Is(err, unix.EPERM) { // who may not ask has attached none
+		if errors.Is(err, errMayNotAsk) {
+			denied = fmt.Errorf("whether programs are attached by tcx cannot be told: %w", err)
+		} else if err != nil {
 			return err
 		}
 		hooks := (&plumbObjects{}).hooks()
@@ -112,6 +146,7 @@ func each(netns int, pins string, program func(ours) error, filters func(*netlin
 		}
 		return failed
 	})
+	return denied, failed
 }
 
 func (h hook) programs(pins string, devs []device, f func(ours) error) error {
@@ -133,7 +168,7 @@ func (h hook) each(d device, f func(ours) error) error {
 	}
 	var failed error
 	for _, p := range there.Programs {
-		o := ours{device: d, hook: h.name, at: h.at, id: p.ID}
+		o := ours{device: d, hook: h.name, at: h.at, id: p.ID, others: len(h.ids) > 0}
 		if i := slices.Index(h.ids, p.ID); i >= 0 {
 			o.program = h.before[i]
 			failed = errors.Join(failed, f(o))

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -17,17 +17,25 @@ const (
 	filterPriority = 0x504c
 )
 
-// haveTCX tells whether the kernel has tcx (Linux 6.6).
+// errMayNotAsk says that bpf(2) is denied to the process, by a lack of capabilities or a filter of
+// system calls, or that the kernel has none.
+var errMayNotAsk = errors.New("bpf(2) is denied")
+
+// haveTCX tells whether the kernel has tcx (Linux 6.6). It asks the kernel itself: link.QueryPrograms
+// calls unsupported what was denied.
 func haveTCX() (bool, error) {
 	const lo = 1
-	_, err := link.QueryPrograms(link.QueryOptions{Target: lo, Attach: ebpf.AttachTCXIngress})
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, ebpf.ErrNotSupported) {
+	ask := struct{ target, at, query, flags, ids, more, count, pad uint32 }{target: lo, at: uint32(ebpf.AttachTCXIngress)} // of union bpf_attr
+	_, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_QUERY, uintptr(unsafe.Pointer(&ask)), unsafe.Sizeof(ask))
+	switch errno {
+	case 0:
+		return true, nil
+	case unix.EINVAL:
 		return false, nil
+	case unix.EPERM, unix.ENOSYS:
+		return false, fmt.Errorf("ask the kernel for tcx: %w: %w", errMayNotAsk, errno)
 	}
-	if err != nil {
-		return false, fmt.Errorf("ask the kernel for tcx: %w", err)
-	}
-	return true, nil
+	return false, fmt.Errorf("ask the kernel for tcx: %w", errno)
 }
 
 func (h hook) parent() uint32 {

@@ -35,7 +35,7 @@ func backend() dptest.Backend {
 			return at(netns, func(pins string) (string, error) { return dump(netns, pins) })
 		},
 		Clean: func(netns int) error {
-			_, err := at(netns, func(pins string) (int, error) { return 0, ebpf.Clean(netns, pins) })
+			_, err := at(netns, func(pins string) (int, error) { return 0, ebpf.Clean(netns, pins, false) })
 			return err
 		},
 		Forget: func(netns int) error {

@@ -3,6 +3,10 @@ package ebpf
 import (
 	"errors"
 	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
 // countNames are those of the counters, in the order of bpf/maps.h; from firstReason on they say
@@ -21,20 +25,50 @@ const firstReason = plumbCountCOUNT_REFUSED
 // of a refusal that was sent begin with "refused".
 func Reasons() []string { return countNames()[firstReason:] }
 
-// Counts are what the programs have counted since the maps were made, by name: connections that
-// began (new; taken-port: those of them with another source port of the client's), TCP packets
-// without an entry that passed on (unknown-tcp), and packets that went no further, by one of
-// Reasons.
-func Counts(pins string) (map[string]uint64, error) {
-	m, err := open(pins)
+// Counted is what the programs have counted. Counts are since the maps were made, by name:
+// connections that began (new; taken-port: those of them with another source port of the client's),
+// TCP packets without an entry that passed on (unknown-tcp), and packets that went no further, by one
+// of Reasons. Tallies are those of the frontends that a packet came to.
+type Counted struct {
+	Counts  map[string]uint64
+	Tallies map[plan.Key]Tally
+}
+
+// Counted reads it from the maps that are open; before the first Apply there is nothing. It may be
+// called at any time.
+func (t *Target) Counted() (Counted, error) {
+	counts, tallies, err := t.counters()
+	if err != nil || counts == nil {
+		return Counted{}, err
+	}
+	defer closeAll(counts, tallies)
+	m := &plumbMaps{PlumbCounts: counts, PlumbTallies: tallies}
+	return m.counted()
+}
+
+// counters are second descriptors of the maps, which Close does not close.
+func (t *Target) counters() (counts, tallies *ebpf.Map, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.objs == nil {
+		return nil, nil, nil
+	}
+	counts, err = t.objs.PlumbCounts.Clone()
+	if err == nil {
+		tallies, err = t.objs.PlumbTallies.Clone()
+	}
 	if err != nil {
-		return nil, fmt.Errorf("read counters: %w", err)
+		closeAll(counts, tallies)
+		return nil, nil, fmt.Errorf("read counters: %w", err)
 	}
-	if m == nil {
-		return map[string]uint64{}, nil
-	}
-	out, err := m.counts()
-	return out, errors.Join(err, m.Close())
+	return counts, tallies, nil
+}
+
+func (m *plumbMaps) counted() (Counted, error) {
+	out := Counted{Tallies: map[plan.Key]Tally{}}
+	var err error
+	out.Counts, err = m.counts()
+	return out, errors.Join(err, tallied(m, func(k plumbFrontendKey, t Tally) { out.Tallies[fromKey(k)] = t }))
 }
 
 func (m *plumbMaps) counts() (map[string]uint64, error) {

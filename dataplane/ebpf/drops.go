@@ -25,8 +25,16 @@ type Drop struct {
 	Src, Dst netip.AddrPort   // as they were; ports are 0 where the protocol has none
 }
 
-// drops hands packets to Config.Dropped until ctx ends: those that go no further from now on.
-func (t *Target) drops(ctx context.Context) error {
+// dropped is who is to be told.
+func (t *Target) dropped(ctx context.Context) func(Drop) {
+	if t.cfg.Dropped == nil {
+		return nil
+	}
+	return t.cfg.Dropped(ctx)
+}
+
+// drops tells of packets until ctx ends: those that go no further from now on.
+func (t *Target) drops(ctx context.Context, tell func(Drop)) error {
 	samples, err := t.samples(ctx)
 	if samples == nil {
 		return err
@@ -49,11 +57,14 @@ func (t *Target) drops(ctx context.Context) error {
 			return fmt.Errorf("read dropped packets: %w", err)
 		}
 		var s plumbSample
+		if len(rec.RawSample) != binary.Size(s) { // of a program of another build
+			return fmt.Errorf("read a dropped packet: it has %d bytes, want %d", len(rec.RawSample), binary.Size(s))
+		}
 		if _, err := binary.Decode(rec.RawSample, binary.NativeEndian, &s); err != nil {
-			return fmt.Errorf("read a dropped packet of %d bytes: %w", len(rec.RawSample), err)
+			return fmt.Errorf("read a dropped packet: %w", err)
 		}
 		if s.At >= begin { // else from before there was somebody to read it
-			t.cfg.Dropped(s.drop(time.Now().Add(time.Duration(s.At - uptime()))))
+			tell(s.drop(time.Now().Add(time.Duration(s.At - uptime()))))
 		}
 	}
 }

@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	cilium "github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/ebpf"
@@ -31,6 +35,10 @@ func (w *world) watched() {
 	})
 }
 
+func telling(f func(ebpf.Drop)) func(context.Context) func(ebpf.Drop) {
+	return func(context.Context) func(ebpf.Drop) { return f }
+}
+
 // A packet that goes no further is counted under its reason and under no other, and shown with
 // that, as it was.
 func TestDrops(t *testing.T) {
@@ -49,7 +57,7 @@ func TestDrops(t *testing.T) {
 	change("web-4", func(f *plan.Frontend) { f.Outside.Action = plan.Drop })
 	seen := make(chan ebpf.Drop, 100)
 	w := newWorld(t, p, func(c *ebpf.Config) {
-		c.Dropped = func(d ebpf.Drop) { seen <- d }
+		c.Dropped = telling(func(d ebpf.Drop) { seen <- d })
 		c.SNATPorts = [2]uint16{61000, 61000}
 	})
 	if err := ebpf.ForgetSlots(w.cfg.Pins, plan.Key{Addr: empty.vip(false).Addr(), Protocol: objects.UDP, Port: 80}); err != nil {
@@ -138,18 +146,18 @@ func (w *world) shown(seen <-chan ebpf.Drop, reason string, f frame, leaving boo
 
 func (w *world) counts() map[string]uint64 {
 	w.t.Helper()
-	all, err := ebpf.Counts(w.cfg.Pins)
+	all, err := ebpf.CountedAt(w.cfg.Pins)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return all
+	return all.Counts
 }
 
 // Of many packets of one reason a few are shown, and they hide no other reason.
 func TestDropsAreFew(t *testing.T) {
 	none, serving := service{number: 2}, service{number: 1, endpoints: both(2)}
 	seen := make(chan ebpf.Drop, 10000)
-	w := newWorld(t, planOf(none, serving), func(c *ebpf.Config) { c.Dropped = func(d ebpf.Drop) { seen <- d } })
+	w := newWorld(t, planOf(none, serving), func(c *ebpf.Config) { c.Dropped = telling(func(d ebpf.Drop) { seen <- d }) })
 	w.watched()
 	fragment := frame{device: "pa", src: from(podA), dst: netip.AddrPortFrom(serving.vip(false).Addr(), 0), proto: objects.UDP, fragment: 2, body: make([]byte, 16)}
 	refused := frame{device: "pa", src: from(podA), dst: netip.AddrPortFrom(serving.vip(false).Addr(), 81), proto: objects.TCP, flags: syn}
@@ -180,6 +188,59 @@ func TestDropsAreFew(t *testing.T) {
 	}
 	if n := w.count("fragment"); n != uint64(many) {
 		t.Errorf("%d fragments are counted, want %d", n, many)
+	}
+}
+
+// A sample of another size, as programs of another build may write, ends what is shown and nothing
+// else: devices that come have their programs. It is said once.
+func TestDropsOfAnotherBuild(t *testing.T) {
+	said := make(chan string, 1000)
+	w := newWorld(t, planOf(), func(c *ebpf.Config) {
+		c.Dropped = telling(func(ebpf.Drop) {})
+		c.Logger = slog.New(slog.NewTextHandler(saying(said), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	})
+	lost := watched(t, w.target)
+	write := sampler(t, pinnedMap(t, w.cfg, "plumb_samples"))
+	await(t, "it is said", func() bool { write(); return len(said) > 0 })
+	if line := <-said; !strings.Contains(line, "packets that go no further are not shown any more") || !strings.Contains(line, "it has 8 bytes") {
+		t.Errorf("said is %s", line)
+	}
+	index := devicesOf(t, w.Node)[0].Index
+	if err := detach(w.Node, index, nil); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the program is back, and told of", func() bool { return programs(t, w.Node, index) == 2 && len(lost) > 0 })
+	write()
+	for len(said) > 0 {
+		if line := <-said; strings.Contains(line, "not shown") {
+			t.Errorf("said once more: %s", line)
+		}
+	}
+}
+
+// saying takes what is logged.
+type saying chan<- string
+
+func (s saying) Write(b []byte) (int, error) { s <- string(b); return len(b), nil }
+
+// sampler writes eight bytes to a ring buffer: only programs can.
+func sampler(t *testing.T, ring *cilium.Map) (write func()) {
+	t.Helper()
+	p, err := cilium.NewProgram(&cilium.ProgramSpec{Type: cilium.SchedCLS, License: "GPL", Instructions: asm.Instructions{
+		asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.RFP, -8, asm.R1, asm.DWord),
+		asm.LoadMapPtr(asm.R1, ring.FD()),
+		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, -8), asm.Mov.Imm(asm.R3, 8), asm.Mov.Imm(asm.R4, 0),
+		asm.FnRingbufOutput.Call(),
+		asm.Mov.Imm(asm.R0, 0), asm.Return(),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return func() {
+		if _, _, err := p.Test(make([]byte, 64)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

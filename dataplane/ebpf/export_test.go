@@ -108,6 +108,16 @@ func ForgetSlots(pins string, k plan.Key) error {
 	return err
 }
 
+// CountedAt is what is counted in the maps that are pinned, also of a process that has ended.
+func CountedAt(pins string) (Counted, error) {
+	m, err := openMaps(pins)
+	if err != nil {
+		return Counted{}, err
+	}
+	defer m.Close()
+	return m.counted()
+}
+
 // Sweep is what Watch does from time to time.
 func (t *Target) Sweep(ctx context.Context) error { return t.sweep(ctx, 0) }
 

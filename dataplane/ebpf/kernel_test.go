@@ -172,7 +172,7 @@ func TestClean(t *testing.T) {
 		w := newWorld(t, p, func(cfg *dataplane.Config) { cfg.NoTCX = c.noTCX })
 		left := func() string {
 			t.Helper()
-			names, err := dataplane.Left(w.FD(), w.cfg.Pins)
+			names, err := dataplane.Left(w.FD(), w.cfg.Pins, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -189,7 +189,7 @@ func TestClean(t *testing.T) {
 			}
 		}
 		for range 2 { // the second time there is nothing
-			if err := dataplane.Clean(w.FD(), w.cfg.Pins); err != nil {
+			if err := dataplane.Clean(w.FD(), w.cfg.Pins, false); err != nil {
 				t.Fatal(err)
 			}
 			if got := left(); got != "" {

@@ -98,6 +98,20 @@ func Release(netns int, pins string) error {
 	return nil
 }
 
+// Unreserved names the ports of masqueraded connections that the node's programs may be given;
+// empty: none may.
+func Unreserved(netns int) (out string, err error) {
+	err = spaces.Do(netns, func() error {
+		there, err := node.Reserved(sysctls)
+		out = node.PortRange(snatPorts()[0], snatPorts()[1]).Without(there).String()
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("look at the ports of masqueraded connections: %w", err)
+	}
+	return out, nil
+}
+
 // Held names the ports that Release would give back, empty if there are none.
 func Held(pins string) (string, error) {
 	added, err := reserved(pins)

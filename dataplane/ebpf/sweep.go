@@ -10,11 +10,12 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// Every sweepEvery what has ended is deleted, some entries at a time with a pause after each: 2^18
+// Every sweepEvery, and more often where a map is crowded, what has ended is deleted, some entries at a time with a pause after each: 2^18
 // entries take some three seconds, a twentieth of which the processor is busy, and a second or two
 // more where all have ended (BenchmarkSweep).
 const (
 	sweepEvery = 30 * time.Second
+	sweepSoon  = 5 * time.Second // while a map is crowded
 	sweepSome  = 1024
 	sweepPause = 10 * time.Millisecond
 )
@@ -27,10 +28,11 @@ const (
 
 // Use is how much a map holds of what the programs remember: connections, clients with affinity,
 // fragments. When it is full the entry that was not used for the longest time goes, though it may
-// be of an open connection.
+// be of an open connection: what has ended takes room like anything else until it is swept.
 type Use struct {
 	Map           string
 	Entries, Size int
+	found         int // before what had ended was deleted
 	crowded       bool
 }
 
@@ -41,8 +43,8 @@ func (t *Target) Uses() []Use {
 	return slices.Clone(t.uses)
 }
 
-// Crowded has a line for each map that is nearly full: at 90 % of its size, until it is below 80 %.
-// The line is the same all that time.
+// Crowded has a line for each map that a sweep has found nearly full: at 90 % of its size, what had
+// ended among it, until it is below 80 %. The line is the same all that time.
 func (t *Target) Crowded() (out []string) {
 	for _, u := range t.Uses() {
 		if u.crowded {
@@ -55,8 +57,6 @@ func (t *Target) Crowded() (out []string) {
 // sweeps deletes what has ended until ctx does. It is beside everything else: programs take an entry
 // that has ended for one that is not there, so nothing waits for this but the room.
 func (t *Target) sweeps(ctx context.Context) error {
-	again := time.NewTicker(sweepEvery)
-	defer again.Stop()
 	for {
 		if err := t.sweep(ctx, sweepPause); err != nil && ctx.Err() == nil {
 			t.log.Warn("what has ended stays in the maps", "err", err)
@@ -64,9 +64,16 @@ func (t *Target) sweeps(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-again.C:
+		case <-time.After(t.nextSweep()):
 		}
 	}
+}
+
+func (t *Target) nextSweep() time.Duration {
+	if len(t.Crowded()) > 0 {
+		return sweepSoon
+	}
+	return sweepEvery
 }
 
 // sweep goes through the maps once; before the first Apply there is nothing to do.
@@ -120,7 +127,7 @@ func (t *Target) used(uses []Use) {
 	defer t.mu.Unlock()
 	for i, u := range uses {
 		was := i < len(t.uses) && t.uses[i].crowded
-		uses[i].crowded = 100*u.Entries >= crowdedFrom*u.Size || was && 100*u.Entries >= crowdedUntil*u.Size
+		uses[i].crowded = 100*u.found >= crowdedFrom*u.Size || was && 100*u.found >= crowdedUntil*u.Size
 	}
 	t.uses = uses
 }
@@ -140,6 +147,7 @@ func sweepMap[K comparable, V any](ctx context.Context, pause time.Duration, m *
 			return fmt.Errorf("sweep map %s: %w", use.Map, err)
 		}
 		now := uptime()
+		use.found += n
 		for i := range n {
 			if !ended(keys[i], vals[i], now) {
 				use.Entries++

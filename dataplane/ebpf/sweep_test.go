@@ -51,7 +51,9 @@ func (w *world) remembered(name string) int {
 	return uses[i].Entries
 }
 
-// A map that is nearly full is told of until it is so by far no more. What has ended does not count.
+// A map that is nearly full is told of until it is so by far no more. What has ended counts until it
+// is swept: the kernel makes room by what was unused for longest, which may be an idle connection
+// that is open and older than one that was short.
 func TestCrowded(t *testing.T) {
 	w := newWorld(t, planOf(), func(c *ebpf.Config) { c.Sizes.Connections = 10000 })
 	at := func(n int, crowded bool) {
@@ -77,7 +79,10 @@ func TestCrowded(t *testing.T) {
 	fill(0, 8500, true)
 	at(8500, false)
 	fill(8500, 9200, false)
-	at(8500, false)
+	at(8500, true)
+	fewer(0, 600)
+	at(7900, false)
+	fill(0, 600, true)
 	fill(8500, 9000, true)
 	at(9000, true)
 	fewer(0, 900)
@@ -102,6 +107,26 @@ func TestWatchSweeps(t *testing.T) {
 	if uses := ebpf.New(w.cfg).Uses(); len(uses) != 0 {
 		t.Errorf("before there were maps: %v", uses)
 	}
+}
+
+// A map that was found nearly full is swept again soon, though little of it was alive.
+func TestSweepsTheCrowdedSooner(t *testing.T) {
+	w := newWorld(t, planOf(), func(c *ebpf.Config) { c.Sizes.Connections = 10000 })
+	fill := func() {
+		t.Helper()
+		if err := ebpf.Fill(w.cfg.Pins, 0, 9500, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill()
+	w.watched()
+	flows := pinnedMap(t, w.cfg, "plumb_flows")
+	await(t, "the first sweep is over", func() bool { return len(w.target.Uses()) == 3 })
+	if n := size(t, flows); n != 0 {
+		t.Errorf("it has left %d entries", n)
+	}
+	fill()
+	await(t, "it is swept again", func() bool { return size(t, flows) == 0 })
 }
 
 func BenchmarkSweep(b *testing.B) {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"github.com/cilium/ebpf"
-
-	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
 // Tally is what was counted of a frontend since it is there: connections that began by it, and
@@ -24,17 +22,6 @@ func (t *Tally) add(each []plumbTally) {
 
 func (t Tally) String() string {
 	return fmt.Sprintf("%d connections, %d packets refused, %d dropped", t.Connections, t.Refused, t.Dropped)
-}
-
-// Tallies are those of the frontends that a packet came to.
-func Tallies(pins string) (map[plan.Key]Tally, error) {
-	m, err := open(pins)
-	if err != nil || m == nil {
-		return nil, err
-	}
-	out := map[plan.Key]Tally{}
-	err = tallied(m, func(k plumbFrontendKey, t Tally) { out[fromKey(k)] = t })
-	return out, errors.Join(err, m.Close())
 }
 
 // tallied calls f with every tally.

@@ -72,10 +72,11 @@ func TestTallies(t *testing.T) {
 
 func (w *world) tallied(want map[plan.Key]ebpf.Tally) {
 	w.t.Helper()
-	got, err := ebpf.Tallies(w.cfg.Pins)
+	all, err := w.target.Counted()
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	got := all.Tallies
 	for k, n := range want {
 		if got[k] != n {
 			w.t.Errorf("%s: %s, want %s", k, got[k], n)

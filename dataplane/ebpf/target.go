@@ -1,6 +1,7 @@
 package ebpf
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net/netip"
@@ -33,13 +34,13 @@ type Config struct {
 	Grace time.Duration
 	// NoTCX: attach by clsact, as where the kernel has no tcx.
 	NoTCX bool
-	// Verifier gets the kernel's log of verifying the programs, some ten megabytes, which are then
-	// loaded also where those of this build are there; nil: nobody does. The error of a load that
-	// fails has the log's end in any case.
-	Verifier io.Writer
-	// Dropped is told by Watch of packets that go no further, one at a time and not of all: Drop
-	// says of how many; nil: nobody is.
-	Dropped func(Drop)
+	// Verifier opens, once for each load, what gets the kernel's log of verifying the programs, some
+	// ten megabytes, which are then loaded also where those of this build are there; nil: nobody
+	// does. The error of a load that fails has the log's end in any case.
+	Verifier func() (io.WriteCloser, error)
+	// Dropped is asked by Watch for who is to be told of packets that go no further, one at a time
+	// and not of all: Drop says of how many; nil, or asked in vain: nobody is, and none are read.
+	Dropped func(context.Context) func(Drop)
 	// Fault, of the contract suite, is asked before each write to the kernel, and
 	// its error is the write's.
 	Fault func() error

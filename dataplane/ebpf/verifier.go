@@ -55,9 +55,12 @@ func (c *Config) tellVerifier(objs *plumbObjects, err error) error {
 	if c.Verifier == nil {
 		return nil
 	}
-	var failed error
+	log, failed := c.Verifier()
+	if failed != nil {
+		return fmt.Errorf("open the verifier's log: %w", failed)
+	}
 	say := func(name, text string) {
-		_, err := fmt.Fprintf(c.Verifier, "program %s\n%s\n", name, text)
+		_, err := fmt.Fprintf(log, "program %s\n%s\n", name, text)
 		failed = errors.Join(failed, err)
 	}
 	var v *ebpf.VerifierError
@@ -69,7 +72,7 @@ func (c *Config) tellVerifier(objs *plumbObjects, err error) error {
 			say(h.name, h.program.VerifierLog)
 		}
 	}
-	if failed != nil {
+	if failed = errors.Join(failed, log.Close()); failed != nil {
 		return fmt.Errorf("write the verifier's log: %w", failed)
 	}
 	return nil

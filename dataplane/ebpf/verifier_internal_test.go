@@ -1,6 +1,8 @@
 package ebpf
 
 import (
+	"bytes"
+	"io"
 	"strings"
 	"testing"
 
@@ -9,6 +11,21 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/need"
 )
+
+// Words is a verifier's log that takes none after it was closed.
+type Words struct {
+	bytes.Buffer
+	Closed bool
+}
+
+func (w *Words) Write(b []byte) (int, error) {
+	if w.Closed {
+		return 0, io.ErrClosedPipe
+	}
+	return w.Buffer.Write(b)
+}
+
+func (w *Words) Close() error { w.Closed = true; return nil }
 
 // An error of a load has the end of what the verifier said, on the one line that an error is; who
 // asks for its log gets all of it.
@@ -29,12 +46,12 @@ func TestNotLoaded(t *testing.T) {
 	if strings.Contains(text, "\n") || strings.Count(text, "r2 = 77") > lastLines {
 		t.Errorf("it is not one line with the log's end: %s", text)
 	}
-	var log strings.Builder
-	cfg := Config{Verifier: &log}
+	var log Words
+	cfg := Config{Verifier: func() (io.WriteCloser, error) { return &log, nil }}
 	if err := cfg.tellVerifier(&plumbObjects{}, err); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(log.String(), "r2 = 77"); n != 20 {
+	if n := strings.Count(log.String(), "r2 = 77"); n != 20 || !log.Closed {
 		t.Errorf("of 20 instructions %d are in the log:\n%s", n, log.String())
 	}
 }

@@ -1,11 +1,12 @@
 package ebpf_test
 
 import (
-	"bytes"
+	"io"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/dataplane/ebpf"
 	"github.com/plumbline/plumbline/dataplane/objects"
 )
 
@@ -13,13 +14,13 @@ import (
 // serve on, as others of the same build.
 func TestVerifierLog(t *testing.T) {
 	s := service{number: 1, endpoints: both(2)}
-	var log bytes.Buffer
+	var log ebpf.Words
 	w := newWorld(t, planOf(s), nil)
 	if err := w.target.Close(); err != nil {
 		t.Fatal(err)
 	}
 	cfg := w.cfg
-	cfg.Verifier = &log
+	cfg.Verifier = func() (io.WriteCloser, error) { return &log, nil }
 	apply(t, started(t, cfg), nil, planOf(s))
 	for _, line := range []string{"program plumb_ingress\n", "program plumb_egress\n", "Validating beginning() func#", "verification time"} {
 		if !strings.Contains(log.String(), line) {

@@ -21,8 +21,9 @@ const glance = time.Second
 // Watch gives devices that come their programs, within milliseconds, and keeps what is known of
 // devices (their addresses, whether own pods come by them) up to date. Where somebody took a
 // program away it is put back within a second and lost is called: more may be missing. It deletes
-// what has ended of connections, clients and fragments, and tells Config.Dropped of packets. Watch
-// runs until ctx ends or the socket fails; it may run beside Apply.
+// what has ended of connections, clients and fragments, and tells Config.Dropped of packets; where
+// that fails it goes on without. Watch runs until ctx ends or the socket fails; it may run beside
+// Apply.
 func (t *Target) Watch(ctx context.Context, lost func()) error {
 	conn, err := netlink.Dial(unix.NETLINK_ROUTE, &netlink.Config{NetNS: t.cfg.NetNS})
 	if err != nil {
@@ -41,8 +42,13 @@ func (t *Target) Watch(ctx context.Context, lost func()) error {
 	run.Go(func() error { return hear(ctx, conn, changed) })
 	run.Go(func() error { return t.follow(ctx, changed, lost) })
 	run.Go(func() error { return t.sweeps(ctx) })
-	if t.cfg.Dropped != nil {
-		run.Go(func() error { return t.drops(ctx) })
+	if tell := t.dropped(ctx); tell != nil {
+		run.Go(func() error {
+			if err := t.drops(ctx, tell); err != nil {
+				t.log.Warn("packets that go no further are not shown any more", "err", err)
+			}
+			return nil
+		})
 	}
 	if err := run.Wait(); err != nil {
 		return fmt.Errorf("watch devices: %w", err)

@@ -116,13 +116,13 @@ func newWorld(t testing.TB, p *plan.Plan, change func(*ebpf.Config)) *world {
 
 func (w *world) count(name string) uint64 {
 	w.t.Helper()
-	all, err := ebpf.Counts(w.cfg.Pins)
+	all, err := ebpf.CountedAt(w.cfg.Pins)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	n, ok := all[name]
+	n, ok := all.Counts[name]
 	if !ok {
-		w.t.Fatalf("no counter %s in %v", name, all)
+		w.t.Fatalf("no counter %s in %v", name, all.Counts)
 	}
 	return n
 }

@@ -62,7 +62,7 @@ func Clean(netns int) error {
 	left, err := Left(netns)
 	for _, what := range left {
 		if strings.HasPrefix(what, "link ") {
-			return &backend.Stays{Nothing: true, What: []string{what + " is of mode ipvs, whose virtual services cannot be told from others': run kube-proxy --cleanup on this node"}}
+			return &backend.Stays{Undone: true, What: []string{what + " is of mode ipvs, whose virtual services cannot be told from others': run kube-proxy --cleanup on this node"}}
 		}
 	}
 	// CNI plugins may have theirs masqueraded by that chain (portmap's externalSetMarkChain).

@@ -42,20 +42,24 @@ func dumps() map[string]func(netns int) (string, error) {
 	return map[string]func(int) (string, error){"nftables": nftables.Dump, "iptables": iptables.Dump, "userspace": userspace.Dump, "ebpf": dumpEBPF}
 }
 
-// dumpEBPF leaves out what goes a while after a change, or after the next start.
+// dumpEBPF leaves out what goes a while after a change, or after the next start. Where it cannot be
+// read, as while an agent puts lost pins back one after the other, it is like nothing else.
 func dumpEBPF(netns int) (string, error) {
 	pins, err := ebpf.Folder(ebpf.Root, netns)
 	if err != nil {
 		return "", err
 	}
 	text, err := ebpf.Dump(pins)
+	if err != nil {
+		return "not to be read: " + err.Error(), nil
+	}
 	var out strings.Builder
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "left over: ") {
 			out.WriteString(line)
 		}
 	}
-	return out.String(), err
+	return out.String(), nil
 }
 
 // onEach runs a test with every backend that keeps its state in the kernel.

@@ -75,12 +75,80 @@ func TestReservedPortsStay(t *testing.T) {
 	if text := p.log.String(); strings.Contains(text, "level=ERROR") {
 		t.Errorf("it complains:\n%s", text)
 	}
+	w.env = []string{changeMounts + "=" + readOnlySysctls}
+	for _, own := range []string{"nftables", "ebpf"} { // whichever is said to be the own one
+		_, said, code := w.call(t, "--cleanup", "--backend="+own)
+		if code == 0 || !strings.Contains(said, "where /proc/sys can be written") {
+			t.Errorf("--cleanup --backend=%s: exit %d: %s", own, code, said)
+		}
+	}
+}
+
+// Another backend's agent that cannot tell what is attached takes nothing away by which it can be
+// told, and says once what stays: where bpf(2) is denied, and where the node's bpffs is not in its
+// container. So does --cleanup with no more rights, which fails.
+func TestProgramsStay(t *testing.T) {
+	for change, says := range map[string]string{
+		withoutBPF: "whether programs are attached by tcx cannot be told", withoutBPFFS: "whose is not known without SYS_ADMIN",
+	} {
+		t.Run(change, func(t *testing.T) {
+			w := newWorld(t, theNode(), service("web", "10.96.0.1", nil), slice("web", "10.244.1.2!"))
+			w.start(t, "--backend=ebpf").end(t, syscall.SIGTERM)
+			own := backend.All(w.ns.FD())["ebpf"]
+			before, err := own.Left()
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.only([]node.Capability{node.NetAdmin})
+			w.env = append(w.env, changeMounts+"="+change)
+			p := w.start(t, "--backend=nftables")
+			var told string
+			w.await(t, "an Event about what stays", func() bool {
+				return slices.ContainsFunc(w.events(), func(e *corev1.Event) bool {
+					told = e.Message
+					return e.Reason == "LeftByAnotherProxy"
+				})
+			})
+			p.end(t, syscall.SIGTERM)
+			if !strings.Contains(told, says) || !strings.Contains(told, "table ip plumbline-ebpf") {
+				t.Errorf("told %q, want %q and the table", told, says)
+			}
+			_, said, code := w.call(t, "--cleanup")
+			if code == 0 || !strings.Contains(said, says) {
+				t.Errorf("--cleanup: exit %d: %s", code, said)
+			}
+			if left, err := own.Left(); err != nil || !slices.Equal(left, before) {
+				t.Errorf("left: %q, %v; want %q", left, err, before)
+			}
+			w.env = nil
+			w.output(t, "--cleanup")
+			if left, err := own.Left(); err != nil || len(left) > 0 {
+				t.Errorf("left after --cleanup: %q, %v", left, err)
+			}
+		})
+	}
+}
+
+// What keeps translated connections translated comes back when somebody flushes the rule set, as
+// everything else does.
+func TestTableFlushed(t *testing.T) {
+	w := newWorld(t, theNode())
+	w.start(t, "--backend=ebpf")
+	there := func() bool { return strings.Count(w.nft(t, "list", "ruleset"), "type nat hook prerouting") == 2 }
+	w.await(t, "both tables", there)
+	for range 3 {
+		w.nft(t, "flush", "ruleset")
+		w.await(t, "both tables again", there)
+	}
+	if a := w.get("http://" + defaultMetrics + "/metrics"); strings.Contains(a.body, "plumbline_state_lost_total 0\n") {
+		t.Error("the metrics do not tell of it")
+	}
 }
 
 // Who is not served is said once, in the log and by an Event.
 func TestNodeNotServed(t *testing.T) {
 	w := newWorld(t, theNode())
-	w.output(t, "--init-only") // of a node that is prepared nothing else is told
+	w.output(t, "--init-only", "--backend=ebpf") // of a node that is prepared nothing else is told
 	p := w.start(t, "--backend=ebpf")
 	w.await(t, "an Event about the node's own connections", func() bool { return len(w.events()) > 0 })
 	for _, e := range w.events() {

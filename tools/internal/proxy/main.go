@@ -128,20 +128,24 @@ func mayNotTakeOver(who string, err error) error {
 	return fmt.Errorf("--take-over=%s: it runs on this node (%s) and would put back what is taken away; end it first, such as by kubectl -n kube-system delete daemonset kube-proxy", kubeproxy.Name, who)
 }
 
-// cleanAll removes what a backend left on the node, and what the others did. What stays whoever
-// tries is said.
+// cleanAll removes what a backend left on the node, and what the others did. What is to stay is said.
 func cleanAll(own backend.Backend, others map[string]backend.Backend, log *slog.Logger) error {
-	errs := []error{own.Clean()}
+	clean := func(name string, b backend.Backend) error {
+		stays, err := new(backend.Stays), b.Clean()
+		if errors.As(err, &stays) && !stays.Undone {
+			log.Warn("another proxy's rules stay on this node", "proxy", name, "what", stays)
+			return nil
+		}
+		return err
+	}
+	errs := []error{clean("own", own)}
 	for _, name := range slices.Sorted(maps.Keys(others)) {
 		if others[name].Clean == nil {
 			continue
 		}
 		left, err := others[name].Left()
 		if len(left) > 0 {
-			stays, failed := new(backend.Stays), others[name].Clean()
-			if errors.As(failed, &stays) && !stays.Nothing {
-				log.Warn("another proxy's rules stay on this node", "proxy", name, "what", stays)
-			} else if failed != nil {
+			if failed := clean(name, others[name]); failed != nil {
 				err = failed // it has met what Left did
 			}
 		}

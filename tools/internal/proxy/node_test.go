@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
@@ -48,21 +49,41 @@ const (
 	changeMounts    = "PLUMB_PROXY_MOUNTS"
 	readOnlySysctls = "read-only sysctls"
 	withoutBPFFS    = "no bpffs"
+	withoutBPF      = "no bpf(2)"
 )
 
 // mounted starts this program anew with other mounts.
 func mounted(change string) error {
 	runtime.LockOSThread() // execve keeps the calling thread's
 	err := errors.Join(os.Unsetenv(changeMounts), unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""))
-	if change == withoutBPFFS {
+	switch change {
+	case withoutBPFFS:
 		err = errors.Join(err, unix.Unmount(ebpf.Mount, unix.MNT_DETACH))
-	} else {
+	case withoutBPF:
+		err = errors.Join(err, denyBPF())
+	default:
 		err = errors.Join(err, unix.Mount("/proc/sys", "/proc/sys", "", unix.MS_BIND, ""), unix.Mount("", "/proc/sys", "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	}
 	if err != nil {
 		return err
 	}
 	return unix.Exec("/proc/self/exe", os.Args, os.Environ())
+}
+
+// denyBPF refuses bpf(2) to this thread and what it starts, as container runtimes' seccomp profiles do.
+func denyBPF() error {
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // nr of struct seccomp_data
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_BPF, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
+	if errno != 0 {
+		return fmt.Errorf("install a seccomp filter: %w", errno)
+	}
+	return nil
 }
 
 // run is the program as it is shipped.

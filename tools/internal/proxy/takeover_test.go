@@ -221,12 +221,12 @@ func TestCleanAll(t *testing.T) {
 	err := cleanAll(other("own", nil, nil, nil), map[string]backend.Backend{
 		"part": other("part", some, unread, nil), "twice": other("twice", some, unread, unread), "whole": other("whole", some, nil, nil),
 		"nothing": other("nothing", nil, nil, nil), "stays": other("stays", some, nil, &backend.Stays{What: []string{"a chain stays"}}),
-		"named": {Left: func() ([]string, error) { return some, nil }},
+		"undone": other("undone", some, nil, &backend.Stays{What: []string{"ports stay"}, Undone: true}), "named": {Left: func() ([]string, error) { return some, nil }},
 	}, slog.New(slog.NewTextHandler(&said, nil)))
-	if diff := cmp.Diff([]string{"own", "part", "stays", "twice", "whole"}, cleaned); diff != "" {
+	if diff := cmp.Diff([]string{"own", "part", "stays", "twice", "undone", "whole"}, cleaned); diff != "" {
 		t.Errorf("cleaned (-want +got):\n%s", diff)
 	}
-	if want := "clean up after part: not to be read\nclean up after twice: not to be read"; err == nil || err.Error() != want {
+	if want := "clean up after part: not to be read\nclean up after twice: not to be read\nclean up after undone: ports stay"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	if text := said.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `level=WARN msg="another proxy's rules stay on this node" proxy=stays what="a chain stays"`) {
