@@ -15,17 +15,42 @@ const core = "Core"
 
 // failedIn names the profiles in which a MUST failed, and says whether Core holds.
 func failedIn(r Report) (out []string) {
-	holds := false
 	for _, p := range profiles(r.Tests, whole(r)) {
 		if p.Result == Failure {
 			out = append(out, "in "+p.Name)
 		}
-		holds = holds || p.Name == core && p.Result == Success
 	}
-	if holds {
+	if stands(r, core) {
 		out = append(out, core+" holds")
 	}
 	return out
+}
+
+// stands says whether a profile is a success. Of a run of some behaviours none is.
+func stands(r Report, name string) bool {
+	return slices.ContainsFunc(profiles(r.Tests, whole(r)), func(p Profile) bool { return p.Name == name && p.Result == Success })
+}
+
+// lowered says whether a MUST of the catalogue binds nobody here.
+func lowered(t Test) bool { return t.Level == Must && t.binding() != Must }
+
+// notBinding says how many behaviours are a MUST that binds nobody here, and for want of which
+// declarations.
+func notBinding(r Report) string {
+	ids, features := map[string]bool{}, map[string]bool{}
+	for _, t := range r.Tests {
+		if !lowered(t) {
+			continue
+		}
+		ids[t.ID] = true
+		for _, name := range undeclared(t, r.Features) {
+			features[render.Line(name)] = true
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d MUST not binding: features undeclared: %s", len(ids), strings.Join(slices.Sorted(maps.Keys(features)), ", "))
 }
 
 // held names the profiles that a run of the whole catalogue has found to hold: wholly, and
