@@ -4,8 +4,9 @@ package kit
 // a class of dataplanes documents otherwise.
 type Feature string
 
-// TerminatingFallback is KEP-1669: with no other endpoint, serving terminating ones are used.
-// Behaviours ask for it of everybody; scenarios hold to it who declares it.
+// TerminatingFallback is KEP-1669: with no other endpoint, serving terminating ones are used,
+// under every policy and at every address. What the documentation says of policy Local at node
+// ports and load balancers behaviours ask of everybody; scenarios hold to all of it who declares it.
 const TerminatingFallback Feature = "terminating-fallback"
 
 // Features of behaviours.
