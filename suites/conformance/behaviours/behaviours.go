@@ -74,6 +74,7 @@ var list = []func() kit.Behaviour{ // const
 	etpClusterToLocalLive,
 	etpLocalDoesNotAffectClusterIP,
 	etpLocalEndpointMovesLive,
+	etpLocalFromHostOfOtherNode,
 	etpLocalNodeItselfShortCircuit,
 	etpLocalNoneAnywhereRejectedTCP,
 	etpLocalNoneAnywhereRejectedUDP,

@@ -21,7 +21,6 @@ func etpLocalNoneHereDropped() kit.Behaviour {
 			s.Expect(here.A.Client, kit.UDP(svc.ClusterIP("udp")), kit.Pods(there.A))
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(here)), kit.Dropped())
 			s.Expect(s.Outside(), kit.UDP(svc.NodePort(here, "udp")), kit.Dropped())
-			s.Expect(s.Nodes[2].Client, kit.TCP(svc.NodePort(here)), kit.Dropped())
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(there)), kit.Pods(there.A))
 		},
 	}

@@ -16,7 +16,6 @@ func etpLocalOnlySameNode() kit.Behaviour {
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[0].B.Ready(), s.Nodes[1].A.Ready())
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(s.Nodes[0].A, s.Nodes[0].B))
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[1])), kit.Pods(s.Nodes[1].A))
-			s.Expect(s.Nodes[2].Client, kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(s.Nodes[0].A, s.Nodes[0].B))
 		},
 	}
 }

@@ -16,7 +16,6 @@ func etpLocalTerminatingLocalUsed() kit.Behaviour {
 			n := s.Nodes[0]
 			svc.Endpoints(n.A.Draining(), n.B.Ending(), s.Nodes[1].A.Draining())
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), kit.Pods(n.A).From(s.Source(s.Outside(), n)))
-			s.Expect(s.Nodes[2].Client, kit.TCP(svc.NodePort(n)), kit.Pods(n.A))
 		},
 	}
 }

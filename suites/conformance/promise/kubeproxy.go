@@ -17,6 +17,8 @@ var ( // const
 		Summary: `under policy Cluster the node replaces the source by its own address; other dataplanes document that they keep it (direct return), and the API promises only that traffic is routed.`}
 	ShortCircuit = Promise{Kind: KubeProxy, Where: keps + "2450-Remove-knowledge-of-pod-cluster-CIDR-from-iptables-rules", Since: first,
 		Summary: `what a node and its pods send to a node port of the node gets policy Cluster; the API says that such clients may need to take the policy into account, and upstream's tests ask for it no more (kubernetes/kubernetes#123622).`}
+	LocalForOtherNodes = Promise{Kind: KubeProxy, Where: proxier + "nftables/proxier.go", Since: "1.26",
+		Summary: `what a node sends to a node port of another one is held to policy Local there; others let every client in the cluster use all endpoints, which the API allows by telling such clients that they may need to take the policy into account.`}
 	AffinityShared = Promise{Kind: KubeProxy, Where: proxier + "nftables/proxier.go", Since: first,
 		Summary: `one record for the ClusterIP, node port and load balancer address of a port; others keep one a frontend.`}
 	AffinityPerPort = Promise{Kind: KubeProxy, Where: proxier + "nftables/proxier.go", Since: first,

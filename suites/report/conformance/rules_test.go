@@ -39,7 +39,9 @@ func TestConclusion(t *testing.T) {
 		{"none of Core", []Test{pass(), pass()}, func(r *Report) { r.Tests[0].Profile, r.Tests[1].Profile = "UDP", "Affinity" }, 2, "no MUST of Core was run"},
 		{"a MUST that nobody declared failed", []Test{pass(), test(Must, Fail)}, func(r *Report) { r.Tests[0].Features, r.Features[0].State = nil, FeatureUnknown }, 0, "Core only in part: 1 MUST passed; profiles: in part Core; 1 MUST not binding: features undeclared: sctp"},
 		{"a MUST that nobody declared passed", []Test{pass(), pass()}, func(r *Report) { r.Tests[0].Features, r.Features[0].State = nil, FeatureUnknown }, 0, "Core only in part: 1 MUST passed; profiles: in part Core; 1 MUST not binding: features undeclared: sctp"},
-		{"of another profile, nobody declared it", []Test{pass(), test(Must, Pass)}, func(r *Report) { r.Tests[0].Features, r.Tests[1].Profile, r.Features[0].State = nil, "SCTP", FeatureUnknown }, 0, "1 MUST passed; profiles: Core; in part SCTP; 1 MUST not binding: features undeclared: sctp"},
+		{"of another profile, nobody declared it", []Test{pass(), test(Must, Pass)}, func(r *Report) {
+			r.Tests[0].Features, r.Tests[1].Profile, r.Features[0].State = nil, "SCTP", FeatureUnknown
+		}, 0, "1 MUST passed; profiles: Core; in part SCTP; 1 MUST not binding: features undeclared: sctp"},
 		{"a MUST that is declared failed", []Test{pass(), test(Must, Fail)}, func(r *Report) { r.Tests[0].Features, r.Features[0].State = nil, FeatureSupported }, 1, "1 MUST failed: in Core"},
 		{"a MUST of another profile failed", []Test{pass(), test(Must, Fail)}, func(r *Report) { r.Tests[1].Profile = "UDP" }, 1, "1 MUST failed: in UDP, Core holds"},
 		{"a SHOULD was skipped", []Test{pass(), test(Should, Skip)}, nil, 0, "1 MUST passed; profiles: Core; 1 behaviour not observable here"},
