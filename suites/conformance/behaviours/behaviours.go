@@ -197,6 +197,7 @@ var list = []func() kit.Behaviour{ // const
 	sourceRangesDenyDropped,
 	sourceRangesFromBeyond,
 	sourceRangesFromNode,
+	sourceRangesFromPod,
 	sourceRangesLocalPolicy,
 	sourceRangesNoEndpoints,
 	sourceRangesNotOnClusterIP,

@@ -14,16 +14,17 @@ func sourceRangesOtherFamily() kit.Behaviour {
 		Promises: []promise.Promise{promise.SourceRanges, promise.Families},
 		Source:   []string{"KEP-563"},
 		Features: []kit.Feature{kit.FeatureSourceRanges},
+		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
-			inside, outside := s.Nodes[0].B.Client, s.Nodes[0].A.Client
+			inside, outside := s.HostBeyond(s.Nodes[0]), s.HostBeyond(s.Nodes[0])
 			other := "::/0"
 			if s.Family == corev1.IPv6Protocol {
 				other = "0.0.0.0/0"
 			}
 			svc, vip := s.Service(kit.LoadBalanced, kit.SourceRanges(other, kit.Alone(inside.Addr(s.Family)))), s.FreeAddr()
-			svc.Endpoints(s.Nodes[1].A.Ready())
+			svc.Endpoints(s.Nodes[0].A.Ready())
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			s.Expect(inside, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[1].A))
+			s.Expect(inside, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[0].A))
 			s.Expect(outside, kit.TCP(svc.At(vip)), kit.Unreachable())
 		},
 	}

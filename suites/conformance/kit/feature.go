@@ -22,6 +22,7 @@ const (
 	FeatureSourceRanges       Feature = "load-balancer-source-ranges" // "if supported by the platform"
 	FeatureRangesDrop         Feature = "source-ranges-drop"          // who is in none is dropped, not refused
 	FeatureRangesOnNodes      Feature = "source-ranges-on-nodes"      // they hold for processes on nodes
+	FeatureRangesOnPods       Feature = "source-ranges-on-pods"       // they hold for pods
 	FeatureZoneHints          Feature = "zone-hints"                  // of EndpointSlices
 	FeatureNodeHints          Feature = "node-hints"                  // of EndpointSlices
 	FeatureProxyName          Feature = "service-proxy-name"          // Services of another proxy are left to it

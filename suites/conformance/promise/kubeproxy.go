@@ -47,6 +47,8 @@ var ( // const
 		Summary: `of the flows of UDP that the kernel tracks, those whose endpoint is none any more are forgotten, and no others.`}
 	RangesDrop = Promise{Kind: KubeProxy, Where: proxier + "nftables/proxier.go", Since: first,
 		Summary: `clients outside the source ranges are dropped and not refused, white space around a range is no part of it, and processes on nodes are held to them.`}
+	RangesOnPods = Promise{Kind: KubeProxy, Where: proxier + "nftables/proxier.go", Since: first,
+		Summary: `pods are held to the source ranges too; the API speaks of traffic through the load balancer of the cloud provider, and others leave out what comes from inside.`}
 	WatchesItsNode = Promise{Kind: KubeProxy, Where: proxier + "config/config.go", Since: "1.34",
 		Summary: `a change of the labels of its own Node is followed.`}
 	LargeDatagrams = Promise{Kind: Test, Where: "https://github.com/kubernetes/kubernetes/blob/v1.36.3/test/e2e/network/networking.go", Since: first,
