@@ -100,6 +100,7 @@ var list = []func() kit.Behaviour{ // const
 	hcnpAfterRules,
 	hcnpAnyPath,
 	hcnpBody,
+	hcnpClosedRefuses,
 	hcnpClosedWhenPolicyChanges,
 	hcnpClosedWhenServiceDeleted,
 	hcnpClosedWhenTypeChanges,
