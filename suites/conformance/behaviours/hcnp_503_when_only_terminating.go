@@ -10,6 +10,7 @@ func hcnp503WhenOnlyTerminating() kit.Behaviour {
 		ID: "hcnp-503-when-only-terminating", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "A node whose endpoints all end answers 503 at the healthCheckNodePort while they still serve: the sign to drain.",
 		Promises: []promise.Promise{promise.DrainHealth, promise.HealthCheckNodePort},
+		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1669"},
 		Upstream: "[sig-network] Services should fail health check node port if there are only terminating endpoints",
 		Run: func(s *kit.Spec) {

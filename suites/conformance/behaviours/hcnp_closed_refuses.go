@@ -12,6 +12,7 @@ func hcnpClosedRefuses() kit.Behaviour {
 		ID: "hcnp-closed-refuses", Level: kit.Should, Profile: kit.ProfileHealth,
 		Says:     "A healthCheckNodePort that a Service has no more, for its policy, its type or its end, refuses connections on every node.",
 		Promises: []promise.Promise{promise.HealthPortForm},
+		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
 			gone := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			gone.Endpoints(s.Nodes[0].A.Ready())

@@ -12,6 +12,7 @@ func hcnpClosedWhenPolicyChanges() kit.Behaviour {
 		ID: "hcnp-closed-when-policy-changes", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "After a change to externalTrafficPolicy=Cluster nobody says 200 at the healthCheckNodePort any more, and after one back to Local with the same number it is there again.",
 		Promises: []promise.Promise{promise.HealthCheckNodePortOnly, promise.Synchronized},
+		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)

@@ -10,6 +10,7 @@ func hcnpClosedWhenServiceDeleted() kit.Behaviour {
 		ID: "hcnp-closed-when-service-deleted", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "At the healthCheckNodePort of a Service that is gone nobody says 200 any more, on any node.",
 		Promises: []promise.Promise{promise.HealthCheckNodePort, promise.Synchronized},
+		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready())

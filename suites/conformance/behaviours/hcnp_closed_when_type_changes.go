@@ -12,6 +12,7 @@ func hcnpClosedWhenTypeChanges() kit.Behaviour {
 		ID: "hcnp-closed-when-type-changes", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "Where a Service that is no LoadBalancer any more had its healthCheckNodePort nobody says 200, also under externalTrafficPolicy=Local.",
 		Promises: []promise.Promise{promise.HealthCheckNodePortOnly, promise.Synchronized},
+		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready())

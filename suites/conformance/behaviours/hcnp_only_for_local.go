@@ -12,6 +12,7 @@ func hcnpOnlyForLocal() kit.Behaviour {
 		ID: "hcnp-only-for-local", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "Under externalTrafficPolicy=Cluster a Service has no health check of its own: nobody says 200 where it would be.",
 		Promises: []promise.Promise{promise.HealthCheckNodePortOnly},
+		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
 		Run: func(s *kit.Spec) {
 			first := s.Service(kit.LoadBalanced, kit.ExternalLocal)

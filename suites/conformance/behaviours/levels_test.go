@@ -133,6 +133,30 @@ func TestMustNeedsPromise(t *testing.T) {
 	}
 }
 
+// A cluster that cannot be given what a behaviour writes is not asked.
+func TestSinceWhatIsWritten(t *testing.T) {
+	written := map[string]string{
+		"kit.LoadBalanced,": kit.SinceClass, "kit.LoadBalanced)": kit.SinceClass, "kit.InternalLocal": kit.SinceInternalPolicy,
+		"InternalTrafficPolicy =": kit.SinceInternalPolicy, "ServiceTrafficDistributionPreferSame": "1.34", "AddServiceCIDR(": "1.33",
+	}
+	used := map[string]bool{}
+	for _, b := range Catalogue() {
+		text := read(t, File(b.ID))
+		for what, since := range written {
+			if !strings.Contains(text, what) {
+				continue
+			}
+			used[what] = true
+			if promise.Newest(b.Since(), since) != b.Since() {
+				t.Errorf("behaviour %s: since %s, and it writes %s, which is there since %s", b.ID, b.Since(), what, since)
+			}
+		}
+	}
+	if len(used) != len(written) {
+		t.Errorf("of %v only %v are written: the others test nothing", written, used)
+	}
+}
+
 // What is quoted of the API stands in its comments, word for word.
 func TestQuotesOfTheAPI(t *testing.T) {
 	var comments strings.Builder

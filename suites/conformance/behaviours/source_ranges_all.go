@@ -12,6 +12,7 @@ func sourceRangesAll() kit.Behaviour {
 		ID: "source-ranges-all", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "A source range of length 0 lets every client through, also beside narrow ones.",
 		Promises: []promise.Promise{promise.SourceRanges},
+		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {

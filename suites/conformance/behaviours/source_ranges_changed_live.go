@@ -12,6 +12,7 @@ func sourceRangesChangedLive() kit.Behaviour {
 		ID: "source-ranges-changed-live", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "A change of loadBalancerSourceRanges is followed while the Service lives, and removing them lets everybody through.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.Synchronized},
+		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Upstream: "[sig-network] LoadBalancers [Feature:LoadBalancer] should only allow access from service loadbalancer source ranges [Slow]",
 		Needs:    []kit.Need{kit.NeedNodes},

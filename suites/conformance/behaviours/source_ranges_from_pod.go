@@ -12,6 +12,7 @@ func sourceRangesFromPod() kit.Behaviour {
 		ID: "source-ranges-from-pod", Level: kit.Should, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges hold for pods as for hosts outside, by TCP and UDP, whatever ranges of the other IP family are beside theirs, and as they change.",
 		Promises: []promise.Promise{promise.RangesOnPods, promise.SourceRanges},
+		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges, kit.FeatureRangesOnPods},
 		Run: func(s *kit.Spec) {
 			inside, outside := s.Nodes[0].B.Client, s.Nodes[0].A.Client

@@ -12,6 +12,7 @@ func sourceRangesNoEndpoints() kit.Behaviour {
 		ID: "source-ranges-no-endpoints", Level: kit.Should, Profile: kit.ProfileSourceRanges,
 		Says:     "While a Service has no endpoint, its load balancer address rejects the clients in its loadBalancerSourceRanges, and answers no others: those may be dropped or rejected.",
 		Promises: []promise.Promise{promise.RefusedWithoutEndpoints, promise.SourceRanges},
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go"},
 		Features: []kit.Feature{kit.FeatureSourceRanges, kit.FeatureRangesOnPods},
 		Run: func(s *kit.Spec) {

@@ -12,6 +12,7 @@ func sourceRangesNotOnClusterIP() kit.Behaviour {
 		ID: "source-ranges-not-on-clusterip", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges do not hold at the ClusterIP of the Service: clients in none of them are answered.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.ClusterIP},
+		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {

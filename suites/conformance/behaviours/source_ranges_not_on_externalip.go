@@ -12,6 +12,7 @@ func sourceRangesNotOnExternalIP() kit.Behaviour {
 		ID: "source-ranges-not-on-externalip", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges do not hold at externalIPs of the Service: clients in none of them are answered.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.ExternalIPs},
+		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges, kit.FeatureExternalIPs},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {

@@ -12,6 +12,7 @@ func sourceRangesNotOnNodePort() kit.Behaviour {
 		ID: "source-ranges-not-on-nodeport", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges do not hold at node ports of the Service: clients in none of them are answered.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.NodePort},
+		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {

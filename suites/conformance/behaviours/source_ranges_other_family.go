@@ -12,6 +12,7 @@ func sourceRangesOtherFamily() kit.Behaviour {
 		ID: "source-ranges-other-family", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "Source ranges of the other IP family neither let clients through nor keep out those in a range of theirs.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.Families},
+		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-563"},
 		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Needs:    []kit.Need{kit.NeedNodes},

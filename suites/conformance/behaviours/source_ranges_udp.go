@@ -12,6 +12,7 @@ func sourceRangesUDP() kit.Behaviour {
 		ID: "source-ranges-udp", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges hold for UDP as for TCP.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.UDP},
+		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {

@@ -12,6 +12,7 @@ func sourceRangesWhitespace() kit.Behaviour {
 		ID: "source-ranges-whitespace", Level: kit.Should, Profile: kit.ProfileSourceRanges,
 		Says:     "White space around a source range is no part of it.",
 		Promises: []promise.Promise{promise.RangesDrop},
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/serviceport.go"},
 		Features: []kit.Feature{kit.FeatureSourceRanges, kit.FeatureRangesOnPods},
 		Run: func(s *kit.Spec) {

@@ -86,6 +86,7 @@ type Behaviour struct {
 	Level    Level             //
 	Profile  Profile           //
 	Promises []promise.Promise // that its level follows from
+	Writes   string            // the first Kubernetes that has what its objects need, where its promises are older
 	Source   []string          // what says so beside them: code, issues, documents
 	Upstream string            // the e2e test of kubernetes/kubernetes that corresponds, if any
 	Features []Feature         // the dataplane must have them
@@ -127,8 +128,9 @@ func (b Behaviour) carries(p promise.Promise) bool {
 	return p.Binds() && p.Quote != "" && (p.Optional == "" || slices.Contains(b.Features, Feature(p.Optional)))
 }
 
-// Since is the first Kubernetes in which all of its promises hold.
+// Since is the first Kubernetes in which all of its promises hold, and its objects can be written.
 func (b Behaviour) Since() (version string) {
+	version = b.Writes
 	for _, p := range b.Promises {
 		version = promise.Newest(version, p.Since)
 	}

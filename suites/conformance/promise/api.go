@@ -53,6 +53,8 @@ var ( // const
 		Quote: `Hostname is set for load-balancer ingress points that are DNS based`}
 	IPMode = Promise{Kind: API, Where: core + "LoadBalancerIngress", Since: "1.30", Optional: "load-balancer-ip-mode",
 		Quote: `Service implementations may use this information to adjust traffic routing.`}
+	IPModeVIP = Promise{Kind: API, Where: core + "LoadBalancerIngress", Since: "1.30",
+		Quote: `Setting this to "VIP" indicates that traffic is delivered to the node with the destination set to the load-balancer's IP and port.`}
 	LoadBalancerClass = Promise{Kind: API, Where: core + "ServiceSpec", Since: "1.22",
 		Quote: `If set, it is assumed that a load balancer implementation is watching for Services with a matching class.`}
 	NoNodePorts = Promise{Kind: API, Where: core + "ServiceSpec", Since: "1.22",

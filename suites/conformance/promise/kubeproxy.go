@@ -45,6 +45,8 @@ var ( // const
 		Summary: `in mode iptables, how soon it notices that somebody else has interfered with its rules is a parameter (syncPeriod).`}
 	FlowsCleaned = Promise{Kind: KubeProxy, Where: proxier + "conntrack/cleanup.go", Since: "1.33",
 		Summary: `of the flows of UDP that the kernel tracks, those whose endpoint is none any more are forgotten, and no others.`}
+	ConnectionsLeft = Promise{Kind: KubeProxy, Where: proxier + "conntrack/cleanup.go", Since: first,
+		Summary: `connections of TCP that the kernel tracks are left alone, whatever becomes of the endpoint or the Service.`}
 	RangesDrop = Promise{Kind: KubeProxy, Where: proxier + "nftables/proxier.go", Since: first,
 		Summary: `clients outside the source ranges are dropped and not refused, white space around a range is no part of it, and processes on nodes are held to them.`}
 	RangesOnPods = Promise{Kind: KubeProxy, Where: proxier + "nftables/proxier.go", Since: first,
