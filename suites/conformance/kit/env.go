@@ -246,7 +246,7 @@ func (e *Env) missing(n Need) string {
 	switch n {
 	case NeedZones:
 		if e.Zones() < 3 {
-			return fmt.Sprintf("nodes in three zones; there are %d", e.Zones())
+			return fmt.Sprintf("nodes in three zones (there are %d)", e.Zones())
 		}
 		return ""
 	case NeedNodes, NeedAPI:

@@ -15,6 +15,7 @@ const (
 	FeatureLoopback           Feature = "nodeport-loopback"           // node ports at 127.0.0.1
 	FeatureShortCircuit       Feature = "nodeport-short-circuit"      // under Local a node and its pods reach all endpoints by its node ports
 	FeatureLocalForNodes      Feature = "nodeport-local-from-nodes"   // under Local a node gets by another's port the endpoints there alone
+	FeatureSpread             Feature = "spread-per-client"           // one client reaches all endpoints; not where its address decides
 	FeatureMasquerade         Feature = "cluster-policy-masquerade"   // under Cluster endpoints see the node that forwards; not with direct return
 	FeatureClusterIPSource    Feature = "clusterip-source-kept"       // endpoints see the pod that dials a ClusterIP
 	FeatureExternalIPs        Feature = "external-ips"                // which may be refused at admission, and are deprecated

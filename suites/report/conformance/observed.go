@@ -69,22 +69,22 @@ func held(r Report) string {
 	return render.Joined("; ", strings.Join(wholly, ", "), render.Prefixed("in part ", strings.Join(partly, ", ")))
 }
 
-// unobserved says how many behaviours were skipped, whatever their level, and for which
-// reasons, those of most first.
+// unobserved says how many tests were skipped, whatever their level, a behaviour once in each IP
+// family, and for which reasons, those of most first.
 func unobserved(tests []Test) string {
-	ids, by := map[string]bool{}, map[string]map[string]bool{}
+	keys, by := map[string]bool{}, map[string]map[string]bool{}
 	for _, t := range tests {
 		if t.Result != Skip {
 			continue
 		}
-		ids[t.ID] = true
+		keys[t.Key()] = true
 		why := strings.TrimPrefix(render.Line(t.Reason), "the cluster lacks ")
 		if by[why] == nil {
 			by[why] = map[string]bool{}
 		}
-		by[why][t.ID] = true
+		by[why][t.Key()] = true
 	}
-	if len(ids) == 0 {
+	if len(keys) == 0 {
 		return ""
 	}
 	reasons := slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Or(cmp.Compare(len(by[b]), len(by[a])), strings.Compare(a, b)) })
@@ -94,5 +94,5 @@ func unobserved(tests []Test) string {
 			reasons[i] = fmt.Sprintf("%d %s", len(by[why]), why)
 		}
 	}
-	return fmt.Sprintf("%s not observable here: %s", render.Plural(len(ids), "behaviour"), strings.Join(reasons, "; "))
+	return fmt.Sprintf("%s not observable here: %s", render.Plural(len(keys), "test"), strings.Join(reasons, "; "))
 }
