@@ -13,6 +13,7 @@ func etpLocalNoneHereDropped() kit.Behaviour {
 		Says:     "Under externalTrafficPolicy=Local a node without endpoints drops what comes to its node port from outside, while others have some.",
 		Promises: []promise.Promise{promise.ExternalLocalDrops},
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("udp", corev1.ProtocolUDP, 80)))
 			here, there := s.Nodes[0], s.Nodes[1]

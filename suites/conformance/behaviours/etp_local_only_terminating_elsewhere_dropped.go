@@ -10,6 +10,7 @@ func etpLocalOnlyTerminatingElsewhereDropped() kit.Behaviour {
 		ID: "etp-local-only-terminating-elsewhere-dropped", Level: kit.Must, Profile: kit.ProfileTerminating,
 		Says:     "Under externalTrafficPolicy=Local a node without endpoints drops what comes from outside while others have some that terminate and still serve.",
 		Promises: []promise.Promise{promise.ExternalLocalDrops, promise.DrainLocal},
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal)
 			here, there := s.Nodes[0], s.Nodes[1]

@@ -13,6 +13,7 @@ func etpLocalSourceKept() kit.Behaviour {
 		Says:     "Under externalTrafficPolicy=Local endpoints see the outside client's own address, by TCP and UDP.",
 		Promises: []promise.Promise{promise.ExternalLocal, promise.SourceTrusted},
 		Upstream: "[sig-network] Services should support externalTrafficPolicy=Local for type=NodePort",
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("udp", corev1.ProtocolUDP, 80)))
 			n := s.Nodes[0]

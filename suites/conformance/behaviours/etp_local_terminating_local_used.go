@@ -11,6 +11,7 @@ func etpLocalTerminatingLocalUsed() kit.Behaviour {
 		Says:     "Under externalTrafficPolicy=Local, with no ready endpoint anywhere, a node's own that terminate and still serve are used, and see the client's address.",
 		Promises: []promise.Promise{promise.SomeTerminatingLocal, promise.DrainLocal, promise.ExternalLocal},
 		Upstream: "[sig-network] Services should fallback to local terminating endpoints when there are no ready endpoints with externalTrafficPolicy=Local",
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal)
 			n := s.Nodes[0]

@@ -13,6 +13,7 @@ func etpLocalToClusterLive() kit.Behaviour {
 		Says:     "A change of externalTrafficPolicy to Cluster is followed: every node leads to all endpoints.",
 		Promises: []promise.Promise{promise.AllEvenly, promise.ReadyEndpoints, promise.Synchronized},
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal)
 			here, there := s.Nodes[0], s.Nodes[1]

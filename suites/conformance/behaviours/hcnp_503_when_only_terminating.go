@@ -13,6 +13,7 @@ func hcnp503WhenOnlyTerminating() kit.Behaviour {
 		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1669"},
 		Upstream: "[sig-network] Services should fail health check node port if there are only terminating endpoints",
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			n := s.Nodes[0]

@@ -12,6 +12,7 @@ func hcnpAfterRules() kit.Behaviour {
 		Says:     "A healthCheckNodePort that answers 200 does not run ahead of the rules: from then on every connection to the node is answered.",
 		Promises: []promise.Promise{promise.HealthPortForm},
 		Writes:   kit.SinceClass,
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			n := s.Nodes[0]

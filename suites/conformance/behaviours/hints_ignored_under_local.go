@@ -12,7 +12,7 @@ func hintsIgnoredUnderLocal() kit.Behaviour {
 		Promises: []promise.Promise{promise.PolicyBeforeHints},
 		Writes:   kit.SinceInternalPolicy,
 		Source:   []string{"KEP-4444"},
-		Needs:    []kit.Need{kit.NeedZones},
+		Needs:    []kit.Need{kit.NeedOutside, kit.NeedZones},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.InternalLocal, kit.ExternalLocal)
 			n := s.Zoned()

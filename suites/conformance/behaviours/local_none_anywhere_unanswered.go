@@ -14,6 +14,7 @@ func localNoneAnywhereUnanswered() kit.Behaviour {
 		Promises: []promise.Promise{promise.ExternalLocalDrops, promise.ReadyEndpoints, promise.InternalLocal, promise.Synchronized},
 		Writes:   kit.SinceInternalPolicy,
 		Upstream: "[sig-network] Services should be rejected when no endpoints exist",
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal, kit.InternalLocal, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("udp", corev1.ProtocolUDP, 80)))
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())

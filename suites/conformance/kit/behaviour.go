@@ -77,6 +77,7 @@ const (
 	NeedDual     Need = "dualstack" // both IP families
 	NeedTaint    Need = "nodewrite" // Nodes may be tainted and labelled
 	NeedServices Need = "servicecidr"
+	NeedOutside  Need = "outside" // the client outside is at no node of the cluster
 )
 
 // Behaviour is one promise of a Service dataplane.
