@@ -79,9 +79,6 @@ func (d Declared) check() error {
 			return fmt.Errorf("unknown feature %q; known: %q", f, known)
 		}
 	}
-	if _, lacks := d.Unsupported[kit.TerminatingFallback]; lacks {
-		return fmt.Errorf("unsupported feature %s: the suite asks for it of everybody, and excuses nobody", kit.TerminatingFallback)
-	}
 	for f, why := range d.Unsupported {
 		if strings.TrimSpace(why) == "" || slices.Contains(d.Supported, f) {
 			return fmt.Errorf("unsupported feature %s: it must say why, and not be supported too", f)
@@ -106,9 +103,8 @@ func catalogue() (ids []string) {
 	return ids
 }
 
-// features are those that behaviours of the catalogue need, and what scenarios hold to.
-func features() []kit.Feature {
-	out := []kit.Feature{kit.TerminatingFallback}
+// features are those that behaviours of the catalogue need.
+func features() (out []kit.Feature) {
 	for _, b := range behaviours.Catalogue() {
 		out = append(out, b.Features...)
 	}

@@ -82,12 +82,11 @@ func TestDiffersReported(t *testing.T) {
 func TestDeclarationFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cilium.yaml")
 	for name, tc := range map[string]struct{ text, want string }{
-		"good":       {"project: cilium\norganization: CNCF\nversion: v2\nsupported: [sctp]\nunsupported: {nodeport-loopback: not asked for, proxy-healthz: off by default}\nhealth: {port: 9879}\n", ""},
+		"good":       {"project: cilium\norganization: CNCF\nversion: v2\nsupported: [sctp]\nunsupported: {nodeport-loopback: not asked for, proxy-healthz: off by default, terminating-fallback: under policy Local alone}\nhealth: {port: 9879}\n", ""},
 		"a field":    {"project: cilium\nsupport: [sctp]\n", `unknown field "support"`},
 		"a feature":  {"project: cilium\nsupported: [speed]\n", `unknown feature "speed"`},
 		"no reason":  {"project: cilium\nunsupported: {sctp: ' '}\n", "must say why"},
 		"both":       {"project: cilium\nsupported: [sctp]\nunsupported: {sctp: no}\n", "not be supported too"},
-		"no excuse":  {"project: cilium\nunsupported: {terminating-fallback: not built}\n", "excuses nobody"},
 		"behaviour":  {"project: cilium\ndiffers: {no-such: {why: x, source: [KEP-1]}}\n", "differs, no-such"},
 		"no project": {"", "names no project"},
 		"no path":    {"project: cilium\nhealth: {port: 9879, healthz: healthz}\n", "begins with no slash"},
@@ -120,6 +119,7 @@ func TestDeclarationFile(t *testing.T) {
 			want[string(f)] = "unknown"
 		}
 		want["nodeport-loopback"], want["sctp"], want["proxy-healthz"] = "unsupported", "supported", "unsupported"
+		want["terminating-fallback"] = "unsupported"
 		if !maps.Equal(states, want) || r.Implementation.Organization != "CNCF" || r.Implementation.Version != "v2" {
 			t.Errorf("%v of %+v", states, r.Implementation)
 		}

@@ -10,6 +10,7 @@ func affinityETPLocalFromOutside() kit.Behaviour {
 		ID: "affinity-etp-local-from-outside", Level: kit.Must, Profile: kit.ProfileAffinity,
 		Says:     "Under externalTrafficPolicy=Local an outside client stays with one of the node's own endpoints.",
 		Promises: []promise.Promise{promise.Affinity, promise.ExternalLocal},
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			// A dataplane that takes all endpoints passes one Service by chance, in 2 of 9.
 			for range 6 {

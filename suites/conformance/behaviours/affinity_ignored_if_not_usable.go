@@ -10,6 +10,7 @@ func affinityIgnoredIfNotUsable() kit.Behaviour {
 		ID: "affinity-ignored-if-not-usable", Level: kit.Should, Profile: kit.ProfileAffinity,
 		Says:     "What is remembered of a client counts only where it may be used: under the policy Local it gets its node's endpoint though it had another under Cluster.",
 		Promises: []promise.Promise{promise.AffinityUnusable, promise.InternalLocal},
+		Writes:   kit.SinceInternalPolicy,
 		Source:   []string{"KEP-2086"},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.InternalLocal, kit.Sticky(600))

@@ -14,6 +14,7 @@ func affinitySharedOverAddresses() kit.Behaviour {
 		ID: "affinity-shared-over-addresses", Level: kit.Should, Profile: kit.ProfileAffinity,
 		Says:     "A client has the same endpoint by a Service port's ClusterIP, node port and load balancer address, whichever it used first.",
 		Promises: []promise.Promise{promise.AffinityShared},
+		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureAffinityShared},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.Sticky(600))

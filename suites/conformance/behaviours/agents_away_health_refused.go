@@ -10,6 +10,7 @@ func agentsAwayHealthRefused() kit.Behaviour {
 		ID: "agents-away-health-refused", Level: kit.Should, Profile: kit.ProfileLifecycle,
 		Says:     "While no agent runs, nobody answers at health check node ports and /healthz, so that a load balancer knows; when agents are back, they answer 200 again.",
 		Promises: []promise.Promise{promise.ProxyHealth, promise.HealthCheckNodePort},
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/service_health.go"},
 		Features: []kit.Feature{kit.FeatureHealthz},
 		Needs:    []kit.Need{kit.NeedAgents},

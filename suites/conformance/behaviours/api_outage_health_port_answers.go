@@ -12,6 +12,7 @@ func apiOutageHealthPortAnswers() kit.Behaviour {
 		ID: "api-outage-health-port-answers", Level: kit.Should, Profile: kit.ProfileLifecycle,
 		Says:     "While no node reaches the API, health check node ports and /healthz go on answering what they answered: a load balancer must not take away all nodes.",
 		Promises: []promise.Promise{promise.ProxyHealth, promise.HealthCheckNodePort},
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/proxy_health.go"},
 		Features: []kit.Feature{kit.FeatureHealthz},
 		Needs:    []kit.Need{kit.NeedAPI, kit.NeedAgents},

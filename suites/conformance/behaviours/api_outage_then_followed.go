@@ -12,35 +12,29 @@ import (
 func apiOutageThenFollowed() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "api-outage-then-followed", Level: kit.Must, Profile: kit.ProfileLifecycle,
-		Says:     "What changed while nodes did not reach the API is followed when they do again, and what did not change is not disturbed by that.",
+		Says:     "What changed while nodes did not reach the API is followed when they do again.",
 		Promises: []promise.Promise{promise.Synchronized},
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360"},
 		Needs:    []kit.Need{kit.NeedAPI, kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
 			s.Allow(time.Minute) // clients of the API ask again after a second, then half as often each time
-			moved, stays := s.Service(), s.Service(kit.NodePorts)
+			moved := s.Service()
 			a, b, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2]
 			client, to := via.A.Client, kit.TCP(moved.ClusterIP())
 			moved.Endpoints(a.Ready())
-			stays.Endpoints(a.Ready(), b.Ready())
 			s.Expect(client, to, kit.Pods(a))
-			loads := []kit.Load{{From: via.B.Client, To: kit.TCP(stays.ClusterIP())}, {From: s.Outside(), To: kit.TCP(stays.NodePort(via))}}
-			s.UnderLoad(loads, func() {
-				flows := s.Flows(s.Outside(), kit.TCP(stays.NodePort(via)), 8)
-				s.WithoutAPI(func() {
-					moved.Endpoints(b.Ready())
-					s.Pause(time.Second)
-					res := s.Attempts(client, to, remote.Batch{Attempts: 20})
-					if slices.ContainsFunc(res.Attempts, func(r remote.Result) bool { return r.Name == b.Name }) {
-						s.Inconclusive("node %s followed a change while it should not have reached the API", via.Name)
-					}
-					s.All(client, to, res, a.Client)
-				})
-				s.Expect(client, to, kit.Pods(b))
-				s.ExpectFollowing()
-				flows.Stay()
-			}, a.Client, b.Client)
+			s.WithoutAPI(func() {
+				moved.Endpoints(b.Ready())
+				s.Pause(time.Second)
+				res := s.Attempts(client, to, remote.Batch{Attempts: 20})
+				if slices.ContainsFunc(res.Attempts, func(r remote.Result) bool { return r.Name == b.Name }) {
+					s.Inconclusive("node %s followed a change while it should not have reached the API", via.Name)
+				}
+				s.Say("without the API: %s", res.Summary()) // what it should come to is another behaviour
+			})
+			s.Expect(client, to, kit.Pods(b))
+			s.ExpectFollowing()
 		},
 	}
 }

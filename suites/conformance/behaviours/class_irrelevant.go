@@ -12,6 +12,7 @@ func classIrrelevant() kit.Behaviour {
 		ID: "class-irrelevant", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "A dataplane handles the address in the status whichever loadBalancerClass the Service has.",
 		Promises: []promise.Promise{promise.Ingress, promise.LoadBalancerClass},
+		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1959"},
 		Run: func(s *kit.Spec) {
 			for i, class := range []string{"example.com/one", "two.example.org/balancer"} {

@@ -25,7 +25,7 @@ func dualStackFamiliesApart() kit.Behaviour {
 				s.In(family, func() { svc.Slice(strings.ToLower(string(family)), nil, pod.Ready()) })
 			}
 			for family, pod := range at {
-				s.In(family, func() { s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIPOf(family)), kit.Pods(pod).FromItself()) })
+				s.In(family, func() { s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIPOf(family)), kit.Pods(pod)) })
 			}
 		},
 	}

@@ -11,6 +11,7 @@ func etpClusterToLocalLive() kit.Behaviour {
 		Says:     "A change of externalTrafficPolicy to Local is followed: endpoints of the node alone, and no answer where there are none.",
 		Promises: []promise.Promise{promise.ExternalLocal, promise.Synchronized},
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts)
 			here, there := s.Nodes[0], s.Nodes[1]

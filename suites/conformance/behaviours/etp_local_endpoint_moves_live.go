@@ -10,6 +10,7 @@ func etpLocalEndpointMovesLive() kit.Behaviour {
 		ID: "etp-local-endpoint-moves-live", Level: kit.Must, Profile: kit.ProfilePolicy,
 		Says:     "Under externalTrafficPolicy=Local a node port begins to answer where an endpoint comes to, and no more where the last one left.",
 		Promises: []promise.Promise{promise.ExternalLocal, promise.Synchronized},
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal)
 			here, there := s.Nodes[0], s.Nodes[1]

@@ -11,6 +11,7 @@ func etpLocalNoneAnywhereRejectedTCP() kit.Behaviour {
 		Says:     "Under externalTrafficPolicy=Local a node port refuses connections, and does not drop, if the Service has no endpoint on any node.",
 		Promises: []promise.Promise{promise.LocalRefusedWithoutAny},
 		Upstream: "[sig-network] Services should be rejected when no endpoints exist",
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())

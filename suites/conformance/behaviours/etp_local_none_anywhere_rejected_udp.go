@@ -13,6 +13,7 @@ func etpLocalNoneAnywhereRejectedUDP() kit.Behaviour {
 		Says:     "Under externalTrafficPolicy=Local a node port refuses datagrams, and does not drop, if the Service has no endpoint on any node.",
 		Promises: []promise.Promise{promise.LocalRefusedWithoutAny},
 		Upstream: "[sig-network] Services should be rejected when no endpoints exist",
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal, kit.Ports(kit.Port("http", corev1.ProtocolUDP, 80)))
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())

@@ -9,14 +9,14 @@ func etpLocalOnlyTerminatingElsewhereDropped() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "etp-local-only-terminating-elsewhere-dropped", Level: kit.Must, Profile: kit.ProfileTerminating,
 		Says:     "Under externalTrafficPolicy=Local a node without endpoints drops what comes from outside while others have some that terminate and still serve.",
-		Promises: []promise.Promise{promise.ExternalLocalDrops, promise.AllTerminating},
+		Promises: []promise.Promise{promise.ExternalLocalDrops, promise.DrainLocal},
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal)
 			here, there := s.Nodes[0], s.Nodes[1]
 			svc.Endpoints(there.A.Draining(), here.A.NotReady())
-			s.Expect(here.B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(there.A))
-			s.Expect(s.Outside(), kit.TCP(svc.NodePort(here)), kit.Dropped())
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(there)), kit.Pods(there.A))
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(here)), kit.Dropped())
 		},
 	}
 }

@@ -11,6 +11,7 @@ func etpLocalReadyElsewhereTerminatingHere() kit.Behaviour {
 		Says:     "Under externalTrafficPolicy=Local a node whose endpoints all terminate goes on serving with them though other nodes have ready ones.",
 		Promises: []promise.Promise{promise.SomeTerminatingLocal, promise.DrainLocal},
 		Upstream: "[sig-network] Services should fallback to local terminating endpoints when there are no ready endpoints with externalTrafficPolicy=Local",
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Draining(), s.Nodes[1].A.Ready(), s.Nodes[1].B.Draining())

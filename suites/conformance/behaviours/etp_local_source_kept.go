@@ -13,15 +13,14 @@ func etpLocalSourceKept() kit.Behaviour {
 		Says:     "Under externalTrafficPolicy=Local endpoints see the outside client's own address, by TCP and UDP.",
 		Promises: []promise.Promise{promise.ExternalLocal, promise.SourceTrusted},
 		Upstream: "[sig-network] Services should support externalTrafficPolicy=Local for type=NodePort",
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("udp", corev1.ProtocolUDP, 80)))
 			n := s.Nodes[0]
 			svc.Endpoints(n.A.Ready(), s.Nodes[1].A.Ready())
-			for _, c := range []kit.Client{s.Outside(), s.Nodes[2].Client} {
-				want := kit.Pods(n.A).From(s.Source(c, n))
-				s.Expect(c, kit.TCP(svc.NodePort(n)), want)
-				s.Expect(c, kit.UDP(svc.NodePort(n, "udp")), want)
-			}
+			want := kit.Pods(n.A).From(s.Source(s.Outside(), n))
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), want)
+			s.Expect(s.Outside(), kit.UDP(svc.NodePort(n, "udp")), want)
 		},
 	}
 }

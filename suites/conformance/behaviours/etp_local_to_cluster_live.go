@@ -13,12 +13,13 @@ func etpLocalToClusterLive() kit.Behaviour {
 		Says:     "A change of externalTrafficPolicy to Cluster is followed: every node leads to all endpoints.",
 		Promises: []promise.Promise{promise.AllEvenly, promise.ReadyEndpoints, promise.Synchronized},
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal)
 			here, there := s.Nodes[0], s.Nodes[1]
 			svc.Endpoints(here.A.Ready(), s.Nodes[2].A.Ready())
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(here)), kit.Pods(here.A))
-			s.Expect(s.Nodes[2].Client, kit.TCP(svc.NodePort(there)), kit.Unreachable())
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(there)), kit.Unreachable())
 			svc.Update(func(o *corev1.Service) { o.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster })
 			for _, n := range []*kit.Node{here, there} {
 				s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), kit.Pods(here.A, s.Nodes[2].A))

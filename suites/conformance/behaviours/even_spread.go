@@ -10,6 +10,7 @@ func evenSpread() kit.Behaviour {
 		ID: "even-spread", Level: kit.Should, Profile: kit.ProfileCore,
 		Says:     "Connections of one client are spread evenly over the endpoints.",
 		Promises: []promise.Promise{promise.AllEvenly},
+		Features: []kit.Feature{kit.FeatureSpread},
 		Run: func(s *kit.Spec) {
 			svc := s.Service()
 			pods := []*kit.Pod{s.Nodes[0].A, s.Nodes[0].B, s.Nodes[1].A, s.Nodes[1].B}

@@ -10,6 +10,7 @@ func hcnp200WithLocalEndpoints() kit.Behaviour {
 		ID: "hcnp-200-with-local-endpoints", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "The healthCheckNodePort of a node with a ready endpoint answers 200, to clients outside and inside.",
 		Promises: []promise.Promise{promise.HealthCheckNodePort},
+		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)

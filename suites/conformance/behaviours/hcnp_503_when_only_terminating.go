@@ -10,8 +10,10 @@ func hcnp503WhenOnlyTerminating() kit.Behaviour {
 		ID: "hcnp-503-when-only-terminating", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "A node whose endpoints all end answers 503 at the healthCheckNodePort while they still serve: the sign to drain.",
 		Promises: []promise.Promise{promise.DrainHealth, promise.HealthCheckNodePort},
+		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1669"},
 		Upstream: "[sig-network] Services should fail health check node port if there are only terminating endpoints",
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			n := s.Nodes[0]

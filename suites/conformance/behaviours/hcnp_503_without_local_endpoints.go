@@ -10,6 +10,7 @@ func hcnp503WithoutLocalEndpoints() kit.Behaviour {
 		ID: "hcnp-503-without-local-endpoints", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "The healthCheckNodePort of a node answers 503 while no ready endpoint is there, wherever else there are some.",
 		Promises: []promise.Promise{promise.HealthCheckNodePort},
+		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] [Slow] should only target nodes with endpoints",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)

@@ -11,6 +11,8 @@ func hcnpAfterRules() kit.Behaviour {
 		ID: "hcnp-after-rules", Level: kit.Should, Profile: kit.ProfileHealth,
 		Says:     "A healthCheckNodePort that answers 200 does not run ahead of the rules: from then on every connection to the node is answered.",
 		Promises: []promise.Promise{promise.HealthPortForm},
+		Writes:   kit.SinceClass,
+		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			n := s.Nodes[0]

@@ -10,6 +10,7 @@ func hcnpAnyPath() kit.Behaviour {
 		ID: "hcnp-any-path", Level: kit.Should, Profile: kit.ProfileHealth,
 		Says:     "A healthCheckNodePort answers the same at every path, so a load balancer may ask for any.",
 		Promises: []promise.Promise{promise.HealthPortForm},
+		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready())

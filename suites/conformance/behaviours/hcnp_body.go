@@ -14,6 +14,7 @@ func hcnpBody() kit.Behaviour {
 		ID: "hcnp-body", Level: kit.Should, Profile: kit.ProfileHealth,
 		Says:     "The answer of a healthCheckNodePort is JSON that names the Service, the number of local endpoints and whether the proxy is healthy.",
 		Promises: []promise.Promise{promise.HealthPortForm},
+		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[0].B.Ready())

@@ -10,8 +10,9 @@ import (
 func hcnpClosedWhenTypeChanges() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hcnp-closed-when-type-changes", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:     "A Service that is no LoadBalancer any more has no healthCheckNodePort, also under externalTrafficPolicy=Local.",
+		Says:     "Where a Service that is no LoadBalancer any more had its healthCheckNodePort nobody says 200, also under externalTrafficPolicy=Local.",
 		Promises: []promise.Promise{promise.HealthCheckNodePortOnly, promise.Synchronized},
+		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready())
@@ -21,7 +22,7 @@ func hcnpClosedWhenTypeChanges() kit.Behaviour {
 				o.Spec.Type, o.Spec.LoadBalancerClass = corev1.ServiceTypeNodePort, nil
 				o.Spec.AllocateLoadBalancerNodePorts, o.Spec.HealthCheckNodePort = nil, 0
 			})
-			s.ExpectClosed(s.Outside(), at)
+			s.ExpectNoCheck(s.Outside(), at)
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(s.Nodes[0].A))
 		},
 	}

@@ -16,6 +16,7 @@ func hcnpCountsDistinctReadyLocal() kit.Behaviour {
 		ID: "hcnp-counts-distinct-ready-local", Level: kit.Should, Profile: kit.ProfileHealth,
 		Says:     "A healthCheckNodePort counts each ready endpoint of its node once: not those of other nodes, those not ready, or those that end.",
 		Promises: []promise.Promise{promise.HealthPortForm},
+		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("dns", corev1.ProtocolUDP, 53)))
 			n := s.Nodes[0]

@@ -12,6 +12,7 @@ func hcnpFollowsWithin() kit.Behaviour {
 		ID: "hcnp-follows-within", Level: kit.Should, Profile: kit.ProfileHealth,
 		Says:     "A healthCheckNodePort follows its endpoints within three seconds, in both directions, so that a load balancer hears of it in time.",
 		Promises: []promise.Promise{promise.HealthPortForm},
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/apis/config/v1alpha1/defaults.go"},
 		Serial:   true, // it is about time, which others would take
 		Run: func(s *kit.Spec) {

@@ -13,6 +13,7 @@ func hcnpHeaders() kit.Behaviour {
 		ID: "hcnp-headers", Level: kit.Should, Profile: kit.ProfileHealth,
 		Says:     "The answer of a healthCheckNodePort says that it is JSON, not to be guessed at, and gives the number of endpoints as a weight.",
 		Promises: []promise.Promise{promise.HealthPortForm},
+		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[0].B.Ready())

@@ -10,6 +10,7 @@ func hcnpIndependentServices() kit.Behaviour {
 		ID: "hcnp-independent-services", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "Each Service has its own healthCheckNodePort, which tells of its endpoints alone.",
 		Promises: []promise.Promise{promise.HealthCheckNodePort},
+		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
 			one, two := s.Service(kit.LoadBalanced, kit.ExternalLocal), s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			one.Endpoints(s.Nodes[0].A.Ready())

@@ -10,6 +10,7 @@ func hcnpNotAffectedByTaint() kit.Behaviour {
 		ID: "hcnp-not-affected-by-taint", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "The taint of cluster-autoscaler does not change a healthCheckNodePort: such a node drains by its endpoints leaving.",
 		Promises: []promise.Promise{promise.HealthCheckNodePort},
+		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedTaint},
 		Serial:   true,
 		Run: func(s *kit.Spec) {

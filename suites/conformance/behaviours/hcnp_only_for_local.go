@@ -10,8 +10,9 @@ import (
 func hcnpOnlyForLocal() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hcnp-only-for-local", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:     "Under externalTrafficPolicy=Cluster a Service has no health check of its own: nobody listens where it would be.",
+		Says:     "Under externalTrafficPolicy=Cluster a Service has no health check of its own: nobody says 200 where it would be.",
 		Promises: []promise.Promise{promise.HealthCheckNodePortOnly},
+		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
 		Run: func(s *kit.Spec) {
 			first := s.Service(kit.LoadBalanced, kit.ExternalLocal)
@@ -23,7 +24,7 @@ func hcnpOnlyForLocal() kit.Behaviour {
 				s.Inconclusive("the API gave a Service under policy Cluster healthCheckNodePort %d", got)
 			}
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(s.Nodes[0].A))
-			s.ExpectClosed(s.Outside(), at)
+			s.ExpectNoCheck(s.Outside(), at)
 			svc.Update(func(o *corev1.Service) {
 				o.Spec.ExternalTrafficPolicy, o.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyLocal, number
 			})

@@ -13,6 +13,7 @@ func hintsDoNotHideTerminating() kit.Behaviour {
 		Says:     "With no ready endpoint left, a client gets those that terminate and still serve even if they are hinted for other zones and nodes.",
 		Promises: []promise.Promise{promise.AllTerminating, promise.RemoteIfNot},
 		Source:   []string{"KEP-2433", "KEP-4444"},
+		Features: []kit.Feature{kit.TerminatingFallback},
 		Needs:    []kit.Need{kit.NeedZones},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Distribution(corev1.ServiceTrafficDistributionPreferSameZone))

@@ -10,8 +10,9 @@ func hintsIgnoredUnderLocal() kit.Behaviour {
 		ID: "hints-ignored-under-local", Level: kit.Must, Profile: kit.ProfileTopology,
 		Says:     "Under the policy Local, internal or external, hints do not count: a node's own endpoints are used whatever they are hinted for.",
 		Promises: []promise.Promise{promise.PolicyBeforeHints},
+		Writes:   kit.SinceInternalPolicy,
 		Source:   []string{"KEP-4444"},
-		Needs:    []kit.Need{kit.NeedZones},
+		Needs:    []kit.Need{kit.NeedOutside, kit.NeedZones},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.InternalLocal, kit.ExternalLocal)
 			n := s.Zoned()

@@ -10,6 +10,7 @@ func itpLocalDoesNotAffectNodePort() kit.Behaviour {
 		ID: "itp-local-does-not-affect-nodeport", Level: kit.Must, Profile: kit.ProfilePolicy,
 		Says:     "internalTrafficPolicy=Local does not apply to a node port: it leads to endpoints of all nodes.",
 		Promises: []promise.Promise{promise.InternalIndependent, promise.InternalPolicy},
+		Writes:   kit.SinceInternalPolicy,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.InternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())

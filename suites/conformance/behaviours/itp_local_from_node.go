@@ -10,6 +10,7 @@ func itpLocalFromNode() kit.Behaviour {
 		ID: "itp-local-from-node", Level: kit.Must, Profile: kit.ProfilePolicy,
 		Says:     "Under internalTrafficPolicy=Local a client in a node's own network gets that node's endpoints only, and no answer if there are none.",
 		Promises: []promise.Promise{promise.InternalLocal, promise.InternalLocalOnly},
+		Writes:   kit.SinceInternalPolicy,
 		Upstream: "[sig-network] Services should respect internalTrafficPolicy=Local Pod (hostNetwork: true) to Pod",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.InternalLocal)

@@ -10,6 +10,7 @@ func itpLocalNoneAnywhereRejected() kit.Behaviour {
 		ID: "itp-local-none-anywhere-rejected", Level: kit.Should, Profile: kit.ProfilePolicy,
 		Says:     "Under internalTrafficPolicy=Local connections to the ClusterIP are refused, not dropped, if the Service has no endpoint on any node.",
 		Promises: []promise.Promise{promise.LocalRefusedWithoutAny},
+		Writes:   kit.SinceInternalPolicy,
 		Source:   []string{"KEP-2086"},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.InternalLocal)

@@ -10,8 +10,9 @@ import (
 func itpLocalNoneDropped() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "itp-local-none-dropped", Level: kit.Should, Profile: kit.ProfilePolicy,
-		Says:     "Under internalTrafficPolicy=Local, where a node has no endpoint and others have, connections to the ClusterIP are dropped there.",
+		Says:     "Under internalTrafficPolicy=Local, where a node has no endpoint and others have, connections to the ClusterIP are dropped there, and not refused.",
 		Promises: []promise.Promise{promise.InternalLocal, promise.InternalLocalOnly},
+		Writes:   kit.SinceInternalPolicy,
 		Upstream: "[sig-network] Services should respect internalTrafficPolicy=Local Pod to Pod",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.InternalLocal, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("udp", corev1.ProtocolUDP, 80)))

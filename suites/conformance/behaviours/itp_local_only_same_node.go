@@ -10,6 +10,7 @@ func itpLocalOnlySameNode() kit.Behaviour {
 		ID: "itp-local-only-same-node", Level: kit.Must, Profile: kit.ProfilePolicy,
 		Says:     "Under internalTrafficPolicy=Local a ClusterIP leads to endpoints of the client's own node only.",
 		Promises: []promise.Promise{promise.InternalLocal, promise.InternalLocalOnly},
+		Writes:   kit.SinceInternalPolicy,
 		Upstream: "[sig-network] Services should respect internalTrafficPolicy=Local Pod to Pod",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.InternalLocal)

@@ -99,14 +99,19 @@ func TestMustNeedsPromise(t *testing.T) {
 	}{
 		"the API":                    {[]promise.Promise{promise.ClusterIP}, nil, kit.Must, true, ""},
 		"the documentation":          {[]promise.Promise{promise.TCP}, nil, kit.Must, true, ""},
-		"a KEP":                      {[]promise.Promise{promise.AllTerminating}, nil, kit.Must, true, ""},
+		"a KEP":                      {[]promise.Promise{promise.SomeTerminating}, nil, kit.Must, true, ""},
+		"a KEP, of a feature":        {[]promise.Promise{promise.AllTerminating}, nil, kit.Must, false, ""},
 		"kube-proxy":                 {[]promise.Promise{promise.ProxyHealth}, nil, kit.Must, false, ""},
 		"kube-proxy, with a feature": {[]promise.Promise{promise.ProxyHealth}, []kit.Feature{kit.FeatureHealthz}, kit.Must, false, ""},
 		"kube-proxy, SHOULD":         {[]promise.Promise{promise.ProxyHealth}, nil, kit.Should, true, ""},
 		"a test":                     {[]promise.Promise{promise.RefusedWithoutEndpoints}, nil, kit.Must, false, ""},
 		"optional":                   {[]promise.Promise{promise.SourceRanges}, nil, kit.Must, false, ""},
 		"optional, with a feature":   {[]promise.Promise{promise.SourceRanges}, []kit.Feature{kit.FeatureSourceRanges}, kit.Must, true, ""},
-		"nobody":                     {nil, nil, kit.May, false, ""},
+		"optional, with another":     {[]promise.Promise{promise.SourceRanges}, []kit.Feature{kit.FeatureExternalIPs}, kit.Must, false, ""},
+		"in summary": {[]promise.Promise{{
+			Kind: promise.Documentation, Where: promise.TCP.Where, Summary: "x", Since: "1.21",
+		}}, nil, kit.Must, false, ""},
+		"nobody": {nil, nil, kit.May, false, ""},
 		"the API, and kube-proxy's code beside it": {[]promise.Promise{promise.ClusterIP}, nil, kit.Must, false, "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go"},
 		"the API, and kube-proxy's KEP beside it":  {[]promise.Promise{promise.ClusterIP}, nil, kit.Must, false, "KEP-3866"},
 		"the API, and a change beside it":          {[]promise.Promise{promise.ClusterIP}, nil, kit.Must, true, "https://github.com/kubernetes/kubernetes/pull/130542"},
@@ -125,6 +130,30 @@ func TestMustNeedsPromise(t *testing.T) {
 		if err := b.Check(); (err == nil) != tc.ok {
 			t.Errorf("%s: %v, want allowed %v", name, err, tc.ok)
 		}
+	}
+}
+
+// A cluster that cannot be given what a behaviour writes is not asked.
+func TestSinceWhatIsWritten(t *testing.T) {
+	written := map[string]string{
+		"kit.LoadBalanced,": kit.SinceClass, "kit.LoadBalanced)": kit.SinceClass, "kit.InternalLocal": kit.SinceInternalPolicy,
+		"InternalTrafficPolicy =": kit.SinceInternalPolicy, "ServiceTrafficDistributionPreferSame": "1.34", "AddServiceCIDR(": "1.33",
+	}
+	used := map[string]bool{}
+	for _, b := range Catalogue() {
+		text := read(t, File(b.ID))
+		for what, since := range written {
+			if !strings.Contains(text, what) {
+				continue
+			}
+			used[what] = true
+			if promise.Newest(b.Since(), since) != b.Since() {
+				t.Errorf("behaviour %s: since %s, and it writes %s, which is there since %s", b.ID, b.Since(), what, since)
+			}
+		}
+	}
+	if len(used) != len(written) {
+		t.Errorf("of %v only %v are written: the others test nothing", written, used)
 	}
 }
 

@@ -12,6 +12,7 @@ func noNodePorts() kit.Behaviour {
 		ID: "no-node-ports", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "With allocateLoadBalancerNodePorts=false a Service has no node ports, one given up is no longer answered, and the load balancer address works.",
 		Promises: []promise.Promise{promise.NoNodePorts, promise.NodePortsRemoved},
+		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1864"},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()

@@ -12,6 +12,7 @@ func noNodePortsLocalPolicy() kit.Behaviour {
 		ID: "no-node-ports-local-policy", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "A Service without node ports obeys externalTrafficPolicy=Local at its load balancer address.",
 		Promises: []promise.Promise{promise.NoNodePorts, promise.ExternalLocal},
+		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1864"},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {

@@ -10,6 +10,7 @@ func readyToTerminatingLive() kit.Behaviour {
 		ID: "ready-to-terminating-live", Level: kit.Must, Profile: kit.ProfileTerminating,
 		Says:     "As endpoints begin to terminate one by one, connections go to those that are ready and, after the last of them, to all that still serve.",
 		Promises: []promise.Promise{promise.AllTerminating, promise.SomeTerminating},
+		Features: []kit.Feature{kit.TerminatingFallback},
 		Run: func(s *kit.Spec) {
 			svc := s.Service()
 			a, b, at := s.Nodes[0].A, s.Nodes[1].A, kit.TCP(svc.ClusterIP())

@@ -13,6 +13,7 @@ func servingUnsetIsServing() kit.Behaviour {
 		Says:     "An endpoint that terminates without saying whether it serves is taken as one that serves.",
 		Promises: []promise.Promise{promise.ServingUnset, promise.AllTerminating},
 		Source:   []string{"KEP-1672"},
+		Features: []kit.Feature{kit.TerminatingFallback},
 		Run: func(s *kit.Spec) {
 			svc := s.Service()
 			at := kit.TCP(svc.ClusterIP())

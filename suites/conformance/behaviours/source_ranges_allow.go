@@ -12,6 +12,7 @@ func sourceRangesAllow() kit.Behaviour {
 		ID: "source-ranges-allow", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges let the clients in them through to the load balancer address.",
 		Promises: []promise.Promise{promise.SourceRanges},
+		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Upstream: "[sig-network] LoadBalancers [Feature:LoadBalancer] should only allow access from service loadbalancer source ranges [Slow]",
 		Run: func(s *kit.Spec) {

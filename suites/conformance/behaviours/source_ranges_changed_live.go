@@ -12,22 +12,24 @@ func sourceRangesChangedLive() kit.Behaviour {
 		ID: "source-ranges-changed-live", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "A change of loadBalancerSourceRanges is followed while the Service lives, and removing them lets everybody through.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.Synchronized},
+		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Upstream: "[sig-network] LoadBalancers [Feature:LoadBalancer] should only allow access from service loadbalancer source ranges [Slow]",
+		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
-			one, two := s.Nodes[0].A.Client, s.Nodes[0].B.Client
+			one, two := s.HostBeyond(s.Nodes[0]), s.HostBeyond(s.Nodes[0])
 			svc, vip := s.Service(kit.LoadBalanced, kit.SourceRanges(kit.Alone(one.Addr(s.Family)))), s.FreeAddr()
-			svc.Endpoints(s.Nodes[1].A.Ready())
+			svc.Endpoints(s.Nodes[0].A.Ready())
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			to := kit.TCP(svc.At(vip))
-			s.Expect(one, to, kit.Pods(s.Nodes[1].A))
+			s.Expect(one, to, kit.Pods(s.Nodes[0].A))
 			s.Expect(two, to, kit.Unreachable())
 			svc.Update(kit.SourceRanges(kit.Alone(two.Addr(s.Family))))
-			s.Expect(two, to, kit.Pods(s.Nodes[1].A))
+			s.Expect(two, to, kit.Pods(s.Nodes[0].A))
 			s.Expect(one, to, kit.Unreachable())
 			svc.Update(kit.SourceRanges())
-			s.Expect(one, to, kit.Pods(s.Nodes[1].A))
-			s.Expect(two, to, kit.Pods(s.Nodes[1].A))
+			s.Expect(one, to, kit.Pods(s.Nodes[0].A))
+			s.Expect(two, to, kit.Pods(s.Nodes[0].A))
 		},
 	}
 }

@@ -12,7 +12,8 @@ func sourceRangesDenyDropped() kit.Behaviour {
 		ID: "source-ranges-deny-dropped", Level: kit.Should, Profile: kit.ProfileSourceRanges,
 		Says:     "Clients that are in none of the loadBalancerSourceRanges are dropped at the load balancer address, not rejected.",
 		Promises: []promise.Promise{promise.RangesDrop, promise.SourceRanges},
-		Features: []kit.Feature{kit.FeatureSourceRanges, kit.FeatureRangesDrop},
+		Writes:   kit.SinceClass,
+		Features: []kit.Feature{kit.FeatureSourceRanges, kit.FeatureRangesOnPods, kit.FeatureRangesDrop},
 		Upstream: "[sig-network] LoadBalancers [Feature:LoadBalancer] should only allow access from service loadbalancer source ranges [Slow]",
 		Run: func(s *kit.Spec) {
 			inside, outside := s.Nodes[0].B.Client, s.Nodes[0].A.Client

@@ -12,6 +12,7 @@ func sourceRangesFromBeyond() kit.Behaviour {
 		ID: "source-ranges-from-beyond", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges hold for hosts outside by the source address they have when they arrive at a node.",
 		Promises: []promise.Promise{promise.SourceRanges},
+		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Upstream: "[sig-network] LoadBalancers [Feature:LoadBalancer] should only allow access from service loadbalancer source ranges [Slow]",
 		Needs:    []kit.Need{kit.NeedNodes},

@@ -12,6 +12,7 @@ func sourceRangesFromNode() kit.Behaviour {
 		ID: "source-ranges-from-node", Level: kit.Should, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges hold for processes on a node too: one whose address is in none is not answered.",
 		Promises: []promise.Promise{promise.RangesDrop, promise.SourceRanges},
+		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges, kit.FeatureRangesOnNodes},
 		Upstream: "[sig-network] LoadBalancers [Feature:LoadBalancer] should only allow access from service loadbalancer source ranges [Slow]",
 		Run: func(s *kit.Spec) {

@@ -12,6 +12,7 @@ func sourceRangesLocalPolicy() kit.Behaviour {
 		ID: "source-ranges-local-policy", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges hold under externalTrafficPolicy=Local, and clients in them keep their source address.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.ExternalLocal},
+		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {

@@ -12,8 +12,9 @@ func sourceRangesNoEndpoints() kit.Behaviour {
 		ID: "source-ranges-no-endpoints", Level: kit.Should, Profile: kit.ProfileSourceRanges,
 		Says:     "While a Service has no endpoint, its load balancer address rejects the clients in its loadBalancerSourceRanges, and answers no others: those may be dropped or rejected.",
 		Promises: []promise.Promise{promise.RefusedWithoutEndpoints, promise.SourceRanges},
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go"},
-		Features: []kit.Feature{kit.FeatureSourceRanges},
+		Features: []kit.Feature{kit.FeatureSourceRanges, kit.FeatureRangesOnPods},
 		Run: func(s *kit.Spec) {
 			inside, outside := s.Nodes[0].B.Client, s.Nodes[0].A.Client
 			svc, vip := s.Service(kit.LoadBalanced, kit.SourceRanges(kit.Alone(inside.Addr(s.Family)))), s.FreeAddr()

@@ -12,16 +12,19 @@ func sourceRangesNotOnNodePort() kit.Behaviour {
 		ID: "source-ranges-not-on-nodeport", Level: kit.Must, Profile: kit.ProfileSourceRanges,
 		Says:     "loadBalancerSourceRanges do not hold at node ports of the Service: clients in none of them are answered.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.NodePort},
+		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
+		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
-			inside, outside := s.Nodes[0].B.Client, s.Nodes[0].A.Client
+			inside, outside, pod := s.HostBeyond(s.Nodes[0]), s.HostBeyond(s.Nodes[0]), s.Nodes[0].A.Client
 			svc, vip := s.Service(kit.LoadBalanced, kit.SourceRanges(kit.Alone(inside.Addr(s.Family)))), s.FreeAddr()
-			svc.Endpoints(s.Nodes[1].A.Ready())
+			svc.Endpoints(s.Nodes[0].B.Ready())
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			s.Expect(inside, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[1].A))
+			s.Expect(inside, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[0].B))
 			s.Expect(outside, kit.TCP(svc.At(vip)), kit.Unreachable())
-			s.Expect(outside, kit.TCP(svc.NodePort(s.Nodes[2])), kit.Pods(s.Nodes[1].A))
-			s.Expect(s.Nodes[0].Client, kit.TCP(svc.NodePort(s.Nodes[2])), kit.Pods(s.Nodes[1].A))
+			s.Expect(outside, kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(s.Nodes[0].B))
+			s.Expect(pod, kit.TCP(svc.NodePort(s.Nodes[2])), kit.Pods(s.Nodes[0].B))
+			s.Expect(s.Nodes[0].Client, kit.TCP(svc.NodePort(s.Nodes[2])), kit.Pods(s.Nodes[0].B))
 		},
 	}
 }

@@ -12,6 +12,7 @@ func sourceRangesVIPAsSource() kit.Behaviour {
 		ID: "source-ranges-vip-as-source", Level: kit.Should, Profile: kit.ProfileSourceRanges,
 		Says:     "Where the load balancer's address is on a node whose own address is in the loadBalancerSourceRanges, the node's connections to it, which come from that address, are let through.",
 		Promises: []promise.Promise{promise.RangesDrop},
+		Writes:   kit.SinceClass,
 		Source: []string{
 			"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go#L1564-L1583", "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/iptables/proxier.go#L1186-L1205",
 		},

@@ -9,7 +9,7 @@ func tcpConnectionKeptWithoutEndpoints() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "tcp-connection-kept-without-endpoints", Level: kit.Should, Profile: kit.ProfileTerminating,
 		Says:     "A TCP connection stays whole when its endpoint leaves the Service, and when there is none any more, while new ones are not answered.",
-		Promises: []promise.Promise{promise.FlowsCleaned},
+		Promises: []promise.Promise{promise.ConnectionsLeft},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts)
 			a, b := s.Nodes[0].A, s.Nodes[1].A

@@ -10,6 +10,8 @@ func terminatingFallbackDecidedSeparately() kit.Behaviour {
 		ID: "terminating-fallback-decided-separately", Level: kit.Must, Profile: kit.ProfileTerminating,
 		Says:     "Whether terminating endpoints are used is decided for each policy alone: Local may need them where Cluster has ready ones elsewhere.",
 		Promises: []promise.Promise{promise.AllTerminating},
+		Writes:   kit.SinceInternalPolicy,
+		Features: []kit.Feature{kit.TerminatingFallback},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.InternalLocal)
 			here, there := s.Nodes[0].A, s.Nodes[1].A

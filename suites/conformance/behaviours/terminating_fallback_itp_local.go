@@ -10,7 +10,9 @@ func terminatingFallbackITPLocal() kit.Behaviour {
 		ID: "terminating-fallback-itp-local", Level: kit.Must, Profile: kit.ProfileTerminating,
 		Says:     "Under internalTrafficPolicy=Local a node without ready endpoints of its own uses its own that terminate and still serve, and no others.",
 		Promises: []promise.Promise{promise.SomeTerminatingLocal, promise.AllTerminating},
+		Writes:   kit.SinceInternalPolicy,
 		Source:   []string{"KEP-2086"},
+		Features: []kit.Feature{kit.TerminatingFallback},
 		Upstream: "[sig-network] Services should fallback to local terminating endpoints when there are no ready endpoints with internalTrafficPolicy=Local",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.InternalLocal)

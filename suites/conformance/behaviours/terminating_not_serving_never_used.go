@@ -15,7 +15,7 @@ func terminatingNotServingNeverUsed() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts)
 			at := kit.TCP(svc.ClusterIP())
-			svc.Endpoints(s.Nodes[0].A.Ending(), s.Nodes[1].A.Draining())
+			svc.Endpoints(s.Nodes[0].A.Ending(), s.Nodes[1].A.Ready())
 			s.Expect(s.Nodes[0].B.Client, at, kit.Pods(s.Nodes[1].A))
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(s.Nodes[1].A))
 			svc.Endpoints(s.Nodes[0].A.Ending(), s.Nodes[1].A.Ending())

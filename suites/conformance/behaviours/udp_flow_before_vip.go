@@ -12,6 +12,7 @@ func udpFlowBeforeVIP() kit.Behaviour {
 		ID: "udp-flow-before-vip", Level: kit.Should, Profile: kit.ProfileUDP,
 		Says:     "A UDP flow that was begun before an address was the load balancer of a Service is answered once it is.",
 		Promises: []promise.Promise{promise.FlowsCleaned},
+		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53))), s.FreeAddr()
 			svc.Endpoints(s.Nodes[1].A.Ready())

@@ -12,6 +12,7 @@ func udpFlowFollowsFromBeyond() kit.Behaviour {
 		ID: "udp-flow-follows-from-beyond", Level: kit.Must, Profile: kit.ProfileUDP,
 		Says:     "A UDP flow that arrives from outside at a load balancer address whose endpoint has gone reaches another one.",
 		Promises: []promise.Promise{promise.ClientsUnaware, promise.Ingress},
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {

@@ -12,6 +12,7 @@ func udpFlowFollowsLocalPolicy() kit.Behaviour {
 		ID: "udp-flow-follows-local-policy", Level: kit.Must, Profile: kit.ProfileUDP,
 		Says:     "A UDP flow under internalTrafficPolicy=Local whose endpoint has gone reaches another one of the same node.",
 		Promises: []promise.Promise{promise.ClientsUnaware, promise.InternalLocal},
+		Writes:   kit.SinceInternalPolicy,
 		Source:   []string{"KEP-2086"},
 		Upstream: "[sig-network] Conntrack should be able to preserve UDP traffic when server pod cycles for a ClusterIP service with InternalTrafficPolicy set to Local",
 		Run: func(s *kit.Spec) {

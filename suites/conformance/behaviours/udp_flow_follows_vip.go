@@ -12,6 +12,7 @@ func udpFlowFollowsVIP() kit.Behaviour {
 		ID: "udp-flow-follows-vip", Level: kit.Must, Profile: kit.ProfileUDP,
 		Says:     "A UDP flow to a load balancer in VIP mode whose endpoint has gone reaches another one, without a new source port.",
 		Promises: []promise.Promise{promise.ClientsUnaware, promise.Ingress},
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Upstream: "[sig-network] LoadBalancers [Feature:LoadBalancer] should be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on different nodes",
 		Run: func(s *kit.Spec) {

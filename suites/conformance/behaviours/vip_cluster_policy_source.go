@@ -12,6 +12,7 @@ func vipClusterPolicySource() kit.Behaviour {
 		ID: "vip-cluster-policy-source", Level: kit.Should, Profile: kit.ProfileVIP,
 		Says:     "Under externalTrafficPolicy=Cluster what arrives from outside reaches endpoints of other nodes with an address of the node that took it.",
 		Promises: []promise.Promise{promise.Masquerade},
+		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureMasquerade},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {

@@ -12,6 +12,7 @@ func vipFromBeyond() kit.Behaviour {
 		ID: "vip-from-beyond", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "A packet from outside to the address of a load balancer in VIP mode, arriving at any node, reaches an endpoint and is answered.",
 		Promises: []promise.Promise{promise.Ingress, promise.ExternalPolicy, promise.AllEvenly},
+		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1860"},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {

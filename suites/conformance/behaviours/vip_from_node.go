@@ -12,6 +12,7 @@ func vipFromNode() kit.Behaviour {
 		ID: "vip-from-node", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "A process in the network of a node that dials the address of a load balancer in VIP mode is answered by an endpoint.",
 		Promises: []promise.Promise{promise.ExternalFromInside, promise.Ingress},
+		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1860"},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()

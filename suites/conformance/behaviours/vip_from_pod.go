@@ -12,6 +12,7 @@ func vipFromPod() kit.Behaviour {
 		ID: "vip-from-pod", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "A pod that dials the address of a load balancer in VIP mode is answered by an endpoint, without leaving its node first.",
 		Promises: []promise.Promise{promise.ExternalFromInside, promise.Ingress},
+		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1860"},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()

@@ -12,6 +12,7 @@ func vipHostnameIgnored() kit.Behaviour {
 		ID: "vip-hostname-ignored", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "An entry of the status with a name alone is no address: those beside it are served, and nothing else is.",
 		Promises: []promise.Promise{promise.Ingress, promise.IngressHostname},
+		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1860"},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()

@@ -12,6 +12,7 @@ func vipIPModeFlipLive() kit.Behaviour {
 		ID: "vip-ipmode-flip-live", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "A change of ipMode is followed in both directions while the Service lives.",
 		Promises: []promise.Promise{promise.IPMode, promise.Synchronized},
+		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1860"},
 		Features: []kit.Feature{kit.FeatureIPMode},
 		Run: func(s *kit.Spec) {

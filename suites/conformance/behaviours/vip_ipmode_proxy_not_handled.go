@@ -12,6 +12,7 @@ func vipIPModeProxyNotHandled() kit.Behaviour {
 		ID: "vip-ipmode-proxy-not-handled", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "The address of a load balancer in mode Proxy is not answered by endpoints: its traffic goes to the load balancer.",
 		Promises: []promise.Promise{promise.IPMode},
+		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1860"},
 		Features: []kit.Feature{kit.FeatureIPMode},
 		Run: func(s *kit.Spec) {

@@ -12,6 +12,7 @@ func vipLocalPolicyFromBeyond() kit.Behaviour {
 		ID: "vip-local-policy-from-beyond", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "Under externalTrafficPolicy=Local what arrives from outside at a node reaches the endpoints of that node alone, with the source it had.",
 		Promises: []promise.Promise{promise.ExternalLocal},
+		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] [Slow] should work for type=LoadBalancer",
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {

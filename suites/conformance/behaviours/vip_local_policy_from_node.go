@@ -12,6 +12,7 @@ func vipLocalPolicyFromNode() kit.Behaviour {
 		ID: "vip-local-policy-from-node", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "Under externalTrafficPolicy=Local a process on a node that dials the load balancer reaches the endpoints of all nodes.",
 		Promises: []promise.Promise{promise.ExternalFromInside},
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/123714"},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced, kit.ExternalLocal), s.FreeAddr()

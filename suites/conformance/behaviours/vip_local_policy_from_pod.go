@@ -12,6 +12,7 @@ func vipLocalPolicyFromPod() kit.Behaviour {
 		ID: "vip-local-policy-from-pod", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "Under externalTrafficPolicy=Local a pod that dials the load balancer reaches the endpoints of all nodes.",
 		Promises: []promise.Promise{promise.ExternalFromInside},
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/123714"},
 		Upstream: "[sig-network] LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] [Slow] should work from pods",
 		Run: func(s *kit.Spec) {

@@ -12,6 +12,7 @@ func vipLocalPolicyNoLocalDropped() kit.Behaviour {
 		ID: "vip-local-policy-no-local-dropped", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "Under externalTrafficPolicy=Local what arrives from outside at a node without an endpoint is dropped while another node has one.",
 		Promises: []promise.Promise{promise.ExternalLocalDrops},
+		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced, kit.ExternalLocal), s.FreeAddr()

@@ -12,6 +12,7 @@ func vipNoEndpointsRejected() kit.Behaviour {
 		ID: "vip-no-endpoints-rejected", Level: kit.Should, Profile: kit.ProfileVIP,
 		Says:     "Connections of pods to the address of a load balancer are rejected, not dropped, while the Service has no endpoint.",
 		Promises: []promise.Promise{promise.RefusedWithoutEndpoints},
+		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] Services should be rejected when no endpoints exist",
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()

@@ -12,6 +12,7 @@ func vipNoEndpointsRejectedFromNode() kit.Behaviour {
 		ID: "vip-no-endpoints-rejected-from-node", Level: kit.Should, Profile: kit.ProfileVIP,
 		Says:     "Connections of a process on a node to the address of a load balancer are rejected, not sent out, while the Service has no endpoint.",
 		Promises: []promise.Promise{promise.RefusedWithoutEndpoints},
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/iptables/proxier.go"},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()

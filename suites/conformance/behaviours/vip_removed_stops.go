@@ -12,6 +12,7 @@ func vipRemovedStops() kit.Behaviour {
 		ID: "vip-removed-stops", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "An address that is taken out of the status is no longer answered by endpoints, and the ClusterIP is untouched.",
 		Promises: []promise.Promise{promise.Ingress, promise.Synchronized},
+		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()
 			svc.Endpoints(s.Nodes[0].A.Ready())

@@ -12,6 +12,7 @@ func vipServiceDeletedStops() kit.Behaviour {
 		ID: "vip-service-deleted-stops", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "The address of a load balancer is no longer answered by endpoints when its Service is gone, and another Service may have it.",
 		Promises: []promise.Promise{promise.Ingress, promise.Synchronized},
+		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()
 			svc.Endpoints(s.Nodes[0].A.Ready())

@@ -11,7 +11,8 @@ func vipSharedByPort() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-shared-by-port", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "Two Services may share the address of a load balancer, each with its own port.",
-		Promises: []promise.Promise{promise.Ingress},
+		Promises: []promise.Promise{promise.IPModeVIP, promise.Ingress},
+		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
 			vip := s.FreeAddr()
 			one := s.Service(kit.LoadBalanced)

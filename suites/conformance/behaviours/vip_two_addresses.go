@@ -11,7 +11,8 @@ func vipTwoAddresses() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-two-addresses", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "Each address of a load balancer is answered, and one that goes takes no other with it.",
-		Promises: []promise.Promise{promise.Ingress},
+		Promises: []promise.Promise{promise.IPModeVIP, promise.Ingress},
+		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
 			svc, one, two := s.Service(kit.LoadBalanced), s.FreeAddr(), s.FreeAddr()
 			svc.Endpoints(s.Nodes[0].A.Ready())

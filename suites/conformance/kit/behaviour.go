@@ -77,6 +77,7 @@ const (
 	NeedDual     Need = "dualstack" // both IP families
 	NeedTaint    Need = "nodewrite" // Nodes may be tainted and labelled
 	NeedServices Need = "servicecidr"
+	NeedOutside  Need = "outside" // the client outside is at no node of the cluster
 )
 
 // Behaviour is one promise of a Service dataplane.
@@ -86,6 +87,7 @@ type Behaviour struct {
 	Level    Level             //
 	Profile  Profile           //
 	Promises []promise.Promise // that its level follows from
+	Writes   string            // the first Kubernetes that has what its objects need, where its promises are older
 	Source   []string          // what says so beside them: code, issues, documents
 	Upstream string            // the e2e test of kubernetes/kubernetes that corresponds, if any
 	Features []Feature         // the dataplane must have them
@@ -108,7 +110,7 @@ func (b Behaviour) Check() error {
 	case b.Profile == "" || len(b.Promises) == 0 || b.Run == nil:
 		return fmt.Errorf("behaviour %s: profile, promise or function is missing", b.ID)
 	case b.Level == Must && !slices.ContainsFunc(b.Promises, b.carries):
-		return fmt.Errorf("behaviour %s: nobody but kube-proxy promises it to users, or it is optional and no feature says who has it: it is no MUST", b.ID)
+		return fmt.Errorf("behaviour %s: nobody but kube-proxy promises it to users in words that are quoted, or it is optional and its feature is not there: it is no MUST", b.ID)
 	}
 	if i := slices.IndexFunc(b.Source, promise.OfKubeProxy); b.Level == Must && i >= 0 {
 		return fmt.Errorf("behaviour %s: %s is kube-proxy's own: it says nothing of a MUST", b.ID, b.Source[i])
@@ -121,14 +123,15 @@ func (b Behaviour) Check() error {
 	return nil
 }
 
-// carries tells whether a MUST may rest on a promise: it binds all implementations, or
-// those that declare the feature.
+// carries tells whether a MUST may rest on a promise: it is there to be read, and binds all
+// implementations, or those that declare its feature.
 func (b Behaviour) carries(p promise.Promise) bool {
-	return p.Binds() && (!p.Optional || len(b.Features) > 0)
+	return p.Binds() && p.Quote != "" && (p.Optional == "" || slices.Contains(b.Features, Feature(p.Optional)))
 }
 
-// Since is the first Kubernetes in which all of its promises hold.
+// Since is the first Kubernetes in which all of its promises hold, and its objects can be written.
 func (b Behaviour) Since() (version string) {
+	version = b.Writes
 	for _, p := range b.Promises {
 		version = promise.Newest(version, p.Since)
 	}
@@ -166,7 +169,7 @@ type promised struct {
 	Where    string       `json:"where"`
 	Quote    string       `json:"quote,omitempty"`
 	Summary  string       `json:"summary,omitempty"`
-	Optional bool         `json:"optional,omitempty"`
+	Optional string       `json:"optional,omitempty"` // the feature that says who has it
 }
 
 // Catalogue is a list of promises, as YAML.

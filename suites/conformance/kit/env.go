@@ -59,6 +59,7 @@ type Env struct {
 	ranges    remote.Ranges // that they connect into
 	nodes     []*Node
 	outside   Client
+	within    string // the node at whose address this program runs, as in a pod of its network
 
 	mu      sync.Mutex // guards the fields below
 	noise   Noise
@@ -99,6 +100,9 @@ func Open(ctx context.Context, st Stage, cfg Config) (*Env, error) {
 		return nil, err
 	}
 	if err := e.connect(ctx); err != nil {
+		return nil, err
+	}
+	if e.within, err = e.findWithin(ctx); err != nil {
 		return nil, err
 	}
 	e.outside = Client{Name: Outside, probe: remote.Local(ctx, Outside, nil)}
@@ -246,7 +250,7 @@ func (e *Env) missing(n Need) string {
 	switch n {
 	case NeedZones:
 		if e.Zones() < 3 {
-			return fmt.Sprintf("nodes in three zones; there are %d", e.Zones())
+			return fmt.Sprintf("nodes in three zones (there are %d)", e.Zones())
 		}
 		return ""
 	case NeedNodes, NeedAPI:
@@ -272,6 +276,11 @@ func (e *Env) missing(n Need) string {
 	case NeedTaint:
 		if e.stage.Kind() == "existing" {
 			return "leave to write Nodes: the cluster is not ours"
+		}
+		return ""
+	case NeedOutside:
+		if e.within != "" && e.stage.Kind() == "existing" { // all others are made beside it
+			return "a client outside: the suite runs at the address of node " + e.within
 		}
 		return ""
 	case NeedServices:

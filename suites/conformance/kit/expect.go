@@ -53,6 +53,7 @@ type Want struct {
 	source  func(seen, client netip.Addr) bool // of answers; nil: any
 	sources string                             // the same in words
 	refusal bool                               // of each attempt, but ICMP is limited
+	some    bool                               // of the servers one may answer alone: the client's address decides
 	said    bool                               // what it came to is said, for several ways are right
 	timeout time.Duration
 }
@@ -68,7 +69,8 @@ const (
 	silentTry = 24
 )
 
-// Only wants answers from these and nobody else, from each at least one.
+// Only wants answers from these and nobody else, from each at least one. Of a dataplane that
+// declares to choose by the client's address (spread-per-client unsupported) one will do.
 func Only(servers ...Client) Want {
 	var names []string
 	for _, c := range servers {
@@ -195,6 +197,7 @@ func (w Want) after(res *remote.Results) Want {
 
 // attempt makes the attempts once, and says what is wrong with the results.
 func (s *Spec) attempt(c Client, t Target, w Want) (*remote.Results, string) {
+	w = s.spread(w)
 	if w.refusal && t.network == remote.UDP {
 		w.n = min(w.n, 6)
 	}
@@ -206,6 +209,12 @@ func (s *Spec) attempt(c Client, t Target, w Want) (*remote.Results, string) {
 	s.tried(trial{client: c, to: t, n: w.n, servers: w.servers, res: res})
 	s.sound(c, t, res)
 	return res, w.after(res).wrong(res, c.addrs)
+}
+
+// spread is what is wanted of a dataplane that may send a client to one endpoint alone.
+func (s *Spec) spread(w Want) Want {
+	_, w.some = s.env.cfg.Features[FeatureSpread]
+	return w
 }
 
 // starved is how far behind a probe may be with an attempt before that says more of the
@@ -242,7 +251,7 @@ func (w Want) wrong(res *remote.Results, own map[corev1.IPFamily]netip.Addr) str
 		seen[r.Name] = true
 	}
 	for _, c := range w.servers {
-		if !seen[c.Name] {
+		if !seen[c.Name] && (!w.some || len(seen) == 0) {
 			return fmt.Sprintf("%s never answered (%s)", c.Name, res.Summary())
 		}
 	}

@@ -182,3 +182,30 @@ func TestSound(t *testing.T) {
 		t.Errorf("half a second late: %+v", out)
 	}
 }
+
+// One client reaches each endpoint, but for a dataplane that declares to choose by its address:
+// that may send it to one alone, and to no other than those that are wanted.
+func TestSpreadPerClient(t *testing.T) {
+	a, b := Client{Name: "a"}, Client{Name: "b"}
+	answered := func(names ...string) *remote.Results {
+		out := &remote.Results{}
+		for _, name := range names {
+			out.Attempts = append(out.Attempts, remote.Result{Class: remote.OK, Name: name})
+		}
+		return out
+	}
+	chooses := map[Feature]string{FeatureSpread: "the source is hashed"}
+	for name, tc := range map[string]struct {
+		unsupported map[Feature]string
+		res         *remote.Results
+		ok          bool
+	}{
+		"both": {nil, answered("a", "b"), true}, "one": {nil, answered("a", "a"), false},
+		"one, declared": {chooses, answered("a", "a"), true}, "another, declared": {chooses, answered("a", "c"), false}, "none, declared": {chooses, answered(), false},
+	} {
+		s := &Spec{env: &Env{cfg: Config{Features: tc.unsupported}}, ctx: t.Context()}
+		if _, ok := s.protected(func(s *Spec) { s.All(Client{Name: "x"}, Target{}, tc.res, a, b) }); ok != tc.ok {
+			t.Errorf("%s: right %v, want %v", name, ok, tc.ok)
+		}
+	}
+}

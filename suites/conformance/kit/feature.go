@@ -4,8 +4,9 @@ package kit
 // a class of dataplanes documents otherwise.
 type Feature string
 
-// TerminatingFallback is KEP-1669: with no other endpoint, serving terminating ones are used.
-// Behaviours ask for it of everybody; scenarios hold to it who declares it.
+// TerminatingFallback is KEP-1669: with no other endpoint, serving terminating ones are used,
+// under every policy and at every address. What the documentation says of policy Local at node
+// ports and load balancers behaviours ask of everybody; scenarios hold to all of it who declares it.
 const TerminatingFallback Feature = "terminating-fallback"
 
 // Features of behaviours.
@@ -13,6 +14,8 @@ const (
 	FeatureSCTP               Feature = "sctp"
 	FeatureLoopback           Feature = "nodeport-loopback"           // node ports at 127.0.0.1
 	FeatureShortCircuit       Feature = "nodeport-short-circuit"      // under Local a node and its pods reach all endpoints by its node ports
+	FeatureLocalForNodes      Feature = "nodeport-local-from-nodes"   // under Local a node gets by another's port the endpoints there alone
+	FeatureSpread             Feature = "spread-per-client"           // one client reaches all endpoints; not where its address decides
 	FeatureMasquerade         Feature = "cluster-policy-masquerade"   // under Cluster endpoints see the node that forwards; not with direct return
 	FeatureClusterIPSource    Feature = "clusterip-source-kept"       // endpoints see the pod that dials a ClusterIP
 	FeatureExternalIPs        Feature = "external-ips"                // which may be refused at admission, and are deprecated
@@ -20,6 +23,7 @@ const (
 	FeatureSourceRanges       Feature = "load-balancer-source-ranges" // "if supported by the platform"
 	FeatureRangesDrop         Feature = "source-ranges-drop"          // who is in none is dropped, not refused
 	FeatureRangesOnNodes      Feature = "source-ranges-on-nodes"      // they hold for processes on nodes
+	FeatureRangesOnPods       Feature = "source-ranges-on-pods"       // they hold for pods
 	FeatureZoneHints          Feature = "zone-hints"                  // of EndpointSlices
 	FeatureNodeHints          Feature = "node-hints"                  // of EndpointSlices
 	FeatureProxyName          Feature = "service-proxy-name"          // Services of another proxy are left to it

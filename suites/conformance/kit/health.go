@@ -67,6 +67,13 @@ func (s *Spec) Untaint(n *Node, t corev1.Taint) {
 	s.changed()
 }
 
+// ExpectNoCheck demands that nobody answers 200 any more at a port where a Service had its
+// health check, whichever way, and says which.
+func (s *Spec) ExpectNoCheck(c Client, at netip.AddrPort) {
+	r := s.ExpectHTTP(c, at, "/", NotStatus(200))
+	s.Say("%s asks http://%s/: %s, status %d", c.Name, at, r.Class, r.Status)
+}
+
 // ExpectClosed demands that nobody listens at a port where HTTP was served before.
 func (s *Spec) ExpectClosed(c Client, at netip.AddrPort) {
 	s.ExpectHTTP(c, at, "/", func(r *remote.Response) string {

@@ -97,7 +97,8 @@ func (s *Spec) Service(mutate ...func(*corev1.Service)) *Service {
 	}
 	made, err := s.env.client.CoreV1().Services(s.env.namespace).Create(s.ctx, obj, metav1.CreateOptions{})
 	if deniedExternalIPs(err) {
-		s.Skip("the cluster lacks leave to set externalIPs: %v", err)
+		s.Say("%v", err) // beside the reason, which is one for all
+		s.Skip("the cluster lacks leave to set externalIPs")
 	}
 	s.must(err, "make Service %s", obj.Name)
 	s.changed()

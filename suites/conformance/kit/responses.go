@@ -42,7 +42,7 @@ func (s *Spec) Attempts(c Client, t Target, b remote.Batch) *remote.Results {
 func (s *Spec) All(c Client, t Target, res *remote.Results, servers ...Client) {
 	s.tried(trial{client: c, to: t, n: len(res.Attempts), servers: servers, res: res})
 	s.sound(c, t, res)
-	w := Only(servers...)
+	w := s.spread(Only(servers...))
 	if wrong := w.wrong(res, c.addrs); wrong != "" {
 		s.Fail("%s to %s: want %s, but %s", c.Name, t, w.text, wrong)
 	}
@@ -68,7 +68,8 @@ func (s *Spec) ServeSCTP(pods ...*Pod) {
 	for _, p := range pods {
 		err := p.probe.SetPort(s.ctx, remote.Port{Network: remote.SCTP, Port: PodPort, Mode: remote.Serving})
 		if err != nil {
-			s.Skip("the cluster lacks SCTP in the kernel: %v", err)
+			s.Say("%v", err)
+			s.Skip("the cluster lacks SCTP in the kernel")
 		}
 	}
 }

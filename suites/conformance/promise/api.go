@@ -37,7 +37,7 @@ var ( // const
 		Quote: `External systems (e.g. load-balancers) can use this port to determine if a given node holds endpoints for this service or not.`}
 	HealthCheckNodePortOnly = Promise{Kind: API, Where: core + "ServiceSpec", Since: first,
 		Quote: `This only applies when type is set to LoadBalancer and externalTrafficPolicy is set to Local.`}
-	SourceRanges = Promise{Kind: API, Where: core + "ServiceSpec", Since: first, Optional: true,
+	SourceRanges = Promise{Kind: API, Where: core + "ServiceSpec", Since: first, Optional: "load-balancer-source-ranges",
 		Quote: `If specified and supported by the platform, this will restrict traffic through the cloud-provider load-balancer will be restricted to the specified client IPs.`}
 	AffinityTimeout = Promise{Kind: API, Where: core + "ClientIPConfig", Since: first,
 		Quote: `timeoutSeconds specifies the seconds of ClientIP type session sticky time.`}
@@ -51,15 +51,17 @@ var ( // const
 		Quote: `Traffic intended for the service should be sent to these ingress points.`}
 	IngressHostname = Promise{Kind: API, Where: core + "LoadBalancerIngress", Since: first,
 		Quote: `Hostname is set for load-balancer ingress points that are DNS based`}
-	IPMode = Promise{Kind: API, Where: core + "LoadBalancerIngress", Since: "1.30", Optional: true,
+	IPMode = Promise{Kind: API, Where: core + "LoadBalancerIngress", Since: "1.30", Optional: "load-balancer-ip-mode",
 		Quote: `Service implementations may use this information to adjust traffic routing.`}
+	IPModeVIP = Promise{Kind: API, Where: core + "LoadBalancerIngress", Since: "1.30",
+		Quote: `Setting this to "VIP" indicates that traffic is delivered to the node with the destination set to the load-balancer's IP and port.`}
 	LoadBalancerClass = Promise{Kind: API, Where: core + "ServiceSpec", Since: "1.22",
 		Quote: `If set, it is assumed that a load balancer implementation is watching for Services with a matching class.`}
 	NoNodePorts = Promise{Kind: API, Where: core + "ServiceSpec", Since: "1.22",
 		Quote: `It may be set to "false" if the cluster load-balancer does not rely on NodePorts.`}
 	Families = Promise{Kind: API, Where: core + "ServiceSpec", Since: first,
 		Quote: `This field is conditionally mutable: it allows for adding or removing a secondary IP family, but it does not allow changing the primary IP family of the Service.`}
-	Distribution = Promise{Kind: API, Where: core + "ServiceSpec", Since: "1.31", Optional: true,
+	Distribution = Promise{Kind: API, Where: core + "ServiceSpec", Since: "1.31", Optional: "zone-hints",
 		Quote: `Implementations can use this field as a hint, but are not required to guarantee strict adherence.`}
 )
 

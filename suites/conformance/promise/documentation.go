@@ -32,7 +32,7 @@ var ( // const
 		Quote: `You can use TCP for any kind of Service, and it's the default network protocol.`}
 	UDP = Promise{Kind: Documentation, Where: docs + "reference/networking/service-protocols/#protocol-udp", Since: first,
 		Quote: `You can use UDP for most Services.`}
-	SCTP = Promise{Kind: Documentation, Where: docs + "reference/networking/service-protocols/#protocol-sctp", Since: first, Optional: true,
+	SCTP = Promise{Kind: Documentation, Where: docs + "reference/networking/service-protocols/#protocol-sctp", Since: first, Optional: "sctp",
 		Quote: `When using a network plugin that supports SCTP traffic, you can use SCTP for most Services.`}
 	MultiPort = Promise{Kind: Documentation, Where: docs + "concepts/services-networking/service/#multi-port-services", Since: first,
 		Quote: `Kubernetes lets you configure multiple port definitions on a Service object.`}
@@ -50,7 +50,7 @@ var ( // const
 		Quote: `No proxying of any kind is set up.`}
 	Headless = Promise{Kind: Documentation, Where: docs + "concepts/services-networking/service/#headless-services", Since: first,
 		Quote: `there is no load balancing or proxying done by the platform for them.`}
-	HeadlessLabel = Promise{Kind: Documentation, Where: docs + "reference/labels-annotations-taints/#servicekubernetesioheadless", Since: first, Optional: true,
+	HeadlessLabel = Promise{Kind: Documentation, Where: docs + "reference/labels-annotations-taints/#servicekubernetesioheadless", Since: first,
 		Quote: `The control plane adds this label to an Endpoints object when the owning Service is headless.`}
 	MixedProtocols = Promise{Kind: Documentation, Where: docs + "concepts/services-networking/service/#load-balancers-with-mixed-protocol-types", Since: "1.24",
 		Quote: `allows the use of different protocols for LoadBalancer type of Services, when there is more than one port defined.`}
@@ -59,15 +59,15 @@ var ( // const
 	SourceTrusted = Promise{Kind: Documentation, Where: docs + "tutorials/services/source-ip/#source-ip-for-services-with-type-nodeport", Since: first,
 		Quote: `If there are no local endpoints, packets sent to the node are dropped, so you can rely on the correct source-ip`}
 	DrainLocal = Promise{Kind: Documentation, Where: docs + "reference/networking/virtual-ips/#traffic-to-terminating-endpoints", Since: "1.26",
-		Quote: `This forwarding behavior for terminating endpoints exist to allow NodePort and LoadBalancer Services to gracefully drain connections when using externalTrafficPolicy: Local.`}
+		Quote: `This forwarding behavior for terminating endpoints exists to allow NodePort and LoadBalancer Services to gracefully drain connections when using externalTrafficPolicy: Local.`}
 	DrainHealth = Promise{Kind: Documentation, Where: docs + "reference/networking/virtual-ips/#traffic-to-terminating-endpoints", Since: "1.26",
 		Quote: `By the time the Pod completes termination, the external load balancer should have seen the node's health check failing and fully removed the node from the backend pool.`}
-	HealthOfProxies = Promise{Kind: Documentation, Where: docs + "reference/networking/virtual-ips/#external-traffic-policy", Since: "1.30", Optional: true,
+	HealthOfProxies = Promise{Kind: Documentation, Where: docs + "reference/networking/virtual-ips/#external-traffic-policy", Since: "1.30", Optional: "proxy-healthz",
 		Quote: `If you are using or implementing your own virtual IP implementation, that people can use instead of kube-proxy, you should set up a similar health checking port with logic that matches the kube-proxy implementation.`}
 	ZoneWithoutEndpoints = Promise{Kind: Documentation, Where: docs + "reference/networking/virtual-ips/#traffic-distribution", Since: "1.34",
 		Quote: `If a client's zone does not have any available endpoints, traffic will be routed cluster-wide for that client.`}
 	UniqueEndpoints = Promise{Kind: Documentation, Where: docs + "concepts/services-networking/endpoint-slices/#duplicate-endpoints", Since: first,
-		Summary: `an endpoint may be in several slices for a while; who reads them makes one list of distinct endpoints of them all.`}
+		Quote: `Clients of the EndpointSlice API must iterate through all the existing EndpointSlices associated to a Service and build a complete list of unique network endpoints.`}
 	MoreAddresses = Promise{Kind: Documentation, Where: docs + "tasks/network/extend-service-ip-ranges/#extend-the-number-of-available-ips-for-services", Since: "1.33",
 		Quote: `With this new feature users only need to add a new ServiceCIDR to increase the number of available addresses.`}
 )

@@ -17,6 +17,8 @@ var ( // const
 		Summary: `under policy Cluster the node replaces the source by its own address; other dataplanes document that they keep it (direct return), and the API promises only that traffic is routed.`}
 	ShortCircuit = Promise{Kind: KubeProxy, Where: keps + "2450-Remove-knowledge-of-pod-cluster-CIDR-from-iptables-rules", Since: first,
 		Summary: `what a node and its pods send to a node port of the node gets policy Cluster; the API says that such clients may need to take the policy into account, and upstream's tests ask for it no more (kubernetes/kubernetes#123622).`}
+	LocalForOtherNodes = Promise{Kind: KubeProxy, Where: proxier + "nftables/proxier.go", Since: "1.26",
+		Summary: `what a node sends to a node port of another one is held to policy Local there; others let every client in the cluster use all endpoints, which the API allows by telling such clients that they may need to take the policy into account.`}
 	AffinityShared = Promise{Kind: KubeProxy, Where: proxier + "nftables/proxier.go", Since: first,
 		Summary: `one record for the ClusterIP, node port and load balancer address of a port; others keep one a frontend.`}
 	AffinityPerPort = Promise{Kind: KubeProxy, Where: proxier + "nftables/proxier.go", Since: first,
@@ -43,8 +45,12 @@ var ( // const
 		Summary: `in mode iptables, how soon it notices that somebody else has interfered with its rules is a parameter (syncPeriod).`}
 	FlowsCleaned = Promise{Kind: KubeProxy, Where: proxier + "conntrack/cleanup.go", Since: "1.33",
 		Summary: `of the flows of UDP that the kernel tracks, those whose endpoint is none any more are forgotten, and no others.`}
+	ConnectionsLeft = Promise{Kind: KubeProxy, Where: proxier + "conntrack/cleanup.go", Since: first,
+		Summary: `connections of TCP that the kernel tracks are left alone, whatever becomes of the endpoint or the Service.`}
 	RangesDrop = Promise{Kind: KubeProxy, Where: proxier + "nftables/proxier.go", Since: first,
 		Summary: `clients outside the source ranges are dropped and not refused, white space around a range is no part of it, and processes on nodes are held to them.`}
+	RangesOnPods = Promise{Kind: KubeProxy, Where: proxier + "nftables/proxier.go", Since: first,
+		Summary: `pods are held to the source ranges too; the API speaks of traffic through the load balancer of the cloud provider, and others leave out what comes from inside.`}
 	WatchesItsNode = Promise{Kind: KubeProxy, Where: proxier + "config/config.go", Since: "1.34",
 		Summary: `a change of the labels of its own Node is followed.`}
 	LargeDatagrams = Promise{Kind: Test, Where: "https://github.com/kubernetes/kubernetes/blob/v1.36.3/test/e2e/network/networking.go", Since: first,

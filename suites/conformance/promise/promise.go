@@ -34,7 +34,7 @@ type Promise struct {
 	Quote    string // its own words, with blanks for breaks of lines; or
 	Summary  string // those of this project
 	Since    string // the first Kubernetes that it holds in by default, such as 1.26
-	Optional bool   // it says that implementations may leave it: a MUST then needs a feature to declare
+	Optional string // it may be left: the feature that says who has it, which a MUST then needs
 }
 
 // first is the oldest Kubernetes that the suite can ask: the first with EndpointSlices as

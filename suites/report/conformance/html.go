@@ -30,6 +30,7 @@ type view struct {
 type viewTest struct {
 	Test
 	Key, Word, Why, Measured string
+	Level                    string // and what it counts as here
 	Cited                    []render.Citation
 	Class                    string // its result's
 	Explained                string // Why, and what is documented
@@ -89,7 +90,7 @@ func newView(r Report, read ReadEvidence) view {
 
 func newViewTest(t Test) viewTest {
 	vt := viewTest{
-		Test: t, Key: render.Line(t.Key()), Word: word(t), Why: reason(t), Measured: measured(t),
+		Test: t, Level: t.level(), Key: render.Line(t.Key()), Word: word(t), Why: reason(t), Measured: measured(t),
 		Class: "r-" + string(t.Result),
 	}
 	for _, s := range t.Source {

@@ -90,7 +90,7 @@ func junitCase(t Test, q *quoter) render.Case {
 		Class: render.Line(t.Profile), Name: render.Line(t.Key()), Time: render.Seconds(time.Duration(t.Duration)), Out: junitOut(t, q),
 	}
 	p := &render.Problem{Message: explained(t), Type: string(t.Result)}
-	red := t.Level == Must
+	red := t.binding() == Must
 	switch {
 	case t.Result == Pass:
 	case t.Result == Fail && red:
@@ -98,7 +98,7 @@ func junitCase(t Test, q *quoter) render.Case {
 	case t.Result == Inconclusive && red:
 		c.Error = p
 	case t.Result == Fail || t.Result == Inconclusive:
-		p.Message = fmt.Sprintf("%s %s: %s", t.Level, t.Result, p.Message)
+		p.Message = fmt.Sprintf("%s %s: %s", t.level(), t.Result, p.Message)
 		c.Skipped = p
 	default:
 		p.Message = fmt.Sprintf("%s: %s", t.Result, p.Message)
@@ -110,7 +110,7 @@ func junitCase(t Test, q *quoter) render.Case {
 func junitOut(t Test, q *quoter) string {
 	var out []string
 	for _, f := range []render.Fact{
-		{"promise", t.Title}, {"promised by", strings.Join(t.Promised, "; ")}, {"level", string(t.Level)}, {"source", strings.Join(t.Source, ", ")}, {"upstream", t.Upstream},
+		{"promise", t.Title}, {"promised by", strings.Join(t.Promised, "; ")}, {"level", t.level()}, {"source", strings.Join(t.Source, ", ")}, {"upstream", t.Upstream},
 		{"result", string(t.Result)}, {"reason", t.Reason}, {"documented", t.Known}, {"measured", measured(t)},
 	} {
 		if text := render.Line(f.Text()); text != "" {

@@ -30,7 +30,7 @@ func markdown(r Report) []byte {
 		rows := [][]string{{"TEST", "PROMISE", "LEVEL", "RESULT", "MEASURED", "REASON", "SOURCE", "UPSTREAM"}}
 		for _, t := range r.Tests {
 			if t.Profile == p.Name {
-				rows = append(rows, []string{t.Key(), t.Title, string(t.Level), word(t), measured(t), explained(t), strings.Join(t.Source, ", "), t.Upstream})
+				rows = append(rows, []string{t.Key(), t.Title, t.level(), word(t), measured(t), explained(t), strings.Join(t.Source, ", "), t.Upstream})
 			}
 		}
 		render.MarkdownTable(&b, rows)
@@ -46,7 +46,7 @@ func mdProblems(b *bytes.Buffer, r Report) {
 		render.MarkdownList(b, known)
 	}
 	for _, t := range problems(r.Tests) {
-		fmt.Fprintf(b, "\n### %s %s (%s)\n\n", word(t), render.Markdown(t.Key()), t.Level)
+		fmt.Fprintf(b, "\n### %s %s (%s)\n\n", word(t), render.Markdown(t.Key()), t.level())
 		render.MarkdownFacts(b, []render.Fact{
 			{"promise", t.Title}, {"promised by", strings.Join(t.Promised, "; ")}, {"reason", reason(t)}, {"documented", t.Known}, {"measured", measured(t)},
 			{"source", strings.Join(t.Source, ", ")}, {"evidence", strings.Join(t.Evidence, ", ")},

@@ -15,17 +15,42 @@ const core = "Core"
 
 // failedIn names the profiles in which a MUST failed, and says whether Core holds.
 func failedIn(r Report) (out []string) {
-	holds := false
 	for _, p := range profiles(r.Tests, whole(r)) {
 		if p.Result == Failure {
 			out = append(out, "in "+p.Name)
 		}
-		holds = holds || p.Name == core && p.Result == Success
 	}
-	if holds {
+	if stands(r, core) {
 		out = append(out, core+" holds")
 	}
 	return out
+}
+
+// stands says whether a profile is a success. Of a run of some behaviours none is.
+func stands(r Report, name string) bool {
+	return slices.ContainsFunc(profiles(r.Tests, whole(r)), func(p Profile) bool { return p.Name == name && p.Result == Success })
+}
+
+// lowered says whether a MUST of the catalogue binds nobody here.
+func lowered(t Test) bool { return t.Level == Must && t.binding() != Must }
+
+// notBinding says how many behaviours are a MUST that binds nobody here, and for want of which
+// declarations.
+func notBinding(r Report) string {
+	ids, features := map[string]bool{}, map[string]bool{}
+	for _, t := range r.Tests {
+		if !lowered(t) {
+			continue
+		}
+		ids[t.ID] = true
+		for _, name := range undeclared(t, r.Features) {
+			features[render.Line(name)] = true
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d MUST not binding: features undeclared: %s", len(ids), strings.Join(slices.Sorted(maps.Keys(features)), ", "))
 }
 
 // held names the profiles that a run of the whole catalogue has found to hold: wholly, and
@@ -44,22 +69,22 @@ func held(r Report) string {
 	return render.Joined("; ", strings.Join(wholly, ", "), render.Prefixed("in part ", strings.Join(partly, ", ")))
 }
 
-// unobserved says how many behaviours were skipped, whatever their level, and for which
-// reasons, those of most first.
+// unobserved says how many tests were skipped, whatever their level, a behaviour once in each IP
+// family, and for which reasons, those of most first.
 func unobserved(tests []Test) string {
-	ids, by := map[string]bool{}, map[string]map[string]bool{}
+	keys, by := map[string]bool{}, map[string]map[string]bool{}
 	for _, t := range tests {
 		if t.Result != Skip {
 			continue
 		}
-		ids[t.ID] = true
+		keys[t.Key()] = true
 		why := strings.TrimPrefix(render.Line(t.Reason), "the cluster lacks ")
 		if by[why] == nil {
 			by[why] = map[string]bool{}
 		}
-		by[why][t.ID] = true
+		by[why][t.Key()] = true
 	}
-	if len(ids) == 0 {
+	if len(keys) == 0 {
 		return ""
 	}
 	reasons := slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Or(cmp.Compare(len(by[b]), len(by[a])), strings.Compare(a, b)) })
@@ -69,5 +94,5 @@ func unobserved(tests []Test) string {
 			reasons[i] = fmt.Sprintf("%d %s", len(by[why]), why)
 		}
 	}
-	return fmt.Sprintf("%s not observable here: %s", render.Plural(len(ids), "behaviour"), strings.Join(reasons, "; "))
+	return fmt.Sprintf("%s not observable here: %s", render.Plural(len(keys), "test"), strings.Join(reasons, "; "))
 }

@@ -32,7 +32,8 @@ const (
 //   - A result must be one of the five words and a level one of the three; a test
 //     that has another is inconclusive, or a MUST.
 //   - A MUST that needs a feature of which nobody has declared whether the dataplane has
-//     it binds nobody: it is a SHOULD.
+//     it binds nobody: it counts as a SHOULD. The level of the catalogue stays beside that,
+//     and the conclusion says how many there are and which features nobody has declared.
 //   - Unsupported needs a declaration: a feature that the test needs, declared
 //     unsupported, with a reason. Without it the test is inconclusive, for nobody
 //     has said why it was not run. A skip without a reason is too.
@@ -42,12 +43,13 @@ const (
 //   - Exit 0 otherwise: every MUST passed, is unsupported as declared, or could not be
 //     observed: it was skipped, for the cluster lacks what it needs or is older than it.
 //     How many, and why, is said; a skip is never a pass. That is conformant if the whole
-//     catalogue was chosen, and partial if it was not, or the report does not say.
+//     catalogue was chosen and Core is a success, and partial if not, or the report does not
+//     say.
 //   - SHOULD and MAY are reported and never change the code.
 //   - A failure that is documented, with why and a source, says so, and stays one.
 //   - A profile is a failure if a MUST of it failed; a success if none did, at
-//     least one of its tests passed, and every MUST passed or is unsupported as
-//     declared, and the whole catalogue was chosen; partial otherwise. The conclusion
+//     least one passed, every one that the catalogue calls so passed or is unsupported as
+//     declared, and binds, and the whole catalogue was chosen; partial otherwise. The conclusion
 //     names those that are a success, and those that could be observed in part.
 //   - Tests are in the order of profile, id and IP family: runs in random order
 //     give one report.
@@ -89,8 +91,9 @@ func normal(t Test, features []Feature) Test {
 	if t.Level != Should && t.Level != May {
 		t.Level = Must
 	}
-	if t.Level == Must && undeclared(t, features) {
-		t.Level = Should
+	t.Binds = ""
+	if t.Level == Must && len(undeclared(t, features)) > 0 {
+		t.Binds = Should
 	}
 	doubt := ""
 	switch t.Result {
@@ -122,10 +125,15 @@ func declared(t Test, features []Feature) bool {
 	})
 }
 
-// undeclared says whether a test needs a feature of which the report knows, and says, that
-// nobody has declared it.
-func undeclared(t Test, features []Feature) bool {
-	return slices.ContainsFunc(features, func(f Feature) bool { return f.State == FeatureUnknown && slices.Contains(t.Features, f.Name) })
+// undeclared are the features that a test needs and of which the report says that nobody has
+// declared them.
+func undeclared(t Test, features []Feature) (names []string) {
+	for _, f := range features {
+		if f.State == FeatureUnknown && slices.Contains(t.Features, f.Name) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 // whole says whether the run was to judge everything that the catalogue promises.
@@ -141,6 +149,7 @@ func chosen(r Report) string {
 
 func conclude(r Report) (Conclusion, int, string) {
 	c, code, why := concludeChosen(r)
+	why = render.Joined("; ", why, notBinding(r))
 	switch {
 	case whole(r):
 	case c == Conformant:
@@ -153,7 +162,7 @@ func conclude(r Report) (Conclusion, int, string) {
 
 // concludeChosen is about the behaviours that were chosen, as if there were no others.
 func concludeChosen(r Report) (Conclusion, int, string) {
-	n := count(r.Tests, func(t Test) bool { return t.Level == Must })
+	n := count(r.Tests, func(t Test) bool { return t.binding() == Must })
 	seen, ids := map[string]bool{}, map[string]bool{}
 	twice := ""
 	for _, t := range r.Tests {
@@ -176,7 +185,7 @@ func concludeChosen(r Report) (Conclusion, int, string) {
 		return Unjudged, ExitUnjudged, fmt.Sprintf("%d MUST inconclusive", n.Inconclusive)
 	case n.Passed == 0:
 		return Unjudged, ExitUnjudged, "no MUST was run"
-	case whole(r) && count(r.Tests, func(t Test) bool { return t.Level == Must && t.Profile == core }).Passed == 0:
+	case whole(r) && count(r.Tests, func(t Test) bool { return t.binding() == Must && t.Profile == core }).Passed == 0:
 		return Unjudged, ExitUnjudged, "no MUST of " + core + " was run"
 	case len(ids) < r.Chosen:
 		return Unjudged, ExitUnjudged, fmt.Sprintf("%d of %s chosen have no result", r.Chosen-len(ids), render.Plural(r.Chosen, "behaviour"))
@@ -185,7 +194,11 @@ func concludeChosen(r Report) (Conclusion, int, string) {
 	if n.Unsupported > 0 {
 		why += fmt.Sprintf(", %d unsupported as declared", n.Unsupported)
 	}
-	return Conformant, ExitConformant, render.Joined("; ", why, render.Prefixed("profiles: ", held(r)), unobserved(r.Tests))
+	why = render.Joined("; ", why, render.Prefixed("profiles: ", held(r)), unobserved(r.Tests))
+	if whole(r) && !stands(r, core) {
+		return PartlyJudged, ExitConformant, core + " only in part: " + why
+	}
+	return Conformant, ExitConformant, why
 }
 
 func count(tests []Test, of func(Test) bool) (s Statistics) {
@@ -234,11 +247,11 @@ func profile(name string, tests []Test, whole bool) Profile {
 			p.Skipped = append(p.Skipped, t.Key())
 		}
 	}
-	must := count(tests, func(t Test) bool { return t.Level == Must })
+	must := count(tests, func(t Test) bool { return t.binding() == Must })
 	switch {
 	case must.Failed > 0:
 		p.Result = Failure
-	case whole && p.Statistics.Passed > 0 && must.Skipped+must.Inconclusive == 0:
+	case whole && must.Passed > 0 && must.Skipped+must.Inconclusive == 0 && !slices.ContainsFunc(tests, lowered):
 		p.Result = Success
 	}
 	return p

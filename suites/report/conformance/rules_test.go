@@ -34,15 +34,21 @@ func TestConclusion(t *testing.T) {
 		{"a level that is none failed", []Test{pass(), test("must", Fail)}, nil, 1, "1 MUST failed"},
 		{"a MUST is inconclusive", []Test{pass(), test(Must, Inconclusive)}, nil, 2, "1 MUST inconclusive"},
 		{"a SHOULD is inconclusive", []Test{pass(), test(Should, Inconclusive)}, nil, 0, "1 MUST passed"},
-		{"a MUST was skipped", []Test{pass(), test(Must, Skip)}, nil, 0, "1 MUST passed; profiles: in part Core; 1 behaviour not observable here: 1 for want of because"},
+		{"a MUST was skipped", []Test{pass(), test(Must, Skip)}, nil, 0, "Core only in part: 1 MUST passed; profiles: in part Core; 1 test not observable here: 1 for want of because"},
 		{"all were skipped", []Test{test(Must, Skip), test(Must, Skip)}, nil, 2, "no MUST was run"},
 		{"none of Core", []Test{pass(), pass()}, func(r *Report) { r.Tests[0].Profile, r.Tests[1].Profile = "UDP", "Affinity" }, 2, "no MUST of Core was run"},
-		{"a MUST that nobody declared failed", []Test{pass(), test(Must, Fail)}, func(r *Report) { r.Tests[0].Features, r.Features[0].State = nil, FeatureUnknown }, 0, "1 MUST passed; profiles: Core"},
+		{"a MUST that nobody declared failed", []Test{pass(), test(Must, Fail)}, func(r *Report) { r.Tests[0].Features, r.Features[0].State = nil, FeatureUnknown }, 0, "Core only in part: 1 MUST passed; profiles: in part Core; 1 MUST not binding: features undeclared: sctp"},
+		{"a MUST that nobody declared passed", []Test{pass(), pass()}, func(r *Report) { r.Tests[0].Features, r.Features[0].State = nil, FeatureUnknown }, 0, "Core only in part: 1 MUST passed; profiles: in part Core; 1 MUST not binding: features undeclared: sctp"},
+		{"of another profile, nobody declared it", []Test{pass(), test(Must, Pass)}, func(r *Report) {
+			r.Tests[0].Features, r.Tests[1].Profile, r.Features[0].State = nil, "SCTP", FeatureUnknown
+		}, 0, "1 MUST passed; profiles: Core; in part SCTP; 1 MUST not binding: features undeclared: sctp"},
 		{"a MUST that is declared failed", []Test{pass(), test(Must, Fail)}, func(r *Report) { r.Tests[0].Features, r.Features[0].State = nil, FeatureSupported }, 1, "1 MUST failed: in Core"},
 		{"a MUST of another profile failed", []Test{pass(), test(Must, Fail)}, func(r *Report) { r.Tests[1].Profile = "UDP" }, 1, "1 MUST failed: in UDP, Core holds"},
-		{"a SHOULD was skipped", []Test{pass(), test(Should, Skip)}, nil, 0, "1 MUST passed; profiles: Core; 1 behaviour not observable here"},
+		{"a SHOULD was skipped", []Test{pass(), test(Should, Skip)}, nil, 0, "1 MUST passed; profiles: Core; 1 test not observable here"},
+		{"a SHOULD was skipped in both families", []Test{pass(), {ID: "z", Profile: "Core", Level: Should, IPFamily: "IPv4", Result: Skip, Reason: "because"}, {ID: "z", Profile: "Core", Level: Should, IPFamily: "IPv6", Result: Skip, Reason: "because"}},
+			nil, 0, "1 MUST passed; profiles: Core; 2 tests not observable here: 2 for want of because"},
 		{"unsupported as declared", []Test{pass(), test(Must, Unsupported)}, nil, 0, "1 MUST passed, 1 unsupported as declared"},
-		{"unsupported, declared unknown", []Test{pass(), test(Must, Unsupported)}, func(r *Report) { r.Tests[0].Features, r.Features[0].State = nil, FeatureUnknown }, 0, "1 MUST passed"},
+		{"unsupported, declared unknown", []Test{pass(), test(Must, Unsupported)}, func(r *Report) { r.Tests[0].Features, r.Features[0].State = nil, FeatureUnknown }, 0, "Core only in part: 1 MUST passed"},
 		{"unsupported, declared supported", []Test{pass(), test(Must, Unsupported)}, func(r *Report) { r.Features[0].State = FeatureSupported }, 2, "1 MUST inconclusive"},
 		{"unsupported without a reason", []Test{pass(), test(Must, Unsupported)}, func(r *Report) { r.Features[0].Reason = " " }, 2, "1 MUST inconclusive"},
 		{"unsupported for a feature it does not need", []Test{pass(), test(Must, Unsupported)}, func(r *Report) { r.Features[0].Name = "udp" }, 2, "1 MUST inconclusive"},
@@ -69,7 +75,11 @@ func TestConclusion(t *testing.T) {
 			if got.ExitCode != tc.code || !strings.HasPrefix(got.Why, tc.why) {
 				t.Errorf("%d: %s; want %d: %s", got.ExitCode, got.Why, tc.code, tc.why)
 			}
-			if want := []Conclusion{Conformant, NonConformant, Unjudged}[tc.code]; got.Conclusion != want {
+			want := []Conclusion{Conformant, NonConformant, Unjudged}[tc.code]
+			if strings.HasPrefix(tc.why, "Core only in part") {
+				want = PartlyJudged
+			}
+			if got.Conclusion != want {
 				t.Errorf("conclusion %s, want %s", got.Conclusion, want)
 			}
 			if d := cmp.Diff(got, Complete(got)); d != "" {
@@ -173,7 +183,7 @@ func TestProfiles(t *testing.T) {
 		{"all unsupported", []Result{Unsupported}, nil, Partial},
 		{"all skipped", []Result{Skip}, nil, Partial},
 		{"failed and skipped", []Result{Fail, Skip}, nil, Failure},
-		{"only a SHOULD", nil, []Result{Pass}, Success},
+		{"only a SHOULD", nil, []Result{Pass}, Partial},
 		{"only a SHOULD, failed", nil, []Result{Fail}, Partial},
 	} {
 		var tests []Test
@@ -187,6 +197,27 @@ func TestProfiles(t *testing.T) {
 		got := Complete(all(Report{Tests: tests, Features: []Feature{{"f", FeatureUnsupported, "r"}}})).Profiles
 		if len(got) != 1 || got[0].Result != tc.want {
 			t.Errorf("%s: %+v, want %s", tc.name, got, tc.want)
+		}
+	}
+}
+
+// TestUndeclaredHoldsNoProfile: a MUST that binds nobody keeps its level, and no profile holds
+// by what is SHOULD there, whether it passed or not.
+func TestUndeclaredHoldsNoProfile(t *testing.T) {
+	for _, result := range []Result{Pass, Fail} {
+		r := Complete(all(Report{
+			Tests: []Test{
+				{ID: "a", Profile: "P", Level: Must, Result: result, Reason: "r", Features: []string{"f"}},
+				{ID: "b", Profile: "P", Level: Must, Result: Pass}, {ID: "c", Profile: "P", Level: Should, Result: Pass},
+			}, Features: []Feature{{Name: "f", State: FeatureUnknown}},
+		}))
+		if got := r.Tests[0]; got.Level != Must || got.Binds != Should || r.Tests[1].Binds != "" || r.Profiles[0].Result != Partial {
+			t.Errorf("%s: level %s, binds %q and %q, the profile is a %s", result, got.Level, got.Binds, r.Tests[1].Binds, r.Profiles[0].Result)
+		}
+		r.Features[0].State = FeatureSupported
+		want := map[Result]Summary{Pass: Success, Fail: Failure}[result]
+		if r = Complete(r); r.Tests[0].Binds != "" || r.Profiles[0].Result != want {
+			t.Errorf("%s, declared: binds %q, the profile is a %s", result, r.Tests[0].Binds, r.Profiles[0].Result)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func Table(w io.Writer, r Report) error {
 	rows := [][]string{{"TEST", "LEVEL", "RESULT", "REASON"}}
 	for _, t := range r.Tests {
 		if t.Result != Pass {
-			rows = append(rows, []string{render.Line(t.Key()), string(t.Level), word(t), explained(t)})
+			rows = append(rows, []string{render.Line(t.Key()), t.level(), word(t), explained(t)})
 		}
 	}
 	if len(rows) > 1 {

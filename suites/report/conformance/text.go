@@ -118,7 +118,7 @@ func profileTable(r Report) [][]string {
 
 // word is a test's result for people: a failure of a MUST stands out.
 func word(t Test) string {
-	if t.Result == Fail && t.Level == Must {
+	if t.Result == Fail && t.binding() == Must {
 		return "FAIL"
 	}
 	return string(t.Result)
@@ -155,7 +155,7 @@ func problems(tests []Test) []Test {
 		result Result
 	}{{true, Fail}, {true, Inconclusive}, {false, Fail}, {false, Inconclusive}} {
 		for _, t := range tests {
-			if t.Result == want.result && (t.Level == Must) == want.must {
+			if t.Result == want.result && (t.binding() == Must) == want.must {
 				out = append(out, t)
 			}
 		}
@@ -168,9 +168,9 @@ func legend() []string {
 	return []string{
 		"FAIL: a MUST does not hold. fail: a SHOULD or MAY does not hold; it is reported and does not make the dataplane non-conformant.",
 		"documented: the dataplane is known to differ there, and why; a failure that is documented is a failure.",
-		"unsupported: the dataplane declares that it lacks a feature which the test needs; a MUST that needs one of which nobody has declared anything is a SHOULD. skip: the cluster lacks what the test needs, or is older than it; a skip is never a pass.",
+		"unsupported: the dataplane declares that it lacks a feature which the test needs; a MUST that needs one of which nobody has declared anything counts as a SHOULD here, and its profile does not hold. skip: the cluster lacks what the test needs, or is older than it; a skip is never a pass.",
 		"inconclusive: the harness could not tell, for instance because a connection that does not use the dataplane failed as well.",
-		"conformant: every MUST of the catalogue passed, is unsupported as declared, or could not be observed on this cluster, which is said. partial: so did those that were chosen; of the others nothing is known. not judged: some MUST was inconclusive, none of Core was run, or the run did not get to its end.",
+		"conformant: every MUST of the catalogue passed, is unsupported as declared, or could not be observed on this cluster, which is said, and all of Core passed. partial: so did those that were chosen and seen, but that is not the whole catalogue, or not all of Core; of the others nothing is known. not judged: some MUST was inconclusive, none of Core was run, or the run did not get to its end.",
 	}
 }
 

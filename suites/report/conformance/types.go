@@ -15,6 +15,7 @@
 package conformance
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/plumbline/plumbline/suites/report/render"
@@ -193,7 +194,8 @@ type Test struct {
 	Title    string   `json:"title,omitempty"`
 	IPFamily string   `json:"ipFamily,omitempty"` // IPv4, IPv6, or empty where it makes no difference
 	Profile  string   `json:"profile"`
-	Level    Level    `json:"level"`
+	Level    Level    `json:"level"`              // as the catalogue has it
+	Binds    Level    `json:"binds,omitempty"`    // set by Complete: the level it has here, of a MUST that needs a feature nobody has declared
 	Source   []string `json:"source,omitempty"`   // the KEP or document that says so
 	Promised []string `json:"promised,omitempty"` // who says so in which words; of what failed or is inconclusive
 	Upstream string   `json:"upstream,omitempty"` // the upstream e2e test, if there is one
@@ -236,6 +238,12 @@ func (t Test) Key() string {
 	}
 	return t.ID + " [" + t.IPFamily + "]"
 }
+
+// binding is the level that counts here.
+func (t Test) binding() Level { return cmp.Or(t.Binds, t.Level) }
+
+// level is that of the catalogue for people, and whether it is another here.
+func (t Test) level() string { return string(t.Level) + render.Prefixed(", here ", string(t.Binds)) }
 
 // Duration is text in a report.
 type Duration = render.Duration

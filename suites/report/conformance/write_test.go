@@ -164,6 +164,8 @@ func TestJUnitRed(t *testing.T) {
 	test := func(l Level, r Result) Test {
 		return Test{ID: string(l) + string(r), Profile: "Core", Level: l, Result: r, Reason: "because", Features: []string{"f"}}
 	}
+	undeclared := test(Must, Fail)
+	undeclared.Features = []string{"nobody declared it"}
 	for _, tc := range []struct {
 		name                       string
 		tests                      []Test
@@ -177,11 +179,12 @@ func TestJUnitRed(t *testing.T) {
 		{"a MUST inconclusive", []Test{test(Must, Pass), test(Must, Inconclusive)}, "", 0, 1, 0, ""},
 		{"a MAY inconclusive", []Test{test(Must, Pass), test(May, Inconclusive)}, "", 0, 0, 1, ""},
 		{"unsupported", []Test{test(Must, Pass), test(Must, Unsupported)}, "", 0, 0, 1, ""},
-		{"a MUST skipped", []Test{test(Must, Pass), test(Must, Skip)}, "", 0, 0, 1, ""},
+		{"a MUST skipped", []Test{test(Must, Pass), test(Must, Skip)}, "", 0, 0, 2, ""}, // that, and that the run is partial
+		{"a MUST that binds nobody failed", []Test{test(Must, Pass), undeclared}, "", 0, 0, 2, ""},
 		{"ended early", []Test{test(Must, Pass)}, "inter\nrupted", 0, 1, 0, "the run ended early: inter; rupted"},
 		{"nothing", nil, "", 0, 1, 0, "no MUST was run"},
 	} {
-		r := Complete(all(Report{Tests: tc.tests, Error: tc.runError, Features: []Feature{{"f", FeatureUnsupported, "r"}}}))
+		r := Complete(all(Report{Tests: tc.tests, Error: tc.runError, Features: []Feature{{"f", FeatureUnsupported, "r"}, {Name: "nobody declared it", State: FeatureUnknown}}}))
 		b, err := junit(r, nil)
 		if err != nil {
 			t.Fatal(err)
