@@ -81,7 +81,18 @@ func (b Backend) cases(t *testing.T, dir string) []*Case {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(all, func(c *Case) bool { return c.Options.SCTP && b.NoSCTP != "" })
+	return slices.DeleteFunc(all, func(c *Case) bool { return b.lacks(c) != "" })
+}
+
+// lacks is why the backend cannot be given a case, "" if it can.
+func (b Backend) lacks(c *Case) string {
+	switch {
+	case c.Options.SCTP:
+		return b.NoSCTP
+	case c.Options.Sockets:
+		return "this backend has no programs at sockets"
+	}
+	return ""
 }
 
 // rows are those that the backend can be asked about: of the node's own all that no frontend
@@ -214,7 +225,7 @@ func Plans(t *testing.T, dir string, update bool) {
 					if got := row.Resolve(p); got.Outcome() != row.Outcome() {
 						t.Errorf("step %d: %s: the oracle says %s", s.Number, row.Line, got.Outcome())
 					}
-					if bypassed(row) {
+					if bypassed(row, p.Node) {
 						t.Errorf("step %d: %s: cannot be seen, the answer would not come back through the node", s.Number, row.Line)
 					}
 				}
@@ -252,8 +263,8 @@ func Packets(t *testing.T, dir string, b Backend) {
 		running.Go(func() {
 			for c := range queue {
 				t.Run(c.Name, func(t *testing.T) {
-					if c.Options.SCTP && b.NoSCTP != "" {
-						t.Skip(b.NoSCTP)
+					if why := b.lacks(c); why != "" {
+						t.Skip(why)
 					}
 					packets(t, n, c, b)
 				})
