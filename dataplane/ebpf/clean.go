@@ -40,6 +40,9 @@ func Clean(netns int, pins string) error {
 	if err != nil {
 		return fmt.Errorf("clean eBPF: %w", err)
 	}
+	if err := removeLinks(pins); err != nil {
+		return fmt.Errorf("clean eBPF: %w", err)
+	}
 	if err := os.RemoveAll(pins); err != nil {
 		return fmt.Errorf("clean eBPF: %w", err)
 	}
@@ -75,6 +78,13 @@ func Left(netns int, pins string) ([]string, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look for eBPF: %w", err)
+	}
+	there, _, err := linked(pins)
+	if err != nil {
+		return nil, fmt.Errorf("look for eBPF: %w", err)
+	}
+	for _, name := range there {
+		out = append(out, fmt.Sprintf("program %s at the sockets of a cgroup", name))
 	}
 	if none == nil {
 		out = append(out, "folder "+pins)
