@@ -97,6 +97,16 @@ static __always_inline struct route inner(const struct frontend *f)
 	};
 }
 
+// caught_again tells whether packets to an endpoint would be taken for some Service's at a device: a
+// host network's pod may listen on the number of a node port. The node's own never get there.
+static __always_inline int caught_again(const struct endpoint *e, __u8 proto)
+{
+	__u32 class = class_of(&e->addr);
+	struct frontend_key k;
+	struct frontend *f = NULL;
+	return class && find_for(&e->addr, e->port, proto, !is_v4(&e->addr), class, &k, &f) == FRONTEND;
+}
+
 // decide is Resolve for what has its socket on this node (plan.Options.Sockets).
 SEPARATE int decide(const struct question *asked, struct endpoint *to)
 {
@@ -136,6 +146,8 @@ SEPARATE int decide(const struct question *asked, struct endpoint *to)
 	struct endpoint e = {};
 	if (choose(&q.client, f, &r, &e, bpf_ktime_get_ns()))
 		return AGAIN;
+	if (!q.node && caught_again(&e, q.proto))
+		return LEAVE;
 	*to = e;
 	count(COUNT_NEW);
 	t = tally(&k);
