@@ -2,7 +2,8 @@
 // txtar file in dataplane/testdata: one behaviour, with its source in the comment.
 //
 //	options       flags of plumb-proxy, if not the defaults; bad-objects=true
-//	              has some that cannot be used in full, as a proxy meets them
+//	              has some that cannot be used in full, as a proxy meets them;
+//	              sockets=true is of a backend that translates at sockets
 //	objects.yaml  Services and EndpointSlices; the Node is Node below unless given
 //	plan          what plan.Build makes of them            (rewritten by -update)
 //	nftables      what that backend renders, and so on     (rewritten by -update);
@@ -168,6 +169,9 @@ func (c *Case) option(line string) error {
 		}
 	case "bad-objects":
 		c.badObjects = value == "true"
+		err = oneOf(value, "true")
+	case "sockets":
+		c.Options.Sockets = value == "true"
 		err = oneOf(value, "true")
 	case "sctp":
 		c.Options.SCTP = value == "true"

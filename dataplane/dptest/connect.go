@@ -21,7 +21,7 @@ import (
 
 // on runs f in a place, on one processor. The thread is thrown away by Do.
 func (n *Net) on(from Source, cpu int, f func() error) error {
-	return n.places[from].Do(func() error {
+	return n.As(from, func() error {
 		var one unix.CPUSet
 		one.Set(cpu)
 		if err := unix.SchedSetaffinity(0, &one); err != nil {

@@ -219,7 +219,7 @@ func (n *Net) listenAt(ctx context.Context, at netip.AddrPort) (ln *net.TCPListe
 }
 
 func (n *Net) connectTo(ctx context.Context, r Row, ln *net.TCPListener) (c pair, err error) {
-	err = n.places[r.From].Do(func() (err error) {
+	err = n.As(r.From, func() (err error) {
 		c.client, err = (&net.Dialer{Timeout: broken, KeepAlive: -1}).DialContext(ctx, network(r.Proto, r.To.Addr()), r.To.String())
 		return err
 	})

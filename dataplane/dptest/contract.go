@@ -25,7 +25,7 @@ import (
 // wait, for the kernel or for silence.
 func Contract(t *testing.T, dir string, b Backend, update bool) {
 	t.Run("Golden", func(t *testing.T) { Golden(t, dir, b, update) })
-	t.Run("LeftOut", func(t *testing.T) { leftOut(t, dir, b) })
+	t.Run("LeftOut", func(t *testing.T) { LeftOut(t, dir, b) })
 	t.Run("Names", func(t *testing.T) { t.Parallel(); Names(t, b, 100) })
 	t.Run("Packets", func(t *testing.T) { t.Parallel(); Packets(t, dir, b) })
 	t.Run("Sequence", func(t *testing.T) { t.Parallel(); Sequence(t, dir, b) })

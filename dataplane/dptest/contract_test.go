@@ -161,7 +161,7 @@ func part(t *testing.T, name, mutant string) {
 	}
 	switch name {
 	case "LeftOut":
-		leftOut(t, dir, b)
+		LeftOut(t, dir, b)
 	case "Golden":
 		Golden(t, dir, fakeBackend(""), true)
 		Golden(t, dir, b, false)

@@ -299,7 +299,7 @@ func (h *History) Packets(p *plan.Plan, n int) []Row {
 		}
 		r.To = h.target(p)
 		outcome := resolver.Resolve(r.Packet())
-		if slices.ContainsFunc(out, r.about) || bypassed(r.in(outcome)) {
+		if slices.ContainsFunc(out, r.about) || bypassed(r.in(outcome), p.Node) {
 			continue
 		}
 		r = r.in(outcome)

@@ -139,7 +139,7 @@ func (c interruption) either(t *testing.T, b Backend, when string) {
 	}
 	var left [][]Row // the outcomes that have not been tried, of rows for which none was right
 	for _, r := range b.rows(c.to, interruptedRows(c.to)) {
-		left = append(left, mixed(c.from, c.to, r))
+		left = append(left, mixed(b.node(c.from), b.node(c.to), r))
 	}
 	for len(left) > 0 {
 		var rows []Row

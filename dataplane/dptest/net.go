@@ -34,6 +34,7 @@ type Net struct {
 	ports   atomic.Uint32 // clients' so far
 	serving sync.Map      // of *packetServer, all that run
 	think   time.Duration // of servers of packets that begin from now on, before each answer
+	cgroup  string        // the node's, whose sockets may be translated; empty: it has none
 	starve  func()        // what befalls a row's client before it sends and before it reads; may be nil
 }
 

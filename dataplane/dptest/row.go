@@ -62,7 +62,7 @@ func (r Row) about(o Row) bool { return r.From == o.From && r.Proto == o.Proto &
 
 // Packet is the row's first packet.
 func (r Row) Packet() plan.Packet {
-	return plan.Packet{Src: r.From.Addr(r.To.Addr()), Dst: r.To.Addr(), Protocol: r.Proto, Port: r.To.Port(), FromNode: r.From == Self, In: r.From.link()}
+	return plan.Packet{Src: r.From.Addr(r.To.Addr()), Dst: r.To.Addr(), Protocol: r.Proto, Port: r.To.Port(), FromNode: r.From == Self, Here: r.From.here(), In: r.From.link()}
 }
 
 // Resolve is what the oracle says of a row, in the row's form. Affinity is told

@@ -52,9 +52,15 @@ type Backend struct {
 
 	// NoNode says why connections of the node itself are not served, "" if they are: then
 	// rows from the node are left out, but for those that no frontend claims and those that
-	// one meets with silence. Unasked says how many.
+	// one meets with silence; with Sockets it says which are not, and only those are left out that a
+	// frontend at one of the node's addresses meets with silence. Unasked says how many.
 	NoNode  string
 	Unasked Unasked
+
+	// Sockets says that the backend translates what begins on the node at its socket: its Targets are
+	// attached to Cgroup of their namespace. Then the cases of plan.Options.Sockets are asked, and
+	// every row as Resolve has it with that option, which those cases hold Resolve to.
+	Sockets bool
 
 	// Forget drops what the backend itself remembers of connections, in the namespace with
 	// this descriptor; nil: they are conntrack's.
@@ -81,16 +87,36 @@ func (b Backend) cases(t *testing.T, dir string) []*Case {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(all, func(c *Case) bool { return c.Options.SCTP && b.NoSCTP != "" })
+	return slices.DeleteFunc(all, func(c *Case) bool { return b.lacks(c) != "" })
+}
+
+// lacks is why the backend cannot be given a case, "" if it can.
+func (b Backend) lacks(c *Case) string {
+	switch {
+	case c.Options.SCTP:
+		return b.NoSCTP
+	case c.Options.Sockets && !b.Sockets:
+		return "this backend has no programs at sockets"
+	}
+	return ""
 }
 
 // rows are those that the backend can be asked about: of the node's own all that no frontend
 // claims, and those that a frontend of another place meets with silence.
 func (b Backend) rows(p *plan.Plan, all []Row) []Row {
+	if b.Sockets {
+		all = resolved(b.node(p), all)
+	}
 	if b.NoNode == "" {
 		return all
 	}
-	index, local := plan.Index(p), Local()
+	local := Local()
+	if b.Sockets {
+		return slices.DeleteFunc(all, func(r Row) bool {
+			return r.From == Self && r.Action == plan.Drop && slices.Contains(local, r.To.Addr())
+		})
+	}
+	index := plan.Index(p)
 	return slices.DeleteFunc(slices.Clone(all), func(r Row) bool {
 		if r.From != Self || r.Action == "" {
 			return false
@@ -99,6 +125,21 @@ func (b Backend) rows(p *plan.Plan, all []Row) []Row {
 		claimed := index[plan.Key{IPv6: to.Dst.Is6(), Addr: to.Dst, Protocol: to.Protocol, Port: to.Port}] != nil
 		return r.Action != plan.Drop || !claimed || slices.Contains(local, to.Dst)
 	})
+}
+
+// node is a plan as the backend's node has it.
+func (b Backend) node(p *plan.Plan) *plan.Plan {
+	q := *p
+	q.Node.Sockets = q.Node.Sockets || b.Sockets
+	return &q
+}
+
+func resolved(p *plan.Plan, rows []Row) (out []Row) {
+	resolver := plan.NewResolver(p)
+	for _, r := range rows {
+		out = append(out, r.in(resolver.Resolve(r.Packet())))
+	}
+	return out
 }
 
 // Unasked are numbers of rows that a backend is not asked about.
@@ -120,8 +161,8 @@ func (b Backend) forget(k kernel) error {
 	return b.Forget(k.FD())
 }
 
-// leftOut counts the rows of the cases that the backend is not asked about.
-func leftOut(t *testing.T, dir string, b Backend) {
+// LeftOut counts the rows of the cases that the backend is not asked about.
+func LeftOut(t *testing.T, dir string, b Backend) {
 	asked, all := 0, 0
 	for _, c := range b.cases(t, dir) {
 		for _, s := range c.Steps {
@@ -138,7 +179,11 @@ func (b Backend) place(t *testing.T) kernel {
 	if b.kernel != nil {
 		return b.kernel(t)
 	}
-	return NewNet(t)
+	n := NewNet(t)
+	if b.Sockets {
+		n.Sockets(t)
+	}
+	return n
 }
 
 // Golden compares the rendering of the cases that show rules with their files; update
@@ -214,7 +259,7 @@ func Plans(t *testing.T, dir string, update bool) {
 					if got := row.Resolve(p); got.Outcome() != row.Outcome() {
 						t.Errorf("step %d: %s: the oracle says %s", s.Number, row.Line, got.Outcome())
 					}
-					if bypassed(row) {
+					if bypassed(row, p.Node) {
 						t.Errorf("step %d: %s: cannot be seen, the answer would not come back through the node", s.Number, row.Line)
 					}
 				}
@@ -252,8 +297,8 @@ func Packets(t *testing.T, dir string, b Backend) {
 		running.Go(func() {
 			for c := range queue {
 				t.Run(c.Name, func(t *testing.T) {
-					if c.Options.SCTP && b.NoSCTP != "" {
-						t.Skip(b.NoSCTP)
+					if why := b.lacks(c); why != "" {
+						t.Skip(why)
 					}
 					packets(t, n, c, b)
 				})

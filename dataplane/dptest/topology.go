@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
 // NodeName is the node under test; "there" is the usual name of the other one.
@@ -59,6 +60,9 @@ func family(a netip.Addr) int {
 func (s Source) known() bool {
 	return slices.Contains([]Source{Outside, Foreign, PodA, PodB, Remote, Self}, s)
 }
+
+// here tells whether a source's sockets are on the node.
+func (s Source) here() bool { return s == Self || s == PodA || s == PodB }
 
 // Node is the node under test, as the API shows it.
 func Node() objects.Node {
@@ -149,8 +153,12 @@ func Local() objects.LocalAddrs {
 
 // bypassed tells whether some answer to a row would not come back through the
 // node, because it begins where the packet did and the source is kept: there the
-// client gets an answer from a foreign address. So it is in a real cluster.
-func bypassed(r Row) bool {
+// client gets an answer from a foreign address. So it is in a real cluster. What a
+// socket has translated gets the answer that it expects, whichever way that comes.
+func bypassed(r Row, n plan.Node) bool {
+	if n.Sockets && r.From.here() {
+		return false
+	}
 	home := func(a netip.Addr) Source {
 		for _, s := range []Source{PodA, PodB} {
 			if s.Addr(a) == a {

@@ -52,7 +52,12 @@ func (t *Target) attach(only []int) (damaged bool, err error) {
 	}
 	damaged, err = t.attachTo(devs, hooks, only == nil)
 	t.ready = true
-	if err != nil || only != nil {
+	if only != nil {
+		return damaged, err
+	}
+	lost, failed := t.attachSockets()
+	damaged = damaged || lost
+	if err = errors.Join(err, failed); err != nil {
 		return damaged, err
 	}
 	for _, h := range hooks {

@@ -46,6 +46,7 @@ func TestCapabilities(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := dptest.NewNet(t)
+			n.Sockets(t)
 			s := service{number: 1, endpoints: both(2)}
 			if hasTCX(t) {
 				attachForeign(t, n.Node, devicesOf(t, n.Node)[0].Index, foreign(t, 1, -1))
@@ -93,6 +94,15 @@ func runChild(t *testing.T, n *dptest.Net, keep []uintptr, how string) (root str
 		t.Fatal(err)
 	}
 	defer dir.Close()
+	path, err := dptest.Cgroup(n.FD())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cgroup, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cgroup.Close()
 	err = n.Node.Do(func() error { // on a thread that ends with it
 		want := uint64(0)
 		for i := uintptr(0); i <= unix.CAP_LAST_CAP; i++ {
@@ -103,7 +113,7 @@ func runChild(t *testing.T, n *dptest.Net, keep []uintptr, how string) (root str
 			}
 		}
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCapabilities$", "-test.v")
-		cmd.Env, cmd.ExtraFiles = append(os.Environ(), childEnv+"="+how), []*os.File{dir}
+		cmd.Env, cmd.ExtraFiles = append(os.Environ(), childEnv+"="+how), []*os.File{dir, cgroup}
 		var err error
 		out, err = cmd.CombinedOutput()
 		if says := fmt.Sprintf("CapEff %016x", want); !strings.Contains(string(out), says) {
@@ -125,7 +135,7 @@ func child(t *testing.T, noTCX bool) {
 			t.Logf("CapEff %s", strings.TrimSpace(v))
 		}
 	}
-	cfg := ebpf.Config{Logger: logger(t), Pins: "/proc/self/fd/3/child", Sizes: small(), NoTCX: noTCX}
+	cfg := ebpf.Config{Logger: logger(t), Pins: "/proc/self/fd/3/child", Cgroup: "/proc/self/fd/4", Sizes: small(), NoTCX: noTCX}
 	p := planOf(service{number: 1, endpoints: both(2)})
 	for _, again := range []bool{false, true} { // the second one takes over
 		target := started(t, cfg)
@@ -137,7 +147,7 @@ func child(t *testing.T, noTCX bool) {
 		apply(t, target, planOf(service{number: 2}), p)
 		holds(t, cfg, p)
 		if again {
-			if left, err := ebpf.Left(0, cfg.Pins, false); err != nil || len(left) < 11 {
+			if left, err := ebpf.Left(0, cfg.Pins, false); err != nil || len(left) < 19 {
 				t.Errorf("what is left: %v %v", left, err)
 			} else if all := strings.Join(left, "\n"); hasTCX(t) && strings.Count(all, "whose is not known") != 2 {
 				t.Errorf("what is left does not name the two programs of somebody else's:\n%s", all)

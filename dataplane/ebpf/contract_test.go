@@ -48,6 +48,21 @@ func backend() dptest.Backend {
 	}
 }
 
+// atSockets is the backend with programs at sockets too, which serve the node's own.
+func atSockets() dptest.Backend {
+	b := backend()
+	b.New = func(t *testing.T, netns int) dptest.Target {
+		cfg := config(t, netns)
+		var err error
+		if cfg.Cgroup, err = dptest.Cgroup(netns); err != nil {
+			t.Fatal(err)
+		}
+		return started(t, cfg)
+	}
+	b.Sockets, b.NoNode, b.Unasked = true, "what a policy drops at an address of the node's own arrives there", dptest.Unasked{Cases: 1}
+	return b
+}
+
 // bpffs is one that nobody else sees, and that ends with the process.
 var bpffs = sync.OnceValues(func() (string, error) {
 	fs, err := unix.Fsopen("bpf", unix.FSOPEN_CLOEXEC)
@@ -133,6 +148,14 @@ func TestClsact(t *testing.T) {
 		cfg.NoTCX = true
 		return started(t, cfg)
 	}
+	dptest.Packets(t, cases, b)
+	t.Run("Connections", func(t *testing.T) { dptest.Connections(t, b) })
+}
+
+// With programs at sockets the node's own rows hold too, and what begins on the node keeps its source.
+func TestAtSockets(t *testing.T) {
+	b := atSockets()
+	t.Run("LeftOut", func(t *testing.T) { dptest.LeftOut(t, cases, b) })
 	dptest.Packets(t, cases, b)
 	t.Run("Connections", func(t *testing.T) { dptest.Connections(t, b) })
 }

@@ -21,8 +21,16 @@ const (
 // Folder is a namespace's below a root: it is named by the namespace's cookie, which no other
 // namespace gets before the next boot, so that two nodes of one kernel never meet in one.
 func Folder(root string, netns int) (string, error) {
-	var cookie uint64
-	err := spaces.Do(netns, func() error {
+	cookie, err := cookie(netns)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(root, strconv.FormatUint(cookie, 10)), nil
+}
+
+// cookie is a namespace's number, which no other gets before the next boot.
+func cookie(netns int) (cookie uint64, err error) {
+	err = spaces.Do(netns, func() error {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return fmt.Errorf("open socket: %w", err)
@@ -32,9 +40,9 @@ func Folder(root string, netns int) (string, error) {
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("read the network namespace's cookie (Linux 5.14): %w", err)
+		return 0, fmt.Errorf("read the network namespace's cookie (Linux 5.14): %w", err)
 	}
-	return filepath.Join(root, strconv.FormatUint(cookie, 10)), nil
+	return cookie, nil
 }
 
 // mounted is a namespace's folder below Root, if that is in a bpffs.

@@ -27,17 +27,18 @@ func TestGenerated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, command, _ := strings.Cut(string(source), "//go:generate ")
-	command, _, _ = strings.Cut(command, "\n")
 	dir := t.TempDir()
-	into := strings.Replace(command, "bpf2go ", "bpf2go -output-dir "+dir+" ", 1)
-	if into == command {
-		t.Fatalf("generate.go does not run bpf2go: %q", command)
+	for _, command := range strings.Split(string(source), "//go:generate ")[1:] {
+		command, _, _ = strings.Cut(command, "\n")
+		into := strings.Replace(command, "bpf2go ", "bpf2go -output-dir "+dir+" ", 1)
+		if into == command {
+			t.Fatalf("generate.go does not run bpf2go: %q", command)
+		}
+		if out, err := exec.Command("sh", "-c", into).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", into, err, out)
+		}
 	}
-	if out, err := exec.Command("sh", "-c", into).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", into, err, out)
-	}
-	for _, name := range []string{"plumb_bpfel.go", "plumb_bpfel.o"} {
+	for _, name := range []string{"plumb_bpfel.go", "plumb_bpfel.o", "socket_bpfel.go", "socket_bpfel.o"} {
 		now, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)

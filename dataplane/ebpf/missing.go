@@ -14,7 +14,7 @@ import (
 )
 
 // Missing names the devices of a namespace that lack a program or their entry, which Dump cannot
-// see. Where no maps are pinned nothing is missing.
+// see, and programs at sockets that are not there while others are. Where no maps are pinned nothing is missing.
 func Missing(netns int, pins string) (out []string, err error) {
 	m, err := open(pins)
 	if err != nil || m == nil {
@@ -44,6 +44,13 @@ func Missing(netns int, pins string) (out []string, err error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look for what devices lack: %w", err)
+	}
+	_, lack, err := linked(pins)
+	if err != nil {
+		return nil, fmt.Errorf("look for what sockets lack: %w", err)
+	}
+	for _, name := range lack {
+		out = append(out, fmt.Sprintf("program %s at sockets", name))
 	}
 	return out, nil
 }

@@ -21,6 +21,13 @@ func (t *Target) repin() error {
 			return err
 		}
 	}
+	if t.socks != nil {
+		for name, at := range t.socks.pinned() {
+			if err := pinAnew(filepath.Join(folder, name), (*at).Clone); err != nil {
+				return err
+			}
+		}
+	}
 	for _, h := range t.objs.hooks() {
 		if !t.alone { // attach pins it
 			break

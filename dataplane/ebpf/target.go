@@ -2,6 +2,7 @@ package ebpf
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/netip"
@@ -21,6 +22,10 @@ type Config struct {
 	// Pins is the namespace's folder below a bpffs (Folder). It is made if it is not there. Empty:
 	// that below Root, where the first Apply demands a bpffs.
 	Pins string
+	// Cgroup is the path of a cgroup2 folder: sockets that are made by threads within, the node's own
+	// and those of its pods, are translated when they connect or send. Empty: none is, and what a
+	// predecessor has attached there goes.
+	Cgroup string
 	// Sizes of maps that are made; the zero value is DefaultSizes.
 	Sizes Sizes
 	// SNATPorts are the first and the last port that masqueraded connections get. The node's
@@ -56,14 +61,16 @@ type Target struct {
 	grace  *grace                  // const after New
 	net    map[netip.Prefix]uint32 // networks in the map
 
-	mu    sync.Mutex
-	tcx   bool          // guarded by mu
-	objs  *plumbObjects // guarded by mu; nil before the first Apply and after Close
-	links plan.Link     // guarded by mu; by which own pods come
-	ready bool          // guarded by mu; devices have been given programs, and new ones get theirs
-	alone bool          // guarded by mu; no device has a predecessor's program any more
-	had   map[int]bool  // guarded by mu; devices that had them, by index
-	uses  []Use         // guarded by mu; of the last sweep
+	mu        sync.Mutex
+	tcx       bool           // guarded by mu
+	objs      *plumbObjects  // guarded by mu; nil before the first Apply and after Close
+	socks     *socketObjects // guarded by mu; nil as objs is, and without Config.Cgroup
+	links     plan.Link      // guarded by mu; by which own pods come
+	ready     bool           // guarded by mu; devices have been given programs, and new ones get theirs
+	alone     bool           // guarded by mu; no device has a predecessor's program any more
+	had       map[int]bool   // guarded by mu; devices that had them, by index
+	atSockets bool           // guarded by mu; the cgroup had all of them
+	uses      []Use          // guarded by mu; of the last sweep
 }
 
 // New makes a Target; nothing is opened or changed before Apply.
@@ -90,7 +97,10 @@ func (t *Target) Close() error {
 	}
 	t.grace.forget()
 	err := t.objs.Close()
-	t.objs, t.synced, t.ready, t.alone, t.had = nil, false, false, false, nil
+	if t.socks != nil {
+		err = errors.Join(err, t.socks.Close())
+	}
+	t.objs, t.socks, t.synced, t.ready, t.alone, t.had, t.atSockets = nil, nil, false, false, false, nil, false
 	return err
 }
 
@@ -120,6 +130,11 @@ func (t *Target) start() error {
 	objs, err := load(t.cfg)
 	if err != nil {
 		return err
+	}
+	if t.cfg.Cgroup != "" {
+		if t.socks, err = loadSockets(t.cfg, &objs.plumbMaps); err != nil {
+			return errors.Join(err, objs.Close())
+		}
 	}
 	t.objs = objs
 	return nil

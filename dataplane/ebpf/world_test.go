@@ -190,7 +190,7 @@ func (w *world) dial(from dptest.Source, proto objects.Protocol, port uint16, to
 		d.LocalAddr = net.UDPAddrFromAddrPort(local)
 	}
 	var c net.Conn
-	err := w.Place(from).Do(func() (err error) {
+	err := w.As(from, func() (err error) {
 		c, err = d.DialContext(context.Background(), proto.String(), to.String())
 		return err
 	})

@@ -9,7 +9,7 @@ import (
 
 // BuildNode makes the part that all Services share.
 func BuildNode(snap *objects.Snapshot, opt Options) Node {
-	out := Node{LocalPods: sortedPrefixes(localPods(snap, opt)), LocalLink: opt.LocalLink}
+	out := Node{LocalPods: sortedPrefixes(localPods(snap, opt)), LocalLink: opt.LocalLink, Sockets: opt.Sockets}
 	for _, c := range snap.ServiceCIDRs {
 		out.ServiceCIDRs = append(out.ServiceCIDRs, c.Prefixes...)
 	}

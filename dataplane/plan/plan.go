@@ -50,6 +50,16 @@ type Options struct {
 	// SCTP says that the backend on this kernel can serve SCTP ports. Without,
 	// they have no frontends.
 	SCTP bool
+	// Sockets says that the backend translates what begins on this node when its socket connects
+	// or sends: of the node's own programs and of the pods on it, by TCP and UDP. Then no packet
+	// carries the Service's address, and there is none to masquerade: the source is kept, by every
+	// kind of address, and also by an endpoint that reaches itself ("Kubernetes Without kube-proxy"
+	// of Cilium's documentation, on its socket-level load balancer: the kernel's socket is connected
+	// to the backend, no lower layer NAT is required). All of them count as inside of external
+	// policy Local, whatever their address or link, for a socket has neither yet (the same page
+	// takes the namespace's cookie for affinity for that reason; Cilium's scope internal). A
+	// frontend that is restricted is left to what sees packets, and is as without this.
+	Sockets bool
 }
 
 // NodePortAddresses says at which addresses node ports are served. The zero
@@ -137,11 +147,12 @@ type Node struct {
 	LocalPods    []netip.Prefix // of pods that count as this node's own, sorted
 	LocalLink    Link           // by which their packets come, where that tells
 	ServiceCIDRs []netip.Prefix // ClusterIPs are allocated from these, sorted; an address no Service has is silent
+	Sockets      bool           // as in Options: what begins here is translated at its socket
 }
 
 // Equal tells whether two nodes are the same.
 func (n Node) Equal(o Node) bool {
-	return slices.Equal(n.Addrs, o.Addrs) && slices.Equal(n.LocalPods, o.LocalPods) && n.LocalLink == o.LocalLink && slices.Equal(n.ServiceCIDRs, o.ServiceCIDRs)
+	return slices.Equal(n.Addrs, o.Addrs) && slices.Equal(n.LocalPods, o.LocalPods) && n.LocalLink == o.LocalLink && slices.Equal(n.ServiceCIDRs, o.ServiceCIDRs) && n.Sockets == o.Sockets
 }
 
 // Service is what one Service asks of the node.

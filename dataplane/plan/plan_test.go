@@ -69,6 +69,7 @@ func TestDiffNode(t *testing.T) {
 		"link":           {Addrs: n.Addrs, LocalLink: "cni0"},
 		"pod networks":   {Addrs: n.Addrs, LocalPods: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}},
 		"Service ranges": {Addrs: n.Addrs, ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}},
+		"sockets":        {Addrs: n.Addrs, Sockets: true},
 	} {
 		if got := Diff(&Plan{Node: n}, &Plan{Node: next}); got.Node == nil || !got.Node.Equal(next) {
 			t.Errorf("other %s: the node is %v, want the new one", what, got.Node)

@@ -15,7 +15,11 @@ type Packet struct {
 	Port     uint16
 	// FromNode: sent by the node itself, not forwarded by it.
 	FromNode bool
-	In       string // name of the link that it came by
+	// Here: its socket is on this node, one of the node itself or of a pod on it. What the node
+	// sends itself always is; of others only who made the socket can say so, not the address: pods
+	// of other nodes may be in the same networks.
+	Here bool
+	In   string // name of the link that it came by
 }
 
 // Outcome is what may happen to a packet.
@@ -69,6 +73,8 @@ func NewResolver(p *Plan) *Resolver { return &Resolver{node: p.Node, index: Inde
 //     KEP-2086, KEP-2433 and KEP-3015 are in the choice of endpoints: Build).
 //  6. A source is replaced if the route says so, and always when an endpoint
 //     would be its own client; never on the way to the node itself.
+//  7. What is translated at its socket (Options.Sockets) takes the inside in 4,
+//     and keeps its source in 6; at a restricted frontend nothing is.
 func (r *Resolver) Resolve(pkt Packet) Outcome {
 	f, ok := r.Find(pkt)
 	if !ok {
@@ -80,8 +86,8 @@ func (r *Resolver) Resolve(pkt Packet) Outcome {
 	if !f.Admits(pkt.Src) {
 		return Outcome{Known: true, Action: Drop}
 	}
-	route := f.Outside
-	if f.Inside != nil && (pkt.FromNode || r.node.ownPods(pkt)) {
+	route, socket := f.Outside, r.atSocket(f, pkt)
+	if f.Inside != nil && (pkt.FromNode || socket || r.node.ownPods(pkt)) {
 		route = *f.Inside
 	}
 	out := Outcome{Known: true, Action: route.Action}
@@ -91,10 +97,15 @@ func (r *Resolver) Resolve(pkt Packet) Outcome {
 	masq := r.masquerades(route.Masquerade, pkt)
 	for _, e := range route.Endpoints {
 		hairpin := e.Local && e.Addr == pkt.Src
-		delivered := e.Host && !pkt.FromNode
-		out.To = append(out.To, Destination{Endpoint: e, Probability: 1 / float64(len(route.Endpoints)), Masquerade: (masq || hairpin) && !delivered})
+		keeps := socket || e.Host && !pkt.FromNode
+		out.To = append(out.To, Destination{Endpoint: e, Probability: 1 / float64(len(route.Endpoints)), Masquerade: (masq || hairpin) && !keeps})
 	}
 	return out
+}
+
+// atSocket tells whether a packet's destination is chosen before there is a packet.
+func (r *Resolver) atSocket(f *Frontend, pkt Packet) bool {
+	return r.node.Sockets && (pkt.FromNode || pkt.Here) && !f.Restricted
 }
 
 // Admits tells whether a source may use the frontend (step 3 of Resolve).

@@ -17,7 +17,11 @@ func (p *Plan) String() string {
 	if p.Node.LocalLink != "" {
 		pods = "by " + string(p.Node.LocalLink)
 	}
-	fmt.Fprintf(&b, "node addrs=%v pods=%s services=%v\n", p.Node.Addrs, pods, p.Node.ServiceCIDRs)
+	fmt.Fprintf(&b, "node addrs=%v pods=%s services=%v", p.Node.Addrs, pods, p.Node.ServiceCIDRs)
+	if p.Node.Sockets {
+		b.WriteString(" sockets")
+	}
+	b.WriteString("\n")
 	for _, name := range slices.SortedFunc(maps.Keys(p.Services), objects.Name.Compare) {
 		s := p.Services[name]
 		fmt.Fprintf(&b, "service %s\n", name)

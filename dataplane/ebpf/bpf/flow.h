@@ -12,13 +12,6 @@
 #define UDP_FOR (120 * SECOND)
 #define UDP_SHORT_FOR (30 * SECOND) // one question, whether answered or not
 
-// since is never negative: another processor may have written a moment that is to come for this
-// one, which read the time before.
-static __always_inline __u64 since(__u64 then, __u64 now)
-{
-	return (__s64)(now - then) > 0 ? now - then : 0;
-}
-
 // closed tells whether both sides of a TCP connection have ended it, or one has reset it.
 static __always_inline int closed(const struct flow *f)
 {

@@ -10,7 +10,7 @@
 #include <linux/tcp.h>
 #include <linux/udp.h>
 #include <stddef.h>
-#include "maps.h"
+#include "choose.h"
 
 // Of linux/icmp.h and linux/icmpv6.h, which want libc's headers.
 struct icmp_header {
@@ -63,19 +63,6 @@ struct fragment_header {
 static __always_inline int at_network(struct __sk_buff *skb, __u32 off, void *to, __u32 n)
 {
 	return bpf_skb_load_bytes_relative(skb, off, to, n, BPF_HDR_START_NET);
-}
-
-static __always_inline void mapped(struct addr *a, __be32 v4)
-{
-	a->w[0] = 0;
-	a->w[1] = 0;
-	a->w[2] = bpf_htonl(0xffff);
-	a->w[3] = v4;
-}
-
-static __always_inline int is_v4(const struct addr *a)
-{
-	return !(a->w[0] | a->w[1] | (a->w[2] ^ bpf_htonl(0xffff)));
 }
 
 static __always_inline int parse4(struct __sk_buff *skb, struct packet *p)
@@ -139,11 +126,6 @@ static __always_inline int parse6(struct __sk_buff *skb, struct packet *p)
 	p->t.proto = next;
 	p->l4 = off;
 	return 0;
-}
-
-static __always_inline int has_ports(__u8 proto)
-{
-	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_SCTP;
 }
 
 // Ports, and what else decides. A packet that is too short for them is cut.

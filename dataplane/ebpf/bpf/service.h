@@ -4,68 +4,9 @@
 
 #include "flow.h"
 
-// What a packet is for.
-enum {
-	NOTHING,   // none of a proxy's business
-	FRONTEND,
-	REST,	   // of a ClusterIP
-	UNKNOWN,   // an address that no Service has
-};
-
-static __always_inline __u32 class_of(const struct addr *a)
-{
-	struct addr key = *a;
-	__u32 *class = bpf_map_lookup_elem(&plumb_addrs, &key);
-	return class ? *class : 0;
-}
-
-static __always_inline __u32 networks_of(const struct addr *a)
-{
-	struct network_key k = {.bits = 128, .addr = *a};
-	__u32 *flags = bpf_map_lookup_elem(&plumb_networks, &k);
-	return flags ? *flags : 0;
-}
-
-static __always_inline int unallocated(const struct addr *a)
-{
-	__u32 zero = 0;
-	struct config *cfg = bpf_map_lookup_elem(&plumb_config, &zero);
-	return cfg && cfg->flags & CONFIG_SERVICE_CIDRS && networks_of(a) & NETWORK_SERVICES;
-}
-
-// find is steps 1 and 2 of Resolve. k becomes the frontend's.
 static __always_inline int find(const struct packet *p, __u32 class, struct frontend_key *k, struct frontend **out)
 {
-	if (class && has_ports(p->t.proto)) {
-		*k = (struct frontend_key){.addr = p->t.dst, .port = p->t.dport, .proto = p->t.proto, .kind = FRONTEND_ADDRESS};
-		*out = bpf_map_lookup_elem(&plumb_fronts, k);
-		if (*out)
-			return FRONTEND;
-		if (class & ADDRESS_NODE) {
-			__builtin_memset(&k->addr, 0, sizeof(k->addr));
-			k->kind = p->v6 ? FRONTEND_NODE_PORT6 : FRONTEND_NODE_PORT;
-			*out = bpf_map_lookup_elem(&plumb_fronts, k);
-			if (*out)
-				return FRONTEND;
-		}
-	}
-	if (class & ADDRESS_CLUSTER_IP)
-		return REST;
-	return unallocated(&p->t.dst) ? UNKNOWN : NOTHING;
-}
-
-static __always_inline int admits(const struct frontend *f, const struct addr *src)
-{
-	if (!(f->flags & FRONTEND_RESTRICTED))
-		return 1;
-	struct source_key k = {.bits = 160, .sources = f->sources, .addr = *src};
-	return bpf_map_lookup_elem(&plumb_sources, &k) != NULL;
-}
-
-static __always_inline __u32 *member(__u32 list, const struct addr *a, __be16 port)
-{
-	struct member_key k = {.list = list, .addr = *a, .port = port};
-	return bpf_map_lookup_elem(&plumb_members, &k);
+	return find_for(&p->t.dst, p->t.dport, p->t.proto, p->v6, class, k, out);
 }
 
 // serves tells whether a frontend's connection may stay with an endpoint.
@@ -82,50 +23,6 @@ static __always_inline int own_pod(struct __sk_buff *skb, const struct packet *p
 	__u32 ifindex = skb->ifindex;
 	struct device *d = bpf_map_lookup_elem(&plumb_devices, &ifindex);
 	return (d && d->flags & DEVICE_OWN_PODS) || networks_of(&p->t.src) & NETWORK_OWN_PODS;
-}
-
-// remembered is the endpoint that the client had last, if the route still has it.
-static __always_inline int remembered(const struct frontend *f, const struct route *r, const struct affinity_key *k, struct endpoint *to, __u64 now)
-{
-	struct affinity *a = bpf_map_lookup_elem(&plumb_affinity, k);
-	if (!a || since(a->used, now) > f->affinity * SECOND)
-		return 0;
-	__u32 *flags = member(r->list, &a->addr, a->port);
-	if (!flags)
-		return 0;
-	to->addr = a->addr;
-	to->port = a->port;
-	to->flags = *flags;
-	a->used = now;
-	a->lasts = f->affinity;
-	return 1;
-}
-
-// remember keeps the endpoint for the client, or takes the one that another processor has kept
-// meanwhile. What stands there else is over.
-static __always_inline void remember(const struct frontend *f, const struct route *r, const struct affinity_key *k, struct endpoint *to, __u64 now)
-{
-	struct affinity a = {.addr = to->addr, .port = to->port, .lasts = f->affinity, .used = now};
-	if (!bpf_map_update_elem(&plumb_affinity, k, &a, BPF_NOEXIST) || remembered(f, r, k, to, now))
-		return;
-	bpf_map_delete_elem(&plumb_affinity, k);
-	if (bpf_map_update_elem(&plumb_affinity, k, &a, BPF_NOEXIST))
-		remembered(f, r, k, to, now);
-}
-
-static __always_inline int choose(const struct packet *p, const struct frontend *f, const struct route *r, struct endpoint *to, __u64 now)
-{
-	struct affinity_key k = {.client = p->t.src, .group = f->group, .group_port = f->group_port, .group_proto = f->group_proto};
-	if (f->affinity && remembered(f, r, &k, to, now))
-		return 0;
-	struct slot_key s = {.list = r->list, .index = bpf_get_prandom_u32() % (r->n ? r->n : 1)};
-	struct endpoint *e = bpf_map_lookup_elem(&plumb_slots, &s);
-	if (!e)
-		return -1;
-	*to = *e;
-	if (f->affinity)
-		remember(f, r, &k, to, now);
-	return 0;
 }
 
 // masquerade_address is that of the device by which the endpoint is reached, else the node's.
@@ -188,7 +85,7 @@ SEPARATE int decide(struct __sk_buff *skb, const struct packet *p, struct plan *
 		r = f->routes[ROUTE_INSIDE];
 	if (r.action != ACTION_FORWARD)
 		return r.action == ACTION_REJECT ? COUNT_REFUSED : COUNT_POLICY;
-	if (choose(p, f, &r, &want->to, now))
+	if (choose(&p->t.src, f, &r, &want->to, now))
 		return NO_SLOT;
 	int masq = r.masquerade == MASQ_ALWAYS || (r.masquerade == MASQ_OFF_CLUSTER && !own);
 	int hairpin = want->to.flags & ENDPOINT_LOCAL && same(&want->to.addr, &p->t.src);

@@ -4,8 +4,6 @@
 
 #include "packet.h"
 
-#define SECOND 1000000000ULL
-
 // When the next one of its kind is due, in ns since boot.
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -10,7 +10,7 @@ import (
 func clusterIPNoEndpointsUDPRejected() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "clusterip-no-endpoints-udp-rejected", Level: kit.Should, Profile: kit.ProfileCore,
-		Says:     "A datagram to a ClusterIP whose Service has no endpoint is refused by ICMP.",
+		Says:     "A datagram to a ClusterIP whose Service has no endpoint is refused, by ICMP or by the call that sends it.",
 		Promises: []promise.Promise{promise.RefusedWithoutEndpoints},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))

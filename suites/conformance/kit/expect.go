@@ -92,12 +92,14 @@ func Pods(pods ...*Pod) Want {
 }
 
 // refused is what a host says of a port where nobody listens, and a Service without
-// endpoints alike: a TCP reset or ICMP port unreachable. Any other ICMP is a router's.
+// endpoints alike: a TCP reset or ICMP port unreachable, or, where a Service is translated at
+// the socket, ECONNREFUSED of the call itself, with nothing on the wire. Any other ICMP is a
+// router's.
 func refused(r remote.Result) bool { return r.Class == remote.Refused || byICMP(r) }
 
 func byICMP(r remote.Result) bool { return r.Class == remote.ICMPPort }
 
-// Rejected wants a refusal of each attempt: a TCP reset or ICMP port unreachable.
+// Rejected wants a refusal of each attempt: a TCP reset, ICMP port unreachable, or that of the call.
 // Kernels limit the rate of ICMP errors (six at once to a destination, then one a
 // second: icmp_ratelimit), so where one says so others may go without an answer.
 func Rejected() Want {

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//go:build ignore
+
+// The programs at sockets: what begins on the node gets its endpoint before there is a packet. See
+// ../doc.go.
+
+#include <asm-generic/errno.h>
+#include "choose.h"
+
+char _license[] SEC("license") = "Dual BSD/GPL";
+
+// What the loader says.
+const volatile __u64 node_netns; // the cookie of the node's own network namespace
+const volatile __u8 can_refuse;	 // the kernel has bpf_set_retval (Linux 5.18): else packets are refused
+
+// What a socket asked for, and whom it speaks to instead.
+struct peer {
+	struct addr asked, addr;
+	__be16 asked_port, port;
+	__u32 pad;
+};
+
+// Of sockets that are connected; an entry goes with its socket.
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__type(key, int);
+	__type(value, struct peer);
+} plumb_peers SEC(".maps");
+
+// Of UDP sockets that send without: one may speak to many.
+struct sent_key {
+	__u64 socket; // its cookie
+	struct addr addr;
+	__be16 port;
+	__u16 pad;
+	__u32 pad2;
+};
+
+struct sent {
+	struct addr asked;
+	__be16 asked_port;
+	__u16 pad;
+};
+
+MAP(plumb_sent, BPF_MAP_TYPE_LRU_HASH, struct sent_key, struct sent, 1, 0);
+
+// A question: where does this socket's connection, or datagram, go?
+struct question {
+	struct addr dst;
+	struct addr client; // for affinity
+	__be16 port;
+	__u8 proto;
+	__u8 node; // the socket is in the node's own namespace
+};
+
+enum {
+	LEAVE, // as it is: nothing of ours, or for the programs of devices to decide
+	TRANSLATE,
+	REFUSE,
+	AGAIN, // a list was taken away meanwhile: it has a successor
+};
+
+static __always_inline struct tally *tally(const struct frontend_key *k)
+{
+	struct tally none = {}, *t = bpf_map_lookup_elem(&plumb_tallies, k);
+	if (t)
+		return t;
+	bpf_map_update_elem(&plumb_tallies, k, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&plumb_tallies, k);
+}
+
+// may tells whether source ranges can be asked here. A socket that is not bound has no address; of
+// the node's own it is known which it will get.
+static __always_inline int may(const struct frontend *f, const struct question *q)
+{
+	if (!(f->flags & FRONTEND_RESTRICTED))
+		return 1;
+	__u32 zero = 0;
+	struct config *cfg = bpf_map_lookup_elem(&plumb_config, &zero);
+	if (!q->node || !cfg)
+		return 0;
+	struct addr a = pick(is_v4(&q->dst), &cfg->masquerade[0], &cfg->masquerade[1]);
+	return admits(f, &a);
+}
+
+// inner is the route for what is inside, chosen as an address is by pick.
+static __always_inline struct route inner(const struct frontend *f)
+{
+	struct route in = f->routes[ROUTE_INSIDE], out = f->routes[ROUTE_OUTSIDE];
+	__u32 mask = mask_of(f->flags & FRONTEND_HAS_INSIDE);
+	return (struct route){
+		.list = (in.list & mask) | (out.list & ~mask),
+		.n = (in.n & mask) | (out.n & ~mask),
+		.action = (in.action & mask) | (out.action & ~mask),
+	};
+}
+
+// caught_again tells whether packets to an endpoint would be taken for some Service's at a device: a
+// host network's pod may listen on the number of a node port. The node's own never get there.
+static __always_inline int caught_again(const struct endpoint *e, __u8 proto)
+{
+	__u32 class = class_of(&e->addr);
+	struct frontend_key k;
+	struct frontend *f = NULL;
+	return class && find_for(&e->addr, e->port, proto, !is_v4(&e->addr), class, &k, &f) == FRONTEND;
+}
+
+// decide is Resolve for what has its socket on this node (plan.Options.Sockets).
+SEPARATE int decide(const struct question *asked, struct endpoint *to)
+{
+	if (!asked || !to)
+		return LEAVE;
+	struct question q = *asked;
+	__u32 class = class_of(&q.dst);
+	if (!class)
+		return LEAVE;
+	struct frontend_key k;
+	struct frontend *f = NULL;
+	switch (find_for(&q.dst, q.port, q.proto, !is_v4(&q.dst), class, &k, &f)) {
+	case REST:
+		if (can_refuse)
+			count(COUNT_REFUSED_REST);
+		return REFUSE;
+	case FRONTEND:
+		break;
+	default:
+		return LEAVE;
+	}
+	if (!f || !may(f, &q))
+		return LEAVE;
+	struct route r = inner(f);
+	if (r.action == ACTION_DROP)
+		return LEAVE;
+	struct tally *t = NULL;
+	if (r.action == ACTION_REJECT) {
+		if (!can_refuse)
+			return REFUSE;
+		count(COUNT_REFUSED);
+		t = tally(&k);
+		if (t)
+			t->refused += 1;
+		return REFUSE;
+	}
+	struct endpoint e = {};
+	if (choose(&q.client, f, &r, &e, bpf_ktime_get_ns()))
+		return AGAIN;
+	if (!q.node && caught_again(&e, q.proto))
+		return LEAVE;
+	*to = e;
+	count(COUNT_NEW);
+	t = tally(&k);
+	if (t)
+		t->connections += 1;
+	return TRANSLATE;
+}
+
+// ask fills what is the socket's into the question. No source address begins as a namespace's
+// cookie does here.
+static __always_inline int ask(struct bpf_sock_addr *ctx, struct question *q, struct endpoint *to)
+{
+	__u32 proto = ctx->protocol;
+	if (proto != IPPROTO_TCP && proto != IPPROTO_UDP)
+		return LEAVE;
+	__u64 netns = bpf_get_netns_cookie(ctx);
+	q->proto = proto;
+	q->node = netns == node_netns;
+	q->client.w[0] = ~0u;
+	q->client.w[1] = 0;
+	q->client.w[2] = netns >> 32;
+	q->client.w[3] = netns;
+	int done = decide(q, to);
+	if (done == AGAIN)
+		done = decide(q, to);
+	if (done == AGAIN)
+		done = decide(q, to);
+	return done;
+}
+
+static __always_inline void read4(struct bpf_sock_addr *ctx, struct addr *a)
+{
+	mapped(a, ctx->user_ip4);
+}
+
+static __always_inline void read6(struct bpf_sock_addr *ctx, struct addr *a)
+{
+	a->w[0] = ctx->user_ip6[0];
+	a->w[1] = ctx->user_ip6[1];
+	a->w[2] = ctx->user_ip6[2];
+	a->w[3] = ctx->user_ip6[3];
+}
+
+static __always_inline void write4(struct bpf_sock_addr *ctx, const struct addr *a, __be16 port)
+{
+	ctx->user_ip4 = a->w[3];
+	ctx->user_port = port;
+}
+
+static __always_inline void write6(struct bpf_sock_addr *ctx, const struct addr *a, __be16 port)
+{
+	ctx->user_ip6[0] = a->w[0];
+	ctx->user_ip6[1] = a->w[1];
+	ctx->user_ip6[2] = a->w[2];
+	ctx->user_ip6[3] = a->w[3];
+	ctx->user_port = port;
+}
+
+// goes_on is what a program that may refuse returns. Without bpf_set_retval the packet is refused.
+static __always_inline int goes_on(int done)
+{
+	if (done != REFUSE || !can_refuse)
+		return 1;
+	bpf_set_retval(-ECONNREFUSED);
+	return 0;
+}
+
+// connects notes what a socket asked for, or that it asked for nothing of ours.
+static __always_inline int connects(struct bpf_sock_addr *ctx, struct question *q, struct endpoint *to)
+{
+	struct bpf_sock *sk = ctx->sk;
+	int done = ask(ctx, q, to);
+	if (!sk)
+		return done;
+	if (done != TRANSLATE) {
+		bpf_sk_storage_delete(&plumb_peers, sk);
+		return done;
+	}
+	struct peer now = {.asked = q->dst, .addr = to->addr, .asked_port = q->port, .port = to->port};
+	struct peer *p = bpf_sk_storage_get(&plumb_peers, sk, &now, BPF_SK_STORAGE_GET_F_CREATE);
+	if (p)
+		*p = now;
+	return done;
+}
+
+// sends notes to what the answer belongs that the socket will read.
+static __always_inline int sends(struct bpf_sock_addr *ctx, struct question *q, struct endpoint *to)
+{
+	int done = ask(ctx, q, to);
+	struct sent_key k = {.socket = bpf_get_socket_cookie(ctx)};
+	struct sent now = {.asked = q->dst, .asked_port = q->port};
+	if (done != TRANSLATE) {
+		k.addr = q->dst;
+		k.port = q->port;
+		if (bpf_map_lookup_elem(&plumb_sent, &k)) // from now on the endpoint itself is meant
+			bpf_map_delete_elem(&plumb_sent, &k);
+		return done;
+	}
+	k.addr = to->addr;
+	k.port = to->port;
+	struct sent *was = bpf_map_lookup_elem(&plumb_sent, &k);
+	if (!was || !same(&was->asked, &now.asked) || was->asked_port != now.asked_port)
+		bpf_map_update_elem(&plumb_sent, &k, &now, BPF_ANY);
+	return done;
+}
+
+// connected is what a connected socket asked for, if it speaks to this address for it.
+static __always_inline int connected(struct bpf_sock_addr *ctx, struct addr *a, __be16 *port)
+{
+	struct bpf_sock *sk = ctx->sk;
+	if (!sk)
+		return 0;
+	struct peer *p = bpf_sk_storage_get(&plumb_peers, sk, NULL, 0);
+	if (!p || !same(&p->addr, a) || p->port != *port)
+		return 0;
+	*a = p->asked;
+	*port = p->asked_port;
+	return 1;
+}
+
+// received is for what address, as the socket knows it, a datagram is the answer.
+static __always_inline int received(struct bpf_sock_addr *ctx, struct addr *a, __be16 *port)
+{
+	if (connected(ctx, a, port))
+		return 1;
+	struct sent_key k = {.socket = bpf_get_socket_cookie(ctx), .addr = *a, .port = *port};
+	struct sent *s = bpf_map_lookup_elem(&plumb_sent, &k);
+	if (!s)
+		return 0;
+	*a = s->asked;
+	*port = s->asked_port;
+	return 1;
+}
+
+#define BEGINS(PLACE, NAME, HOW, READ, WRITE)                   \
+	SEC(PLACE)                                              \
+	int NAME(struct bpf_sock_addr *ctx)                     \
+	{                                                       \
+		struct question q = {.port = ctx->user_port};   \
+		struct endpoint to = {};                        \
+		READ(ctx, &q.dst);                              \
+		int done = HOW(ctx, &q, &to);                   \
+		if (done == TRANSLATE)                          \
+			WRITE(ctx, &to.addr, to.port);          \
+		return goes_on(done);                           \
+	}
+
+#define TELLS(PLACE, NAME, HOW, READ, WRITE)                    \
+	SEC(PLACE)                                              \
+	int NAME(struct bpf_sock_addr *ctx)                     \
+	{                                                       \
+		struct addr a;                                  \
+		__be16 port = ctx->user_port;                   \
+		READ(ctx, &a);                                  \
+		if (HOW(ctx, &a, &port))                        \
+			WRITE(ctx, &a, port);                   \
+		return 1;                                       \
+	}
+
+BEGINS("cgroup/connect4", plumb_connect4, connects, read4, write4)
+BEGINS("cgroup/connect6", plumb_connect6, connects, read6, write6)
+BEGINS("cgroup/sendmsg4", plumb_sendmsg4, sends, read4, write4)
+BEGINS("cgroup/sendmsg6", plumb_sendmsg6, sends, read6, write6)
+TELLS("cgroup/recvmsg4", plumb_recvmsg4, received, read4, write4)
+TELLS("cgroup/recvmsg6", plumb_recvmsg6, received, read6, write6)
+TELLS("cgroup/getpeername4", plumb_getpeer4, connected, read4, write4)
+TELLS("cgroup/getpeername6", plumb_getpeer6, connected, read6, write6)
