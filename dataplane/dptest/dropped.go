@@ -19,10 +19,10 @@ import (
 // How silence is told from slowness. A packet without an answer counts as
 // dropped when the kernel says that it was sent, as many control exchanges of the
 // same protocol, from the same place through the node to world, all begun after
-// that, have been answered, no server has a packet left that it did not answer, as
-// much time again has passed as slack times the slowest control took, and silence
-// at least, and the kernel still has no answer. On a busy machine this takes
-// longer; it is never guessed. Where the controls themselves get no answer, or
+// that, have been answered, no server has a packet left that it did not answer and
+// no program of the node one that it did not read, as much time again has passed as
+// slack times the slowest control took, and silence at least, and the kernel still
+// has no answer. On a busy machine this takes longer; it is never guessed. Where the controls themselves get no answer, or
 // the kernel has one that nobody reads, there is no verdict but an error.
 //
 // What was sent and what was answered the kernel is asked, never the goroutine
@@ -192,13 +192,18 @@ func (n *Net) awaitSilence(ctx context.Context, cpu int, from Source, f *flight,
 		// Never taken for the row's own, so nothing of it is wrapped.
 		return fmt.Errorf("no verdict: control connection from %s to %s: %v", from, n.control(like), err)
 	}
-	if err := n.idle(ctx); err != nil {
-		return err
-	}
-	select {
-	case <-time.After(max(silence(f.proto), slack*slowest)):
-	case <-ctx.Done():
-		return ctx.Err()
+	for all := false; !all; { // who was late once may be late again
+		if err := n.idle(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(max(silence(f.proto), slack*slowest)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if all, err = n.read(); err != nil {
+			return err
+		}
 	}
 	return await(ctx, "the kernel has an answer that was not read", func() bool { return f.phase() == underway })
 }

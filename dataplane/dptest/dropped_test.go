@@ -168,6 +168,47 @@ func TestSlowIsNotSilent(t *testing.T) {
 	}
 }
 
+// So is a program of the node, such as a proxy, that lets packets wait three times as long before it
+// reads them.
+func TestSlowProxyIsNotSilent(t *testing.T) {
+	n := NewNet(t)
+	at := netip.AddrPortFrom(Self.Addrs()[0], 53)
+	var conn net.PacketConn
+	err := n.Node.Do(func() (err error) {
+		conn, err = net.ListenPacket("udp4", at.String())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := conn.(*net.UDPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		err := raw.Read(waiting)
+		time.Sleep(3 * silence(objects.UDP)) // what is to be told from silence
+		buf := make([]byte, 64)
+		_, from, failed := conn.ReadFrom(buf)
+		if err = errors.Join(err, failed); err == nil {
+			_, err = conn.WriteTo([]byte(at.String()+" "+from.String()), from)
+		}
+		done <- err
+	}()
+	var got answer
+	err = n.attempts(t.Context(), Row{From: Outside, Proto: objects.UDP, To: at}, func(attempt func() (answer, error)) (err error) {
+		got, err = attempt()
+		return err
+	})
+	if err != nil || got.server != at {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := errors.Join(<-done, conn.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A server that holds a packet unanswered is waited for.
 func TestIdleWaitsForServers(t *testing.T) {
 	n := NewNet(t)

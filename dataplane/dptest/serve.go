@@ -9,11 +9,13 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
@@ -181,13 +183,41 @@ func (w *packetServer) idle() bool {
 	return !busy
 }
 
-// idle waits until every server of packets has answered what had arrived.
+// idle waits until every server of packets has answered what had arrived, and no program of the node
+// has a packet that it has not read: a proxy may take its time as a server may.
 func (n *Net) idle(ctx context.Context) (err error) {
 	n.serving.Range(func(w, _ any) bool {
 		err = await(ctx, "a server has not answered", w.(*packetServer).idle)
 		return err == nil
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = await(ctx, "a program of the node has not read what it got", func() (read bool) {
+		read, failed = n.read()
+		return read || failed != nil
+	})
+	return errors.Join(failed, err)
+}
+
+// read tells whether no UDP socket of the node has a packet waiting.
+func (n *Net) read() (bool, error) {
+	var waits bool
+	err := n.Node.Do(func() error {
+		for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+			all, err := netlink.SocketDiagUDP(family)
+			if errors.Is(err, netlink.ErrDumpInterrupted) { // they came and went meanwhile
+				waits, err = true, nil
+			}
+			if err != nil {
+				return fmt.Errorf("list the node's UDP sockets: %w", err)
+			}
+			waits = waits || slices.ContainsFunc(all, func(s *netlink.Socket) bool { return s.RQueue > 0 })
+		}
+		return nil
+	})
+	return !waits, err
 }
 
 func answerAfter(think time.Duration) func([]byte, net.Addr, netip.AddrPort) []byte {
