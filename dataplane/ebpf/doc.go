@@ -20,10 +20,10 @@
 // (dptest.Backend.NoNode); all others hold.
 //
 // With Config.Cgroup there is the part at sockets as well, which serves the node's own, and
-// TestAtSockets asks all rows but one (see Limits); nobody sets it yet but tests, for plumb-proxy
-// does not look for the node's cgroup. Not built yet: repair of entries that somebody else deleted
-// before the next complete Apply (programs are put back within a second); an end for UDP sockets
-// that are connected to an endpoint which is gone. Frontends of SCTP are refused by name.
+// TestAtSockets asks the whole contract but for two rows (see Limits); nobody sets it yet but tests,
+// for plumb-proxy does not look for the node's cgroup. Not built yet: repair of entries that somebody
+// else deleted before the next complete Apply (programs are put back within a second); an end for UDP
+// sockets that are connected to an endpoint which is gone. Frontends of SCTP are refused by name.
 //
 // # Words
 //
@@ -81,12 +81,13 @@
 // This is plan.Options.Sockets: no packet carries the Service's address, so none is translated and
 // none masqueraded. Whose socket it is goes by the cgroup of the thread that made it, and all
 // within Config.Cgroup are inside, whatever their address. What a socket cannot decide it leaves as
-// it is, and the programs of devices see its packets: a pod's at a frontend with source ranges, an
-// endpoint that would be taken for a Service itself at a device (a host network's pod at the number
-// of a node port), what is dropped (for that is silence, and a call would say EPERM), addresses
-// that no Service has, other protocols than TCP and UDP, sockets outside of the cgroup or made
-// before there were programs. The node's own are asked for source ranges by the address that they
-// get, the first of the node's; where that is not let in their packets are stopped at egress.
+// it is, and the programs of devices see its packets: a pod's at a frontend with source ranges, or
+// with an endpoint that would be taken for a Service itself at a device (a host network's pod at the
+// number of a node port, an address that Services are given), what is dropped (for that is silence,
+// and a call would say EPERM), addresses that no Service has, other protocols than TCP and UDP,
+// sockets outside of the cgroup or made before there were programs. The node's own are asked for
+// source ranges by the address that they get, the first of the node's; where that is not let in their
+// packets are stopped at egress.
 //
 // The client of affinity is the namespace's cookie, for a socket has no address before it is bound: the
 // same pod is another client where its packets are seen (source ranges). A connected socket has its
@@ -170,9 +171,10 @@
 // completed in what an ICMP refusal quotes. Maps of other sizes are replaced, and open connections
 // end. A UDP socket that is connected stays with its endpoint, also when that is gone: send(2) asks
 // no program. Where one of several endpoints would be taken for a Service itself, pods' choices of
-// it are made once more at a device, and it gets fewer than its share. A node's own connection that
-// a policy drops is silent only where it would leave by a device: to an address of the node's it
-// arrives.
+// it are made once more at a device, which masquerades as for any packet, and it gets fewer than its
+// share; a datagram of the node's own that is sent to it without connect is stopped. A node's own
+// connection that a policy drops is silent only where it would leave by a device: to an address of the
+// node's it arrives.
 //
 // # Needs
 //

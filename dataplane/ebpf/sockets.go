@@ -35,7 +35,7 @@ func (o *socketPrograms) hooks() []socketHook {
 
 // pinned are the maps that only programs at sockets have, by the names of their pins.
 func (m *socketMaps) pinned() map[string]**ebpf.Map {
-	return map[string]**ebpf.Map{socketMapPlumbPeers: &m.PlumbPeers, socketMapPlumbSent: &m.PlumbSent}
+	return map[string]**ebpf.Map{socketMapPlumbSent: &m.PlumbSent}
 }
 
 // loadSockets loads the programs over the maps of the others, and those of their own that are pinned

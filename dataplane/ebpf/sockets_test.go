@@ -27,11 +27,7 @@ func socketWorld(t *testing.T, p *plan.Plan) *world {
 	t.Helper()
 	n := dptest.NewNet(t)
 	n.Sockets(t)
-	cfg := config(t, n.FD())
-	var err error
-	if cfg.Cgroup, err = dptest.Cgroup(n.FD()); err != nil {
-		t.Fatal(err)
-	}
+	cfg := socketConfig(t, n.FD())
 	w := &world{Net: n, t: t, cfg: cfg, target: started(t, cfg)}
 	apply(t, w.target, nil, p)
 	return w
@@ -104,6 +100,22 @@ func TestSockets(t *testing.T) {
 	})
 	if late := net.Error(nil); !errors.As(err, &late) || !late.Timeout() {
 		t.Errorf("outside of the cgroup: %v, want silence", err)
+	}
+}
+
+// An endpoint at an address that Services are given, and that none has, is reached all the same.
+func TestEndpointAmongServices(t *testing.T) {
+	s := service{number: 1, endpoints: []string{"10.96.200.1"}}
+	p := planOf(s)
+	p.Node.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}
+	w := socketWorld(t, p)
+	w.echo(netip.MustParseAddrPort("10.96.200.1:8080"))
+	for _, from := range here() {
+		for _, network := range []string{"tcp", "udp"} {
+			if _, err := w.asks(from, network, s.vip(false)); err != nil {
+				t.Errorf("%s by %s: %v", from, network, err)
+			}
+		}
 	}
 }
 

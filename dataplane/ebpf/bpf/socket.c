@@ -13,22 +13,6 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 const volatile __u64 node_netns; // the cookie of the node's own network namespace
 const volatile __u8 can_refuse;	 // the kernel has bpf_set_retval (Linux 5.18): else packets are refused
 
-// What a socket asked for, and whom it speaks to instead.
-struct peer {
-	struct addr asked, addr;
-	__be16 asked_port, port;
-	__u32 pad;
-};
-
-// Of sockets that are connected; an entry goes with its socket.
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-	__type(key, int);
-	__type(value, struct peer);
-} plumb_peers SEC(".maps");
-
 // Of UDP sockets that send without: one may speak to many.
 struct sent_key {
 	__u64 socket; // its cookie
@@ -98,13 +82,13 @@ static __always_inline struct route inner(const struct frontend *f)
 }
 
 // caught_again tells whether packets to an endpoint would be taken for some Service's at a device: a
-// host network's pod may listen on the number of a node port. The node's own never get there.
+// host network's pod may listen on the number of a node port, and an endpoint may have an address
+// that is for Services. The node's own are let out by their sockets (spoken_to in plumb.c).
 static __always_inline int caught_again(const struct endpoint *e, __u8 proto)
 {
-	__u32 class = class_of(&e->addr);
 	struct frontend_key k;
 	struct frontend *f = NULL;
-	return class && find_for(&e->addr, e->port, proto, !is_v4(&e->addr), class, &k, &f) == FRONTEND;
+	return find_for(&e->addr, e->port, proto, !is_v4(&e->addr), class_of(&e->addr), &k, &f) != NOTHING;
 }
 
 // decide is Resolve for what has its socket on this node (plan.Options.Sockets).
