@@ -102,11 +102,12 @@ func removeLinks(pins string) (err error) {
 	return err
 }
 
-// attachSockets is called with mu held. Where no cgroup is given a predecessor's programs go.
+// attachSockets is called with mu held. Where no cgroup is given a predecessor's programs go, and what
+// they have noted: without them nobody says when a socket is closed.
 func (t *Target) attachSockets() (damaged bool, err error) {
 	w := &writer{fault: t.cfg.Fault}
 	if t.socks == nil {
-		return false, removeLinks(t.cfg.Pins)
+		return false, errors.Join(removeLinks(t.cfg.Pins), unpinSockets(t.cfg.Pins))
 	}
 	for _, h := range t.socks.hooks() {
 		lacked, failed := h.attach(t.cfg.Pins, t.cfg.Cgroup, w)

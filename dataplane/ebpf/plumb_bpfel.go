@@ -159,7 +159,7 @@ type plumbPeer struct {
 	Addr      plumbAddr
 	AskedPort uint16
 	Port      uint16
-	Pad       uint32
+	Node      uint32
 }
 
 type plumbPorts struct {

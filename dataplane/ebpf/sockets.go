@@ -26,6 +26,7 @@ func (o *socketPrograms) hooks() []socketHook {
 		{ebpf.AttachCgroupInet6GetPeername, socketProgPlumbGetpeer6, o.PlumbGetpeer6},
 		{ebpf.AttachCGroupUDP4Recvmsg, socketProgPlumbRecvmsg4, o.PlumbRecvmsg4},
 		{ebpf.AttachCGroupUDP6Recvmsg, socketProgPlumbRecvmsg6, o.PlumbRecvmsg6},
+		{ebpf.AttachCgroupInetSockRelease, socketProgPlumbRelease, o.PlumbRelease},
 		{ebpf.AttachCGroupInet4Connect, socketProgPlumbConnect4, o.PlumbConnect4},
 		{ebpf.AttachCGroupInet6Connect, socketProgPlumbConnect6, o.PlumbConnect6},
 		{ebpf.AttachCGroupUDP4Sendmsg, socketProgPlumbSendmsg4, o.PlumbSendmsg4},
@@ -35,12 +36,12 @@ func (o *socketPrograms) hooks() []socketHook {
 
 // pinned are the maps that only programs at sockets have, by the names of their pins.
 func (m *socketMaps) pinned() map[string]**ebpf.Map {
-	return map[string]**ebpf.Map{socketMapPlumbSent: &m.PlumbSent}
+	return map[string]**ebpf.Map{socketMapPlumbSent: &m.PlumbSent, socketMapPlumbUdp: &m.PlumbUdp}
 }
 
 // loadSockets loads the programs over the maps of the others, and those of their own that are pinned
 // or, where these are of another size, new ones: who sent a datagram before then gets its answer
-// from the endpoint.
+// from the endpoint, and UDP sockets that were connected before stay so when their endpoint is gone.
 func loadSockets(cfg Config, shared *plumbMaps) (*socketObjects, error) {
 	spec, err := loadSocket()
 	if err != nil {
@@ -51,17 +52,17 @@ func loadSockets(cfg Config, shared *plumbMaps) (*socketObjects, error) {
 		spec.Maps[name].MaxEntries = (*m).MaxEntries()
 		opts.MapReplacements[name] = *m
 	}
-	spec.Maps[socketMapPlumbSent].MaxEntries = max(1024, cfg.Sizes.Connections/4)
+	for name := range (&socketMaps{}).pinned() {
+		spec.Maps[name].MaxEntries = max(1024, cfg.Sizes.Connections/4)
+	}
 	if err := cfg.tell(spec); err != nil {
 		return nil, err
 	}
 	objs := &socketObjects{}
 	err = spec.LoadAndAssign(objs, opts)
 	if errors.Is(err, ebpf.ErrMapIncompatible) {
-		for name := range objs.pinned() {
-			if err := os.Remove(filepath.Join(layoutFolder(cfg.Pins), name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return nil, fmt.Errorf("unpin a map: %w", err)
-			}
+		if err := unpinSockets(cfg.Pins); err != nil {
+			return nil, err
 		}
 		err = spec.LoadAndAssign(objs, opts)
 	}
@@ -69,6 +70,16 @@ func loadSockets(cfg Config, shared *plumbMaps) (*socketObjects, error) {
 		return nil, fmt.Errorf("at sockets: %w", notLoaded(explained(err, features.HaveProgramHelper, mayPerfmon())))
 	}
 	return objs, nil
+}
+
+// unpinSockets lets the maps go that only programs at sockets have.
+func unpinSockets(pins string) error {
+	for name := range (&socketMaps{}).pinned() {
+		if err := os.Remove(filepath.Join(layoutFolder(pins), name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("unpin a map: %w", err)
+		}
+	}
+	return nil
 }
 
 // tell sets what the programs are told of the kernel and the node.

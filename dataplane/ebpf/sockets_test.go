@@ -284,8 +284,8 @@ func TestSocketsAreTakenOver(t *testing.T) {
 	w := socketWorld(t, p)
 	w.echo(pod(false, 2))
 	before := w.atCgroup()
-	if len(before) != 8 {
-		t.Fatalf("%d programs are at the cgroup, want 8", len(before))
+	if len(before) != 9 {
+		t.Fatalf("%d programs are at the cgroup, want 9", len(before))
 	}
 	c, err := w.dial(dptest.PodA, objects.TCP, 0, s.vip(false))
 	if err != nil {
@@ -300,7 +300,7 @@ func TestSocketsAreTakenOver(t *testing.T) {
 	next := started(t, w.cfg)
 	apply(t, next, nil, p)
 	after := w.atCgroup()
-	if len(after) != 8 || slices.ContainsFunc(after, func(id cebpf.ProgramID) bool { return slices.Contains(before, id) }) {
+	if len(after) != 9 || slices.ContainsFunc(after, func(id cebpf.ProgramID) bool { return slices.Contains(before, id) }) {
 		t.Errorf("the successor's programs are %v, those before were %v", after, before)
 	}
 	raw, err := c.(syscall.Conn).SyscallConn()
@@ -312,8 +312,8 @@ func TestSocketsAreTakenOver(t *testing.T) {
 		t.Errorf("a socket of before says %s, %v", peer, errors.Join(e, err))
 	}
 	left, err := ebpf.Left(w.cfg.NetNS, w.cfg.Pins, false)
-	if n := strings.Count(strings.Join(left, "\n"), "at the sockets of a cgroup"); err != nil || n != 8 {
-		t.Errorf("%d are said to be left, want 8 (%v): %q", n, err, left)
+	if n := strings.Count(strings.Join(left, "\n"), "at the sockets of a cgroup"); err != nil || n != 9 {
+		t.Errorf("%d are said to be left, want 9 (%v): %q", n, err, left)
 	}
 	w.cfg.Cgroup = ""
 	apply(t, started(t, w.cfg), nil, p)
@@ -322,7 +322,7 @@ func TestSocketsAreTakenOver(t *testing.T) {
 	}
 	w.cfg.Cgroup, _ = dptest.Cgroup(w.FD())
 	apply(t, started(t, w.cfg), nil, p)
-	if ids := w.atCgroup(); len(ids) != 8 {
+	if ids := w.atCgroup(); len(ids) != 9 {
 		t.Errorf("again with one there are %v", ids)
 	}
 	if err := ebpf.Clean(w.cfg.NetNS, w.cfg.Pins, false); err != nil {
@@ -348,6 +348,7 @@ func (w *world) atCgroup() (out []cebpf.ProgramID) {
 	for _, at := range []cebpf.AttachType{
 		cebpf.AttachCGroupInet4Connect, cebpf.AttachCGroupInet6Connect, cebpf.AttachCGroupUDP4Sendmsg, cebpf.AttachCGroupUDP6Sendmsg,
 		cebpf.AttachCGroupUDP4Recvmsg, cebpf.AttachCGroupUDP6Recvmsg, cebpf.AttachCgroupInet4GetPeername, cebpf.AttachCgroupInet6GetPeername,
+		cebpf.AttachCgroupInetSockRelease,
 	} {
 		all, err := link.QueryPrograms(link.QueryOptions{Target: int(dir.Fd()), Attach: at})
 		if err != nil {
@@ -382,7 +383,7 @@ func TestSocketsAreMended(t *testing.T) {
 		if err := take(); err != nil {
 			t.Fatal(err)
 		}
-		await(t, "a program of eight is "+how, func() bool { return len(w.atCgroup()) == 7 })
+		await(t, "a program of nine is "+how, func() bool { return len(w.atCgroup()) == 8 })
 		missing, err := ebpf.Missing(w.cfg.NetNS, w.cfg.Pins)
 		if err != nil || !slices.Equal(missing, []string{"program plumb_connect4 at sockets"}) {
 			t.Errorf("%s: missing is %q, %v", how, missing, err)
@@ -391,8 +392,8 @@ func TestSocketsAreMended(t *testing.T) {
 		if err != nil || !damaged {
 			t.Errorf("%s: the look says damaged %t, %v", how, damaged, err)
 		}
-		if ids := w.atCgroup(); len(ids) != 8 {
-			t.Errorf("%s: %d programs are there again, want 8", how, len(ids))
+		if ids := w.atCgroup(); len(ids) != 9 {
+			t.Errorf("%s: %d programs are there again, want 9", how, len(ids))
 		}
 		holds(t, w.cfg, p)
 		if damaged, err := w.target.Look(); err != nil || damaged {

@@ -194,7 +194,7 @@ struct ports {
 struct peer {
 	struct addr asked, addr;
 	__be16 asked_port, port;
-	__u32 pad;
+	__u32 node; // 1: the socket is in the node's own namespace
 };
 
 // What is counted of a frontend: by packets that no entry is for.
