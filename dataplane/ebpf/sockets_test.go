@@ -276,8 +276,8 @@ func TestStickySocket(t *testing.T) {
 	}
 }
 
-// A successor takes over what is at the cgroup and replaces it in place; one that is to have nothing
-// there takes it away; and so does Clean.
+// A successor takes over what is at the cgroup: of its own build as it is, of another it is replaced in
+// place. One that is to have nothing there takes it away; and so does Clean.
 func TestSocketsAreTakenOver(t *testing.T) {
 	s := service{number: 1, endpoints: both(2)}
 	p := planOf(s)
@@ -299,9 +299,21 @@ func TestSocketsAreTakenOver(t *testing.T) {
 	}
 	next := started(t, w.cfg)
 	apply(t, next, nil, p)
+	if same := w.atCgroup(); !slices.Equal(same, before) {
+		t.Errorf("the successor's programs are %v, those before were %v of the same build", same, before)
+	}
+	if err := next.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.forgetBuild()
+	next = started(t, w.cfg)
+	apply(t, next, nil, p)
 	after := w.atCgroup()
 	if len(after) != 9 || slices.ContainsFunc(after, func(id cebpf.ProgramID) bool { return slices.Contains(before, id) }) {
 		t.Errorf("the successor's programs are %v, those before were %v", after, before)
+	}
+	if pins, err := filepath.Glob(filepath.Join(w.cfg.Pins, "*", "*_0123456789abcdef")); err != nil || len(pins) > 0 {
+		t.Errorf("pins of another build stay: %q %v", pins, err)
 	}
 	raw, err := c.(syscall.Conn).SyscallConn()
 	if err != nil {
@@ -330,6 +342,44 @@ func TestSocketsAreTakenOver(t *testing.T) {
 	}
 	if ids := w.atCgroup(); len(ids) > 0 {
 		t.Errorf("after cleaning up %v are there still", ids)
+	}
+}
+
+// forgetBuild makes the programs at sockets those of another build: it is in the names of their pins.
+func (w *world) forgetBuild() {
+	w.t.Helper()
+	for _, name := range []string{"connect", "sendmsg", "recvmsg", "getpeer", "release"} {
+		pins, err := filepath.Glob(filepath.Join(w.cfg.Pins, "*", "plumb_"+name+"*_*"))
+		if err != nil || len(pins) == 0 {
+			w.t.Fatalf("pins of %s: %q %v", name, pins, err)
+		}
+		for _, pin := range pins {
+			if strings.HasSuffix(pin, "_link") {
+				continue
+			}
+			other := pin[:strings.LastIndex(pin, "_")] + "_0123456789abcdef"
+			if err := os.Rename(pin, other); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// Programs whose maps have been replaced are not taken over.
+func TestSocketsOfOtherMaps(t *testing.T) {
+	s := service{number: 1, endpoints: both(2)}
+	w := socketWorld(t, planOf(s))
+	w.echo(pod(false, 2))
+	if err := w.target.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.cfg.Sizes.Endpoints *= 2
+	apply(t, started(t, w.cfg), nil, planOf(s))
+	if _, err := w.asks(dptest.Self, "tcp", s.vip(false)); err != nil {
+		t.Error(err)
+	}
+	if n := w.count("new"); n != 1 {
+		t.Errorf("the maps that are there have seen %d connections begin, want 1", n)
 	}
 }
 
