@@ -102,6 +102,7 @@ func (n *Net) finish() error {
 			"net/ipv4/conf/all/rp_filter":      "1", // as distributions set it: a source that
 			"net/ipv4/conf/all/accept_local":   "0", // is the node's own, or comes the wrong way, is a martian
 			"net/ipv4/conf/all/send_redirects": "0",
+			"net/ipv4/tcp_syn_retries":         "127", // of SYNs that a device drops there are two a second: no client gives up before there is a verdict
 		} {
 			if err := os.WriteFile("/proc/sys/"+path, []byte(value), 0o644); err != nil {
 				return fmt.Errorf("sysctl %s: %w", path, err)

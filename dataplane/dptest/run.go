@@ -53,7 +53,9 @@ type Backend struct {
 	// NoNode says why connections of the node itself are not served, "" if they are: then
 	// rows from the node are left out, but for those that no frontend claims and those that
 	// one meets with silence; with Sockets it says which are not, and only those are left out that a
-	// frontend at one of the node's addresses meets with silence. Unasked says how many.
+	// frontend at one of the node's addresses meets with silence, and those of pods to a frontend one
+	// of whose endpoints a device would take for a Service's, where it would masquerade and a socket
+	// would not. Unasked says how many.
 	NoNode  string
 	Unasked Unasked
 
@@ -105,17 +107,12 @@ func (b Backend) lacks(c *Case) string {
 // claims, and those that a frontend of another place meets with silence.
 func (b Backend) rows(p *plan.Plan, all []Row) []Row {
 	if b.Sockets {
-		all = resolved(b.node(p), all)
+		return b.atSockets(p, all)
 	}
 	if b.NoNode == "" {
 		return all
 	}
 	local := Local()
-	if b.Sockets {
-		return slices.DeleteFunc(all, func(r Row) bool {
-			return r.From == Self && r.Action == plan.Drop && slices.Contains(local, r.To.Addr())
-		})
-	}
 	index := plan.Index(p)
 	return slices.DeleteFunc(slices.Clone(all), func(r Row) bool {
 		if r.From != Self || r.Action == "" {
@@ -127,19 +124,31 @@ func (b Backend) rows(p *plan.Plan, all []Row) []Row {
 	})
 }
 
+// atSockets are the rows as Resolve has them with Sockets, but for those that NoNode says, if anything.
+func (b Backend) atSockets(p *plan.Plan, all []Row) (out []Row) {
+	sockets, devices, local := plan.NewResolver(b.node(p)), plan.NewResolver(p), Local()
+	// caught tells whether a device would take what goes to an endpoint for some Service's.
+	caught := func(r Row, d Dest) bool {
+		to := r.Packet()
+		to.Dst, to.Port = d.At.Addr(), d.At.Port()
+		return devices.Resolve(to).Known
+	}
+	for _, r := range all {
+		now, other := r.in(sockets.Resolve(r.Packet())), r.in(devices.Resolve(r.Packet()))
+		silent := r.From == Self && now.Action == plan.Drop && slices.Contains(local, r.To.Addr())
+		again := r.From != Self && now.Outcome() != other.Outcome() && slices.ContainsFunc(now.Dests, func(d Dest) bool { return caught(r, d) })
+		if b.NoNode == "" || !silent && !again {
+			out = append(out, now)
+		}
+	}
+	return out
+}
+
 // node is a plan as the backend's node has it.
 func (b Backend) node(p *plan.Plan) *plan.Plan {
 	q := *p
 	q.Node.Sockets = q.Node.Sockets || b.Sockets
 	return &q
-}
-
-func resolved(p *plan.Plan, rows []Row) (out []Row) {
-	resolver := plan.NewResolver(p)
-	for _, r := range rows {
-		out = append(out, r.in(resolver.Resolve(r.Packet())))
-	}
-	return out
 }
 
 // Unasked are numbers of rows that a backend is not asked about.

@@ -24,6 +24,7 @@ func (t *Target) Apply(ctx context.Context, old, new *plan.Plan) error {
 	}
 	var refused map[plan.Key]error
 	var err error
+	defer t.tell() // also of what was done before a failure
 	switch {
 	case old == nil:
 		refused, err = t.takeOver(new)
@@ -41,6 +42,14 @@ func (t *Target) Apply(ctx context.Context, old, new *plan.Plan) error {
 		return fmt.Errorf("apply to the maps: %w", err)
 	}
 	return t.refusals(new, refused)
+}
+
+// tell has connected UDP sockets looked at.
+func (t *Target) tell() {
+	select {
+	case t.changed <- struct{}{}:
+	default:
+	}
 }
 
 // refusals adds the frontends of protocols that are not served.

@@ -3,6 +3,7 @@ package ebpf_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,8 +74,8 @@ func TestCapabilities(t *testing.T) {
 			if err := talk(conn, []byte("x")); err != nil {
 				t.Error(err)
 			}
-			if n := w.count("new"); n != 1 {
-				t.Errorf("%d connections were translated, want 1", n)
+			if n := w.count("new"); n != 3 {
+				t.Errorf("%d connections were translated, want 3: two of the child's own", n)
 			}
 			if err := ebpf.Clean(n.FD(), w.cfg.Pins, false); err != nil {
 				t.Error(err)
@@ -103,7 +104,7 @@ func runChild(t *testing.T, n *dptest.Net, keep []uintptr, how string) (root str
 		t.Fatal(err)
 	}
 	defer cgroup.Close()
-	err = n.Node.Do(func() error { // on a thread that ends with it
+	err = n.As(dptest.Self, func() error { // on a thread that ends with it, and whose cgroup the child has
 		want := uint64(0)
 		for i := uintptr(0); i <= unix.CAP_LAST_CAP; i++ {
 			if slices.Contains(keep, i) {
@@ -143,7 +144,13 @@ func child(t *testing.T, noTCX bool) {
 		watched := make(chan error, 1)
 		go func() { watched <- target.Watch(ctx, func() {}) }()
 		apply(t, target, nil, p)
+		c, err := net.Dial("udp", service{number: 1}.vip(false).String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
 		apply(t, target, p, planOf(service{number: 2}))
+		ended(t, c)
 		apply(t, target, planOf(service{number: 2}), p)
 		holds(t, cfg, p)
 		if again {

@@ -53,15 +53,11 @@ func (t *Target) counters() (counts, tallies *ebpf.Map, err error) {
 	if t.objs == nil {
 		return nil, nil, nil
 	}
-	counts, err = t.objs.PlumbCounts.Clone()
-	if err == nil {
-		tallies, err = t.objs.PlumbTallies.Clone()
-	}
+	out, err := cloned(t.objs.PlumbCounts, t.objs.PlumbTallies)
 	if err != nil {
-		closeAll(counts, tallies)
 		return nil, nil, fmt.Errorf("read counters: %w", err)
 	}
-	return counts, tallies, nil
+	return out[0], out[1], nil
 }
 
 func (m *plumbMaps) counted() (Counted, error) {

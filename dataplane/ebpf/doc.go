@@ -20,10 +20,10 @@
 // (dptest.Backend.NoNode); all others hold.
 //
 // With Config.Cgroup there is the part at sockets as well, which serves the node's own, and
-// TestAtSockets asks all rows but one (see Limits); nobody sets it yet but tests, for plumb-proxy
-// does not look for the node's cgroup. Not built yet: repair of entries that somebody else deleted
-// before the next complete Apply (programs are put back within a second); an end for UDP sockets
-// that are connected to an endpoint which is gone. Frontends of SCTP are refused by name.
+// TestAtSockets asks the whole contract but for two rows (see Limits); nobody sets it yet but tests,
+// for plumb-proxy does not look for the node's cgroup. Not built yet: repair of entries that somebody
+// else deleted before the next complete Apply (programs are put back within a second). Frontends of
+// SCTP are refused by name.
 //
 // # Words
 //
@@ -77,23 +77,30 @@
 //	                                 becomes the endpoint's, or the call ends with ECONNREFUSED
 //	recvmsg                          plumb_recvmsg4 and 6: the source becomes the frontend's again
 //	getpeername                      plumb_getpeer4 and 6: likewise
+//	close                            plumb_release: what plumb_udp has of it goes
 //
 // This is plan.Options.Sockets: no packet carries the Service's address, so none is translated and
 // none masqueraded. Whose socket it is goes by the cgroup of the thread that made it, and all
 // within Config.Cgroup are inside, whatever their address. What a socket cannot decide it leaves as
-// it is, and the programs of devices see its packets: a pod's at a frontend with source ranges, an
-// endpoint that would be taken for a Service itself at a device (a host network's pod at the number
-// of a node port), what is dropped (for that is silence, and a call would say EPERM), addresses
-// that no Service has, other protocols than TCP and UDP, sockets outside of the cgroup or made
-// before there were programs. The node's own are asked for source ranges by the address that they
-// get, the first of the node's; where that is not let in their packets are stopped at egress.
+// it is, and the programs of devices see its packets: a pod's at a frontend with source ranges, or
+// with an endpoint that would be taken for a Service itself at a device (a host network's pod at the
+// number of a node port, an address that Services are given), what is dropped (for that is silence,
+// and a call would say EPERM), addresses that no Service has, other protocols than TCP and UDP,
+// sockets outside of the cgroup or made before there were programs. The node's own are asked for
+// source ranges by the address that they get, the first of the node's; where that is not let in their
+// packets are stopped at egress.
 //
 // The client of affinity is the namespace's cookie, for a socket has no address before it is bound: the
 // same pod is another client where its packets are seen (source ranges). A connected socket has its
 // entry in itself (plumb_peers), which goes with it; of one that sends without, the last Service that
-// led to an endpoint has its answers (plumb_sent), and a datagram to the endpoint itself ends that.
-// Each datagram that is sent so chooses anew. IPv6 sockets that speak IPv4 (::ffff:a.b.c.d) are those
-// of IPv4.
+// led to an endpoint has its answers (plumb_sent), and a datagram to the endpoint itself ends that, or
+// two minutes without any. Each datagram that is sent so chooses anew. IPv6 sockets that speak IPv4
+// (::ffff:a.b.c.d) are those of IPv4.
+//
+// What is sent by a connected UDP socket asks no program, so Watch looks after each Apply and at each
+// sweep for those whose endpoint is in no route of what they asked for and does not drain (plumb_udp).
+// The node's own are ended by sock_diag: the next call on the socket says ECONNABORTED. To end those of
+// pods takes SYS_ADMIN, to enter their namespaces; they are counted (Stranded). TCP stays.
 //
 // # Maps
 //
@@ -127,10 +134,10 @@
 // of a connection and none with its others, which are not counted: an entry of a connection does
 // not name its frontend. Package backend makes metrics of all this.
 //
-// What has ended of connections, clients and fragments is deleted by Watch every half minute; a
-// packet never waits for that, for it takes what has ended for nothing. It finds how full these maps
-// are (Uses, Crowded): when one has no room, what was not used for the longest time goes, and of an
-// open TCP connection the packets that come then are those of unknown-tcp.
+// What has ended of connections, clients and fragments, and what sockets sent long ago, is deleted by
+// Watch every half minute; a packet never waits for that, for it takes what has ended for nothing. It
+// finds how full these maps are (Uses, Crowded): when one has no room, what was not used for the longest
+// time goes, and of an open TCP connection the packets that come then are those of unknown-tcp.
 //
 // # Why
 //
@@ -144,7 +151,8 @@
 //     node with 100 devices takes a second or two; one that finds the programs of its own build
 //     takes them over as they are. By clsact it does not wait.
 //   - Programs at the cgroup have links, which are replaced in place beside other people's; their pins
-//     hold them when the process ends. They are attached after those of devices, and what restores an
+//     hold them when the process ends. They have pins themselves as well, by which who is of their build
+//     takes them over as they are: verifying them costs 20 ms of a processor. They are attached after those of devices, and what restores an
 //     address before what replaces it.
 //   - The programs at sockets are an object of their own over the same maps: a change of one is no
 //     other build of the other, and who has no cgroup loads none.
@@ -168,11 +176,14 @@
 // Service's. In a namespace that a device has moved to, its programs know it still if it got a
 // number there that a device of the node has. The checksum that a device was to complete is not
 // completed in what an ICMP refusal quotes. Maps of other sizes are replaced, and open connections
-// end. A UDP socket that is connected stays with its endpoint, also when that is gone: send(2) asks
-// no program. Where one of several endpoints would be taken for a Service itself, pods' choices of
-// it are made once more at a device, and it gets fewer than its share. A node's own connection that
-// a policy drops is silent only where it would leave by a device: to an address of the node's it
-// arrives.
+// end. A pod's UDP socket that is connected stays with its endpoint, also when that is gone, and so
+// does the node's own where the kernel cannot end it (Stranded), or where it was connected to a Service
+// before there were programs; more than plumb_udp has room for are forgotten, those connected first
+// before others. Where one of several endpoints would be taken for a Service itself, pods' choices of
+// it are made once more at a device, which masquerades as for any packet, and it gets fewer than its
+// share; a datagram of the node's own that is sent to it without connect is stopped. A node's own
+// connection that a policy drops is silent only where it would leave by a device: to an address of the
+// node's it arrives.
 //
 // # Needs
 //
@@ -182,7 +193,8 @@
 // place of the stack. Without PERFMON it also follows branches that are mispredicted, and lets no
 // pointer be one of two places, so there is no loop in the programs but the kernel's, and choices
 // are made by masks. Before Linux 6.2 what a map is asked for is on the stack, or another map's.
-// Before Linux 5.18 a call is not refused, a pod's packets are. A bpffs (MountRoot). What is missing is
+// Before Linux 5.18 a call is not refused, a pod's packets are. To end sockets,
+// CONFIG_INET_DIAG_DESTROY and module udp_diag. A bpffs (MountRoot). What is missing is
 // named by the error. The tests run on Linux 6.18, and on Debian's 6.1 and 6.12 (`make kernels`).
 // The programs are in C in folder bpf, compiled by `make generate` with clang 19; what that makes
 // is part of the repository. They are licensed GPL-2.0-only OR BSD-2-Clause.

@@ -16,6 +16,7 @@ const (
 	udpFor        = 120 * time.Second
 	udpShortFor   = 30 * time.Second
 	fragmentsFor  = 30 * time.Second
+	sentFor       = udpFor // as conntrack would keep it (nf_conntrack_udp_timeout_stream)
 )
 
 func flowEnded(k plumbFlowKey, f plumbFlow, now uint64) bool {
@@ -42,6 +43,11 @@ func lasts(proto, state uint8) time.Duration {
 func portsEnded(_ plumbFragmentKey, p plumbPorts, now uint64) bool {
 	return since(p.Seen, now) >= fragmentsFor
 }
+
+func sentEnded(_ socketSentKey, s socketSent, now uint64) bool { return since(s.Seen, now) >= sentFor }
+
+// spokenEnded: what is connected is so until its socket is closed, with which its entry goes.
+func spokenEnded(uint64, plumbPeer, uint64) bool { return false }
 
 // affinityEnded goes by how long the frontend was to remember when it last did.
 func affinityEnded(_ plumbAffinityKey, a plumbAffinity, now uint64) bool {

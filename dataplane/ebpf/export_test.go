@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -37,14 +39,21 @@ func ForgetAnswers(pins string) (n int) {
 	return n
 }
 
-// Age lets time go by for connections, fragments and clients.
+// Age lets time go by for connections, fragments and clients, and for what sockets have sent.
 func Age(pins string, d time.Duration) error {
 	m, err := open(pins)
 	if err != nil || m == nil {
 		return fmt.Errorf("no maps: %w", err)
 	}
 	defer m.Close()
-	return errors.Join(
+	sent, err := ebpf.LoadPinnedMap(filepath.Join(layoutFolder(pins), socketMapPlumbSent), nil)
+	if err == nil {
+		err = older[socketSentKey](sent, func(s *socketSent) { s.Seen -= uint64(d) })
+		closeAll(sent)
+	} else if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err,
 		older[plumbFlowKey](m.PlumbFlows, func(f *plumbFlow) { f.Seen -= uint64(d) }),
 		older[plumbFragmentKey](m.PlumbFrags, func(f *plumbPorts) { f.Seen -= uint64(d) }),
 		older[plumbAffinityKey](m.PlumbAffinity, func(a *plumbAffinity) { a.Used -= uint64(d) }))
@@ -117,6 +126,9 @@ func CountedAt(pins string) (Counted, error) {
 	defer m.Close()
 	return m.counted()
 }
+
+// Rescue is what Watch does after a change.
+func (t *Target) Rescue() error { return t.rescue() }
 
 // Sweep is what Watch does from time to time.
 func (t *Target) Sweep(ctx context.Context) error { return t.sweep(ctx, 0) }

@@ -53,10 +53,10 @@ func (h socketHook) attach(pins, cgroup string, w *writer) (lacked bool, err err
 		defer was.Close()
 	}
 	if was != nil && at == st.Ino {
-		if program == idOf(h.program) || !w.next() {
+		if program == idOf(*h.program) || !w.next() {
 			return false, w.err
 		}
-		if err := was.Update(h.program); err != nil {
+		if err := was.Update(*h.program); err != nil {
 			return false, fmt.Errorf("replace %s at cgroup %s: %w", h.name, cgroup, err)
 		}
 		return false, nil
@@ -64,7 +64,7 @@ func (h socketHook) attach(pins, cgroup string, w *writer) (lacked bool, err err
 	if !w.next() {
 		return false, w.err
 	}
-	now, err := link.AttachCgroup(link.CgroupOptions{Path: cgroup, Attach: h.at, Program: h.program})
+	now, err := link.AttachCgroup(link.CgroupOptions{Path: cgroup, Attach: h.at, Program: *h.program})
 	if err != nil {
 		return false, fmt.Errorf("attach %s to cgroup %s: %w", h.name, cgroup, err)
 	}
@@ -102,11 +102,12 @@ func removeLinks(pins string) (err error) {
 	return err
 }
 
-// attachSockets is called with mu held. Where no cgroup is given a predecessor's programs go.
+// attachSockets is called with mu held. Where no cgroup is given a predecessor's programs go, and what
+// they have noted: without them nobody says when a socket is closed.
 func (t *Target) attachSockets() (damaged bool, err error) {
 	w := &writer{fault: t.cfg.Fault}
 	if t.socks == nil {
-		return false, removeLinks(t.cfg.Pins)
+		return false, errors.Join(removeLinks(t.cfg.Pins), unpinSockets(t.cfg.Pins))
 	}
 	for _, h := range t.socks.hooks() {
 		lacked, failed := h.attach(t.cfg.Pins, t.cfg.Cgroup, w)

@@ -108,7 +108,7 @@ func (m *plumbMaps) pinned() map[string]**ebpf.Map {
 		plumbMapPlumbAddrs: &m.PlumbAddrs, plumbMapPlumbAffinity: &m.PlumbAffinity, plumbMapPlumbConfig: &m.PlumbConfig,
 		plumbMapPlumbCounts: &m.PlumbCounts, plumbMapPlumbDevices: &m.PlumbDevices, plumbMapPlumbFlows: &m.PlumbFlows,
 		plumbMapPlumbFrags: &m.PlumbFrags, plumbMapPlumbFronts: &m.PlumbFronts, plumbMapPlumbMembers: &m.PlumbMembers,
-		plumbMapPlumbNetworks: &m.PlumbNetworks, plumbMapPlumbSamples: &m.PlumbSamples, plumbMapPlumbTallies: &m.PlumbTallies, plumbMapPlumbSlots: &m.PlumbSlots, plumbMapPlumbSources: &m.PlumbSources,
+		plumbMapPlumbNetworks: &m.PlumbNetworks, plumbMapPlumbPeers: &m.PlumbPeers, plumbMapPlumbSamples: &m.PlumbSamples, plumbMapPlumbTallies: &m.PlumbTallies, plumbMapPlumbSlots: &m.PlumbSlots, plumbMapPlumbSources: &m.PlumbSources,
 	}
 }
 

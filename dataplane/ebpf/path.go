@@ -29,7 +29,14 @@ func Path(p *plan.Plan, key plan.Key, pins string) (string, error) {
 		return "", fmt.Errorf("show path of %s: %w", key, err)
 	}
 	t := &tracer{s: s}
-	fmt.Fprintf(&t.out, "%s\nprogram plumb_ingress of the device that it comes by (first packets)\n", key)
+	t.line(0, "%s", key)
+	takers, err := s.takers(key, pins)
+	if err != nil {
+		return "", fmt.Errorf("show path of %s: %w", key, err)
+	}
+	for _, line := range takers {
+		t.line(0, "%s", line)
+	}
 	t.addresses(key, p.Node.Addrs)
 	if !key.IsWildcard() {
 		t.frontend(key)

@@ -12,13 +12,13 @@ import (
 )
 
 // build tells programs of one object from those of another: it is in the names of their pins.
-func build() string {
-	sum := sha256.Sum256(_PlumbBytes)
+func build(object []byte) string {
+	sum := sha256.Sum256(object)
 	return hex.EncodeToString(sum[:8])
 }
 
 func (h hook) path(pins string) string {
-	return filepath.Join(layoutFolder(pins), h.name+"_"+build())
+	return filepath.Join(layoutFolder(pins), h.name+"_"+build(_PlumbBytes))
 }
 
 // pinned calls f with every program that is pinned for the hook, of whatever build.

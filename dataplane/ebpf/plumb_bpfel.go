@@ -153,6 +153,15 @@ type plumbNetworkKey struct {
 	Addr plumbAddr
 }
 
+type plumbPeer struct {
+	_         structs.HostLayout
+	Asked     plumbAddr
+	Addr      plumbAddr
+	AskedPort uint16
+	Port      uint16
+	Node      uint32
+}
+
 type plumbPorts struct {
 	_    structs.HostLayout
 	Src  uint16
@@ -255,6 +264,7 @@ const (
 	plumbMapPlumbFronts   = "plumb_fronts"
 	plumbMapPlumbMembers  = "plumb_members"
 	plumbMapPlumbNetworks = "plumb_networks"
+	plumbMapPlumbPeers    = "plumb_peers"
 	plumbMapPlumbSamples  = "plumb_samples"
 	plumbMapPlumbScratch  = "plumb_scratch"
 	plumbMapPlumbSlots    = "plumb_slots"
@@ -325,6 +335,7 @@ type plumbMapSpecs struct {
 	PlumbFronts   *ebpf.MapSpec `ebpf:"plumb_fronts"`
 	PlumbMembers  *ebpf.MapSpec `ebpf:"plumb_members"`
 	PlumbNetworks *ebpf.MapSpec `ebpf:"plumb_networks"`
+	PlumbPeers    *ebpf.MapSpec `ebpf:"plumb_peers"`
 	PlumbSamples  *ebpf.MapSpec `ebpf:"plumb_samples"`
 	PlumbScratch  *ebpf.MapSpec `ebpf:"plumb_scratch"`
 	PlumbSlots    *ebpf.MapSpec `ebpf:"plumb_slots"`
@@ -369,6 +380,7 @@ type plumbMaps struct {
 	PlumbFronts   *ebpf.Map `ebpf:"plumb_fronts"`
 	PlumbMembers  *ebpf.Map `ebpf:"plumb_members"`
 	PlumbNetworks *ebpf.Map `ebpf:"plumb_networks"`
+	PlumbPeers    *ebpf.Map `ebpf:"plumb_peers"`
 	PlumbSamples  *ebpf.Map `ebpf:"plumb_samples"`
 	PlumbScratch  *ebpf.Map `ebpf:"plumb_scratch"`
 	PlumbSlots    *ebpf.Map `ebpf:"plumb_slots"`
@@ -389,6 +401,7 @@ func (m *plumbMaps) Close() error {
 		m.PlumbFronts,
 		m.PlumbMembers,
 		m.PlumbNetworks,
+		m.PlumbPeers,
 		m.PlumbSamples,
 		m.PlumbScratch,
 		m.PlumbSlots,

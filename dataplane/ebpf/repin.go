@@ -27,6 +27,11 @@ func (t *Target) repin() error {
 				return err
 			}
 		}
+		for _, h := range t.socks.hooks() {
+			if err := pinAnew(h.pin(t.cfg.Pins), (*h.program).Clone); err != nil {
+				return err
+			}
+		}
 	}
 	for _, h := range t.objs.hooks() {
 		if !t.alone { // attach pins it

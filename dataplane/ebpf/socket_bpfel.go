@@ -8,9 +8,34 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"structs"
 
 	"github.com/cilium/ebpf"
 )
+
+type socketSent struct {
+	_     structs.HostLayout
+	Asked struct {
+		_ structs.HostLayout
+		W [4]uint32
+	}
+	AskedPort uint16
+	Pad       uint16
+	Pad2      uint32
+	Seen      uint64
+}
+
+type socketSentKey struct {
+	_      structs.HostLayout
+	Socket uint64
+	Addr   struct {
+		_ structs.HostLayout
+		W [4]uint32
+	}
+	Port uint16
+	Pad  uint16
+	Pad2 uint32
+}
 
 // Names of all BPF objects in the ELF.
 //
@@ -32,12 +57,14 @@ const (
 	socketMapPlumbSlots     = "plumb_slots"
 	socketMapPlumbSources   = "plumb_sources"
 	socketMapPlumbTallies   = "plumb_tallies"
+	socketMapPlumbUdp       = "plumb_udp"
 	socketProgPlumbConnect4 = "plumb_connect4"
 	socketProgPlumbConnect6 = "plumb_connect6"
 	socketProgPlumbGetpeer4 = "plumb_getpeer4"
 	socketProgPlumbGetpeer6 = "plumb_getpeer6"
 	socketProgPlumbRecvmsg4 = "plumb_recvmsg4"
 	socketProgPlumbRecvmsg6 = "plumb_recvmsg6"
+	socketProgPlumbRelease  = "plumb_release"
 	socketProgPlumbSendmsg4 = "plumb_sendmsg4"
 	socketProgPlumbSendmsg6 = "plumb_sendmsg6"
 	socketVarCanRefuse      = "can_refuse"
@@ -92,6 +119,7 @@ type socketProgramSpecs struct {
 	PlumbGetpeer6 *ebpf.ProgramSpec `ebpf:"plumb_getpeer6"`
 	PlumbRecvmsg4 *ebpf.ProgramSpec `ebpf:"plumb_recvmsg4"`
 	PlumbRecvmsg6 *ebpf.ProgramSpec `ebpf:"plumb_recvmsg6"`
+	PlumbRelease  *ebpf.ProgramSpec `ebpf:"plumb_release"`
 	PlumbSendmsg4 *ebpf.ProgramSpec `ebpf:"plumb_sendmsg4"`
 	PlumbSendmsg6 *ebpf.ProgramSpec `ebpf:"plumb_sendmsg6"`
 }
@@ -116,6 +144,7 @@ type socketMapSpecs struct {
 	PlumbSlots    *ebpf.MapSpec `ebpf:"plumb_slots"`
 	PlumbSources  *ebpf.MapSpec `ebpf:"plumb_sources"`
 	PlumbTallies  *ebpf.MapSpec `ebpf:"plumb_tallies"`
+	PlumbUdp      *ebpf.MapSpec `ebpf:"plumb_udp"`
 }
 
 // socketVariableSpecs contains global variables before they are loaded into the kernel.
@@ -162,6 +191,7 @@ type socketMaps struct {
 	PlumbSlots    *ebpf.Map `ebpf:"plumb_slots"`
 	PlumbSources  *ebpf.Map `ebpf:"plumb_sources"`
 	PlumbTallies  *ebpf.Map `ebpf:"plumb_tallies"`
+	PlumbUdp      *ebpf.Map `ebpf:"plumb_udp"`
 }
 
 func (m *socketMaps) Close() error {
@@ -182,6 +212,7 @@ func (m *socketMaps) Close() error {
 		m.PlumbSlots,
 		m.PlumbSources,
 		m.PlumbTallies,
+		m.PlumbUdp,
 	)
 }
 
@@ -203,6 +234,7 @@ type socketPrograms struct {
 	PlumbGetpeer6 *ebpf.Program `ebpf:"plumb_getpeer6"`
 	PlumbRecvmsg4 *ebpf.Program `ebpf:"plumb_recvmsg4"`
 	PlumbRecvmsg6 *ebpf.Program `ebpf:"plumb_recvmsg6"`
+	PlumbRelease  *ebpf.Program `ebpf:"plumb_release"`
 	PlumbSendmsg4 *ebpf.Program `ebpf:"plumb_sendmsg4"`
 	PlumbSendmsg6 *ebpf.Program `ebpf:"plumb_sendmsg6"`
 }
@@ -215,6 +247,7 @@ func (p *socketPrograms) Close() error {
 		p.PlumbGetpeer6,
 		p.PlumbRecvmsg4,
 		p.PlumbRecvmsg6,
+		p.PlumbRelease,
 		p.PlumbSendmsg4,
 		p.PlumbSendmsg6,
 	)

@@ -3,8 +3,6 @@ package ebpf
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -14,33 +12,34 @@ import (
 // socketHook is a place for a program at the sockets of a cgroup.
 type socketHook struct {
 	at      ebpf.AttachType
-	name    string // of the program; its link's pin begins so
-	program *ebpf.Program
+	name    string // of the program; its pin begins so, and its link's
+	program **ebpf.Program
 }
 
 // hooks are in the order in which they are attached: what tells a socket whom it speaks to comes
 // before what makes that another one than it asked for.
 func (o *socketPrograms) hooks() []socketHook {
 	return []socketHook{
-		{ebpf.AttachCgroupInet4GetPeername, socketProgPlumbGetpeer4, o.PlumbGetpeer4},
-		{ebpf.AttachCgroupInet6GetPeername, socketProgPlumbGetpeer6, o.PlumbGetpeer6},
-		{ebpf.AttachCGroupUDP4Recvmsg, socketProgPlumbRecvmsg4, o.PlumbRecvmsg4},
-		{ebpf.AttachCGroupUDP6Recvmsg, socketProgPlumbRecvmsg6, o.PlumbRecvmsg6},
-		{ebpf.AttachCGroupInet4Connect, socketProgPlumbConnect4, o.PlumbConnect4},
-		{ebpf.AttachCGroupInet6Connect, socketProgPlumbConnect6, o.PlumbConnect6},
-		{ebpf.AttachCGroupUDP4Sendmsg, socketProgPlumbSendmsg4, o.PlumbSendmsg4},
-		{ebpf.AttachCGroupUDP6Sendmsg, socketProgPlumbSendmsg6, o.PlumbSendmsg6},
+		{ebpf.AttachCgroupInet4GetPeername, socketProgPlumbGetpeer4, &o.PlumbGetpeer4},
+		{ebpf.AttachCgroupInet6GetPeername, socketProgPlumbGetpeer6, &o.PlumbGetpeer6},
+		{ebpf.AttachCGroupUDP4Recvmsg, socketProgPlumbRecvmsg4, &o.PlumbRecvmsg4},
+		{ebpf.AttachCGroupUDP6Recvmsg, socketProgPlumbRecvmsg6, &o.PlumbRecvmsg6},
+		{ebpf.AttachCgroupInetSockRelease, socketProgPlumbRelease, &o.PlumbRelease},
+		{ebpf.AttachCGroupInet4Connect, socketProgPlumbConnect4, &o.PlumbConnect4},
+		{ebpf.AttachCGroupInet6Connect, socketProgPlumbConnect6, &o.PlumbConnect6},
+		{ebpf.AttachCGroupUDP4Sendmsg, socketProgPlumbSendmsg4, &o.PlumbSendmsg4},
+		{ebpf.AttachCGroupUDP6Sendmsg, socketProgPlumbSendmsg6, &o.PlumbSendmsg6},
 	}
 }
 
 // pinned are the maps that only programs at sockets have, by the names of their pins.
 func (m *socketMaps) pinned() map[string]**ebpf.Map {
-	return map[string]**ebpf.Map{socketMapPlumbPeers: &m.PlumbPeers, socketMapPlumbSent: &m.PlumbSent}
+	return map[string]**ebpf.Map{socketMapPlumbSent: &m.PlumbSent, socketMapPlumbUdp: &m.PlumbUdp}
 }
 
 // loadSockets loads the programs over the maps of the others, and those of their own that are pinned
 // or, where these are of another size, new ones: who sent a datagram before then gets its answer
-// from the endpoint.
+// from the endpoint, and UDP sockets that were connected before stay so when their endpoint is gone.
 func loadSockets(cfg Config, shared *plumbMaps) (*socketObjects, error) {
 	spec, err := loadSocket()
 	if err != nil {
@@ -51,22 +50,29 @@ func loadSockets(cfg Config, shared *plumbMaps) (*socketObjects, error) {
 		spec.Maps[name].MaxEntries = (*m).MaxEntries()
 		opts.MapReplacements[name] = *m
 	}
-	spec.Maps[socketMapPlumbSent].MaxEntries = max(1024, cfg.Sizes.Connections/4)
+	for name := range (&socketMaps{}).pinned() {
+		spec.Maps[name].MaxEntries = max(1024, cfg.Sizes.Connections/4)
+	}
+	objs, err := foundSockets(cfg.Pins, shared, spec)
+	if objs != nil || err != nil {
+		return objs, err
+	}
 	if err := cfg.tell(spec); err != nil {
 		return nil, err
 	}
-	objs := &socketObjects{}
+	objs = &socketObjects{}
 	err = spec.LoadAndAssign(objs, opts)
 	if errors.Is(err, ebpf.ErrMapIncompatible) {
-		for name := range objs.pinned() {
-			if err := os.Remove(filepath.Join(layoutFolder(cfg.Pins), name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return nil, fmt.Errorf("unpin a map: %w", err)
-			}
+		if err := unpinSockets(cfg.Pins); err != nil {
+			return nil, err
 		}
 		err = spec.LoadAndAssign(objs, opts)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("at sockets: %w", notLoaded(explained(err, features.HaveProgramHelper, mayPerfmon())))
+	}
+	if err := objs.pin(cfg.Pins); err != nil {
+		return nil, errors.Join(err, objs.Close())
 	}
 	return objs, nil
 }

@@ -27,11 +27,7 @@ func socketWorld(t *testing.T, p *plan.Plan) *world {
 	t.Helper()
 	n := dptest.NewNet(t)
 	n.Sockets(t)
-	cfg := config(t, n.FD())
-	var err error
-	if cfg.Cgroup, err = dptest.Cgroup(n.FD()); err != nil {
-		t.Fatal(err)
-	}
+	cfg := socketConfig(t, n.FD())
 	w := &world{Net: n, t: t, cfg: cfg, target: started(t, cfg)}
 	apply(t, w.target, nil, p)
 	return w
@@ -104,6 +100,22 @@ func TestSockets(t *testing.T) {
 	})
 	if late := net.Error(nil); !errors.As(err, &late) || !late.Timeout() {
 		t.Errorf("outside of the cgroup: %v, want silence", err)
+	}
+}
+
+// An endpoint at an address that Services are given, and that none has, is reached all the same.
+func TestEndpointAmongServices(t *testing.T) {
+	s := service{number: 1, endpoints: []string{"10.96.200.1"}}
+	p := planOf(s)
+	p.Node.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}
+	w := socketWorld(t, p)
+	w.echo(netip.MustParseAddrPort("10.96.200.1:8080"))
+	for _, from := range here() {
+		for _, network := range []string{"tcp", "udp"} {
+			if _, err := w.asks(from, network, s.vip(false)); err != nil {
+				t.Errorf("%s by %s: %v", from, network, err)
+			}
+		}
 	}
 }
 
@@ -264,16 +276,16 @@ func TestStickySocket(t *testing.T) {
 	}
 }
 
-// A successor takes over what is at the cgroup and replaces it in place; one that is to have nothing
-// there takes it away; and so does Clean.
+// A successor takes over what is at the cgroup: of its own build as it is, of another it is replaced in
+// place. One that is to have nothing there takes it away; and so does Clean.
 func TestSocketsAreTakenOver(t *testing.T) {
 	s := service{number: 1, endpoints: both(2)}
 	p := planOf(s)
 	w := socketWorld(t, p)
 	w.echo(pod(false, 2))
 	before := w.atCgroup()
-	if len(before) != 8 {
-		t.Fatalf("%d programs are at the cgroup, want 8", len(before))
+	if len(before) != 9 {
+		t.Fatalf("%d programs are at the cgroup, want 9", len(before))
 	}
 	c, err := w.dial(dptest.PodA, objects.TCP, 0, s.vip(false))
 	if err != nil {
@@ -287,9 +299,21 @@ func TestSocketsAreTakenOver(t *testing.T) {
 	}
 	next := started(t, w.cfg)
 	apply(t, next, nil, p)
+	if same := w.atCgroup(); !slices.Equal(same, before) {
+		t.Errorf("the successor's programs are %v, those before were %v of the same build", same, before)
+	}
+	if err := next.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.forgetBuild()
+	next = started(t, w.cfg)
+	apply(t, next, nil, p)
 	after := w.atCgroup()
-	if len(after) != 8 || slices.ContainsFunc(after, func(id cebpf.ProgramID) bool { return slices.Contains(before, id) }) {
+	if len(after) != 9 || slices.ContainsFunc(after, func(id cebpf.ProgramID) bool { return slices.Contains(before, id) }) {
 		t.Errorf("the successor's programs are %v, those before were %v", after, before)
+	}
+	if pins, err := filepath.Glob(filepath.Join(w.cfg.Pins, "*", "*_0123456789abcdef")); err != nil || len(pins) > 0 {
+		t.Errorf("pins of another build stay: %q %v", pins, err)
 	}
 	raw, err := c.(syscall.Conn).SyscallConn()
 	if err != nil {
@@ -300,8 +324,8 @@ func TestSocketsAreTakenOver(t *testing.T) {
 		t.Errorf("a socket of before says %s, %v", peer, errors.Join(e, err))
 	}
 	left, err := ebpf.Left(w.cfg.NetNS, w.cfg.Pins, false)
-	if n := strings.Count(strings.Join(left, "\n"), "at the sockets of a cgroup"); err != nil || n != 8 {
-		t.Errorf("%d are said to be left, want 8 (%v): %q", n, err, left)
+	if n := strings.Count(strings.Join(left, "\n"), "at the sockets of a cgroup"); err != nil || n != 9 {
+		t.Errorf("%d are said to be left, want 9 (%v): %q", n, err, left)
 	}
 	w.cfg.Cgroup = ""
 	apply(t, started(t, w.cfg), nil, p)
@@ -310,7 +334,7 @@ func TestSocketsAreTakenOver(t *testing.T) {
 	}
 	w.cfg.Cgroup, _ = dptest.Cgroup(w.FD())
 	apply(t, started(t, w.cfg), nil, p)
-	if ids := w.atCgroup(); len(ids) != 8 {
+	if ids := w.atCgroup(); len(ids) != 9 {
 		t.Errorf("again with one there are %v", ids)
 	}
 	if err := ebpf.Clean(w.cfg.NetNS, w.cfg.Pins, false); err != nil {
@@ -318,6 +342,44 @@ func TestSocketsAreTakenOver(t *testing.T) {
 	}
 	if ids := w.atCgroup(); len(ids) > 0 {
 		t.Errorf("after cleaning up %v are there still", ids)
+	}
+}
+
+// forgetBuild makes the programs at sockets those of another build: it is in the names of their pins.
+func (w *world) forgetBuild() {
+	w.t.Helper()
+	for _, name := range []string{"connect", "sendmsg", "recvmsg", "getpeer", "release"} {
+		pins, err := filepath.Glob(filepath.Join(w.cfg.Pins, "*", "plumb_"+name+"*_*"))
+		if err != nil || len(pins) == 0 {
+			w.t.Fatalf("pins of %s: %q %v", name, pins, err)
+		}
+		for _, pin := range pins {
+			if strings.HasSuffix(pin, "_link") {
+				continue
+			}
+			other := pin[:strings.LastIndex(pin, "_")] + "_0123456789abcdef"
+			if err := os.Rename(pin, other); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// Programs whose maps have been replaced are not taken over.
+func TestSocketsOfOtherMaps(t *testing.T) {
+	s := service{number: 1, endpoints: both(2)}
+	w := socketWorld(t, planOf(s))
+	w.echo(pod(false, 2))
+	if err := w.target.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.cfg.Sizes.Endpoints *= 2
+	apply(t, started(t, w.cfg), nil, planOf(s))
+	if _, err := w.asks(dptest.Self, "tcp", s.vip(false)); err != nil {
+		t.Error(err)
+	}
+	if n := w.count("new"); n != 1 {
+		t.Errorf("the maps that are there have seen %d connections begin, want 1", n)
 	}
 }
 
@@ -336,6 +398,7 @@ func (w *world) atCgroup() (out []cebpf.ProgramID) {
 	for _, at := range []cebpf.AttachType{
 		cebpf.AttachCGroupInet4Connect, cebpf.AttachCGroupInet6Connect, cebpf.AttachCGroupUDP4Sendmsg, cebpf.AttachCGroupUDP6Sendmsg,
 		cebpf.AttachCGroupUDP4Recvmsg, cebpf.AttachCGroupUDP6Recvmsg, cebpf.AttachCgroupInet4GetPeername, cebpf.AttachCgroupInet6GetPeername,
+		cebpf.AttachCgroupInetSockRelease,
 	} {
 		all, err := link.QueryPrograms(link.QueryOptions{Target: int(dir.Fd()), Attach: at})
 		if err != nil {
@@ -370,7 +433,7 @@ func TestSocketsAreMended(t *testing.T) {
 		if err := take(); err != nil {
 			t.Fatal(err)
 		}
-		await(t, "a program of eight is "+how, func() bool { return len(w.atCgroup()) == 7 })
+		await(t, "a program of nine is "+how, func() bool { return len(w.atCgroup()) == 8 })
 		missing, err := ebpf.Missing(w.cfg.NetNS, w.cfg.Pins)
 		if err != nil || !slices.Equal(missing, []string{"program plumb_connect4 at sockets"}) {
 			t.Errorf("%s: missing is %q, %v", how, missing, err)
@@ -379,8 +442,8 @@ func TestSocketsAreMended(t *testing.T) {
 		if err != nil || !damaged {
 			t.Errorf("%s: the look says damaged %t, %v", how, damaged, err)
 		}
-		if ids := w.atCgroup(); len(ids) != 8 {
-			t.Errorf("%s: %d programs are there again, want 8", how, len(ids))
+		if ids := w.atCgroup(); len(ids) != 9 {
+			t.Errorf("%s: %d programs are there again, want 9", how, len(ids))
 		}
 		holds(t, w.cfg, p)
 		if damaged, err := w.target.Look(); err != nil || damaged {

@@ -27,7 +27,7 @@ const (
 )
 
 // Use is how much a map holds of what the programs remember: connections, clients with affinity,
-// fragments. When it is full the entry that was not used for the longest time goes, though it may
+// fragments; and of sockets what was sent without connect, and UDP that is connected. When it is full the entry that was not used for the longest time goes, though it may
 // be of an open connection: what has ended takes room like anything else until it is swept.
 type Use struct {
 	Map           string
@@ -78,41 +78,57 @@ func (t *Target) nextSweep() time.Duration {
 
 // sweep goes through the maps once; before the first Apply there is nothing to do.
 func (t *Target) sweep(ctx context.Context, pause time.Duration) error {
-	flows, frags, clients, err := t.remembering()
-	if err != nil || flows == nil {
+	m, err := t.remembering()
+	if err != nil || m == nil {
 		return err
 	}
-	defer closeAll(flows, frags, clients)
-	uses := make([]Use, 3)
+	defer closeAll(m...)
+	uses := make([]Use, len(m))
 	err = errors.Join(
-		sweepMap(ctx, pause, clients, affinityEnded, &uses[0]),
-		sweepMap(ctx, pause, flows, flowEnded, &uses[1]),
-		sweepMap(ctx, pause, frags, portsEnded, &uses[2]))
+		sweepMap(ctx, pause, m[0], affinityEnded, &uses[0]),
+		sweepMap(ctx, pause, m[1], flowEnded, &uses[1]),
+		sweepMap(ctx, pause, m[2], portsEnded, &uses[2]))
+	if len(m) > 3 {
+		err = errors.Join(err,
+			sweepMap(ctx, pause, m[3], sentEnded, &uses[3]),
+			sweepMap(ctx, pause, m[4], spokenEnded, &uses[4]))
+	}
 	if err == nil {
 		t.used(uses)
 	}
 	return err
 }
 
-// remembering are second descriptors of the maps, which Close does not close.
-func (t *Target) remembering() (flows, frags, clients *ebpf.Map, err error) {
+// remembering are second descriptors, which Close does not close, of the maps of clients, connections
+// and fragments, and of sockets' two, if there are any.
+func (t *Target) remembering() ([]*ebpf.Map, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.objs == nil {
-		return nil, nil, nil, nil
+		return nil, nil
 	}
-	flows, err = t.objs.PlumbFlows.Clone()
-	if err == nil {
-		frags, err = t.objs.PlumbFrags.Clone()
+	all := []*ebpf.Map{t.objs.PlumbAffinity, t.objs.PlumbFlows, t.objs.PlumbFrags}
+	if t.socks != nil {
+		all = append(all, t.socks.PlumbSent, t.socks.PlumbUdp)
 	}
-	if err == nil {
-		clients, err = t.objs.PlumbAffinity.Clone()
-	}
+	out, err := cloned(all...)
 	if err != nil {
-		closeAll(flows, frags, clients)
-		return nil, nil, nil, fmt.Errorf("sweep the maps: %w", err)
+		return nil, fmt.Errorf("sweep the maps: %w", err)
 	}
-	return flows, frags, clients, nil
+	return out, nil
+}
+
+// cloned are second descriptors of maps; who gets them closes them.
+func cloned(maps ...*ebpf.Map) (out []*ebpf.Map, err error) {
+	for _, m := range maps {
+		c, err := m.Clone()
+		if err != nil {
+			closeAll(out...)
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
 }
 
 func closeAll(maps ...*ebpf.Map) {

@@ -61,6 +61,8 @@ type Target struct {
 	grace  *grace                  // const after New
 	net    map[netip.Prefix]uint32 // networks in the map
 
+	changed chan struct{} // const after New; there was an Apply
+
 	mu        sync.Mutex
 	tcx       bool           // guarded by mu
 	objs      *plumbObjects  // guarded by mu; nil before the first Apply and after Close
@@ -71,6 +73,7 @@ type Target struct {
 	had       map[int]bool   // guarded by mu; devices that had them, by index
 	atSockets bool           // guarded by mu; the cgroup had all of them
 	uses      []Use          // guarded by mu; of the last sweep
+	stranded  int            // guarded by mu; sockets at the last look
 }
 
 // New makes a Target; nothing is opened or changed before Apply.
@@ -84,7 +87,7 @@ func New(cfg Config) *Target {
 	if cfg.Grace == 0 {
 		cfg.Grace = 100 * time.Millisecond
 	}
-	return &Target{cfg: cfg, log: cfg.Logger, grace: newGrace(cfg.Grace, cfg.Logger)}
+	return &Target{cfg: cfg, log: cfg.Logger, grace: newGrace(cfg.Grace, cfg.Logger), changed: make(chan struct{}, 1)}
 }
 
 // Close closes what this process has open. Programs and maps stay, and what was still to be

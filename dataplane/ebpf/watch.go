@@ -21,8 +21,8 @@ const glance = time.Second
 // Watch gives devices that come their programs, within milliseconds, and keeps what is known of
 // devices (their addresses, whether own pods come by them) up to date. Where somebody took a
 // program away it is put back within a second and lost is called: more may be missing. It deletes
-// what has ended of connections, clients and fragments, and tells Config.Dropped of packets; where
-// that fails it goes on without. Watch runs until ctx ends or the socket fails; it may run beside
+// what has ended of connections, clients and fragments, ends UDP sockets whose endpoint is gone, and
+// tells Config.Dropped of packets; where that fails it goes on without. Watch runs until ctx ends or the socket fails; it may run beside
 // Apply.
 func (t *Target) Watch(ctx context.Context, lost func()) error {
 	conn, err := netlink.Dial(unix.NETLINK_ROUTE, &netlink.Config{NetNS: t.cfg.NetNS})
@@ -42,6 +42,7 @@ func (t *Target) Watch(ctx context.Context, lost func()) error {
 	run.Go(func() error { return hear(ctx, conn, changed) })
 	run.Go(func() error { return t.follow(ctx, changed, lost) })
 	run.Go(func() error { return t.sweeps(ctx) })
+	run.Go(func() error { return t.rescues(ctx) })
 	if tell := t.dropped(ctx); tell != nil {
 		run.Go(func() error {
 			if err := t.drops(ctx, tell); err != nil {

@@ -190,6 +190,13 @@ struct ports {
 	__u64 seen; // ns since boot
 };
 
+// What a socket asked for, and whom it speaks to instead.
+struct peer {
+	struct addr asked, addr;
+	__be16 asked_port, port;
+	__u32 node; // 1: the socket is in the node's own namespace
+};
+
 // What is counted of a frontend: by packets that no entry is for.
 struct tally {
 	__u64 connections, refused, dropped;
@@ -275,6 +282,15 @@ MAP(plumb_flows, BPF_MAP_TYPE_LRU_HASH, struct flow_key, struct flow, 1, 0);
 MAP(plumb_frags, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct ports, 1, 0);
 MAP(plumb_counts, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u64, MAX_COUNTERS, 0);
 MAP(plumb_tallies, BPF_MAP_TYPE_PERCPU_HASH, struct frontend_key, struct tally, 1, BPF_F_NO_PREALLOC);
+
+// Of sockets that are connected; an entry goes with its socket.
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__type(key, int);
+	__type(value, struct peer);
+} plumb_peers SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

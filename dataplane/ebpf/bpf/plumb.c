@@ -60,8 +60,21 @@ static __always_inline int is_stale(const struct packet *p, const struct flow *f
 	return 1;
 }
 
+// spoken_to tells whether a packet is of a socket of the node's that was led to this endpoint.
+static __always_inline int spoken_to(struct __sk_buff *skb, const struct packet *p)
+{
+	struct bpf_sock *sk = skb->sk;
+	if (!sk)
+		return 0;
+	sk = bpf_sk_fullsock(sk);
+	if (!sk)
+		return 0;
+	struct peer *to = bpf_sk_storage_get(&plumb_peers, sk, NULL, 0);
+	return to && to->port == p->t.dport && same(&to->addr, &p->t.dst);
+}
+
 // untranslated stops what would leave the node with a Service's address: nobody out there has it.
-SEPARATE int untranslated(const struct packet *p, __u32 class, __u64 now)
+SEPARATE int untranslated(struct __sk_buff *skb, const struct packet *p, __u32 class, __u64 now)
 {
 	if (!p)
 		return TC_ACT_UNSPEC;
@@ -71,7 +84,7 @@ SEPARATE int untranslated(const struct packet *p, __u32 class, __u64 now)
 		return TC_ACT_UNSPEC;
 	// An endpoint may have such an address.
 	struct flow_key answer = {.src = p->t.dst, .dst = p->t.src, .sport = p->t.dport, .dport = p->t.sport, .proto = p->t.proto, .step = EGRESS};
-	if (bpf_map_lookup_elem(&plumb_flows, &answer))
+	if (bpf_map_lookup_elem(&plumb_flows, &answer) || spoken_to(skb, p))
 		return TC_ACT_UNSPEC;
 	return stop(p, COUNT_UNTRANSLATED, now);
 }
@@ -110,7 +123,7 @@ SEPARATE int later_fragment(struct __sk_buff *skb, struct packet *p, __u64 now)
 	// Of TCP the first one passed at ingress, for conntrack.
 	if (p->t.proto == IPPROTO_TCP && p->t.step == INGRESS)
 		return TC_ACT_UNSPEC;
-	return untranslated(p, class, now);
+	return untranslated(skb, p, class, now);
 }
 
 static __always_inline int icmp_error(struct __sk_buff *skb, const struct packet *p, __u64 now)
@@ -225,5 +238,5 @@ int plumb_egress(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	if (p.first)
 		note_ports(&p, now);
-	return untranslated(&p, class, now);
+	return untranslated(skb, &p, class, now);
 }

@@ -13,22 +13,6 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 const volatile __u64 node_netns; // the cookie of the node's own network namespace
 const volatile __u8 can_refuse;	 // the kernel has bpf_set_retval (Linux 5.18): else packets are refused
 
-// What a socket asked for, and whom it speaks to instead.
-struct peer {
-	struct addr asked, addr;
-	__be16 asked_port, port;
-	__u32 pad;
-};
-
-// Of sockets that are connected; an entry goes with its socket.
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-	__type(key, int);
-	__type(value, struct peer);
-} plumb_peers SEC(".maps");
-
 // Of UDP sockets that send without: one may speak to many.
 struct sent_key {
 	__u64 socket; // its cookie
@@ -42,9 +26,15 @@ struct sent {
 	struct addr asked;
 	__be16 asked_port;
 	__u16 pad;
+	__u32 pad2;
+	__u64 seen; // ns since boot, once in a second
 };
 
 MAP(plumb_sent, BPF_MAP_TYPE_LRU_HASH, struct sent_key, struct sent, 1, 0);
+
+// Of UDP sockets that are connected, by their cookies: no program sees what they send, so the agent
+// looks here for those whose endpoint is gone.
+MAP(plumb_udp, BPF_MAP_TYPE_LRU_HASH, __u64, struct peer, 1, 0);
 
 // A question: where does this socket's connection, or datagram, go?
 struct question {
@@ -98,13 +88,13 @@ static __always_inline struct route inner(const struct frontend *f)
 }
 
 // caught_again tells whether packets to an endpoint would be taken for some Service's at a device: a
-// host network's pod may listen on the number of a node port. The node's own never get there.
+// host network's pod may listen on the number of a node port, and an endpoint may have an address
+// that is for Services. The node's own are let out by their sockets (spoken_to in plumb.c).
 static __always_inline int caught_again(const struct endpoint *e, __u8 proto)
 {
-	__u32 class = class_of(&e->addr);
 	struct frontend_key k;
 	struct frontend *f = NULL;
-	return class && find_for(&e->addr, e->port, proto, !is_v4(&e->addr), class, &k, &f) == FRONTEND;
+	return find_for(&e->addr, e->port, proto, !is_v4(&e->addr), class_of(&e->addr), &k, &f) != NOTHING;
 }
 
 // decide is Resolve for what has its socket on this node (plan.Options.Sockets).
@@ -222,15 +212,26 @@ static __always_inline int connects(struct bpf_sock_addr *ctx, struct question *
 	int done = ask(ctx, q, to);
 	if (!sk)
 		return done;
+	__u64 cookie = bpf_get_socket_cookie(ctx);
 	if (done != TRANSLATE) {
 		bpf_sk_storage_delete(&plumb_peers, sk);
+		if (ctx->protocol == IPPROTO_UDP)
+			bpf_map_delete_elem(&plumb_udp, &cookie);
 		return done;
 	}
-	struct peer now = {.asked = q->dst, .addr = to->addr, .asked_port = q->port, .port = to->port};
+	struct peer now = {.asked = q->dst, .addr = to->addr, .asked_port = q->port, .port = to->port, .node = q->node};
 	struct peer *p = bpf_sk_storage_get(&plumb_peers, sk, &now, BPF_SK_STORAGE_GET_F_CREATE);
 	if (p)
 		*p = now;
+	if (q->proto == IPPROTO_UDP)
+		bpf_map_update_elem(&plumb_udp, &cookie, &now, BPF_ANY);
 	return done;
+}
+
+static __always_inline void used(struct sent *s, __u64 now)
+{
+	if (since(s->seen, now) >= SECOND)
+		s->seen = now;
 }
 
 // sends notes to what the answer belongs that the socket will read.
@@ -238,7 +239,7 @@ static __always_inline int sends(struct bpf_sock_addr *ctx, struct question *q, 
 {
 	int done = ask(ctx, q, to);
 	struct sent_key k = {.socket = bpf_get_socket_cookie(ctx)};
-	struct sent now = {.asked = q->dst, .asked_port = q->port};
+	struct sent now = {.asked = q->dst, .asked_port = q->port, .seen = bpf_ktime_get_ns()};
 	if (done != TRANSLATE) {
 		k.addr = q->dst;
 		k.port = q->port;
@@ -251,6 +252,8 @@ static __always_inline int sends(struct bpf_sock_addr *ctx, struct question *q, 
 	struct sent *was = bpf_map_lookup_elem(&plumb_sent, &k);
 	if (!was || !same(&was->asked, &now.asked) || was->asked_port != now.asked_port)
 		bpf_map_update_elem(&plumb_sent, &k, &now, BPF_ANY);
+	else
+		used(was, now.seen);
 	return done;
 }
 
@@ -277,6 +280,7 @@ static __always_inline int received(struct bpf_sock_addr *ctx, struct addr *a, _
 	struct sent *s = bpf_map_lookup_elem(&plumb_sent, &k);
 	if (!s)
 		return 0;
+	used(s, bpf_ktime_get_ns());
 	*a = s->asked;
 	*port = s->asked_port;
 	return 1;
@@ -315,3 +319,13 @@ TELLS("cgroup/recvmsg4", plumb_recvmsg4, received, read4, write4)
 TELLS("cgroup/recvmsg6", plumb_recvmsg6, received, read6, write6)
 TELLS("cgroup/getpeername4", plumb_getpeer4, connected, read4, write4)
 TELLS("cgroup/getpeername6", plumb_getpeer6, connected, read6, write6)
+
+SEC("cgroup/sock_release")
+int plumb_release(struct bpf_sock *sk)
+{
+	if (sk->protocol == IPPROTO_UDP) {
+		__u64 cookie = bpf_get_socket_cookie(sk);
+		bpf_map_delete_elem(&plumb_udp, &cookie);
+	}
+	return 1;
+}
