@@ -102,7 +102,7 @@ race:
 
 # The contract's cases against upstream kube-proxy, in both modes.
 peer: host
-	go test -count=1 -parallel 4 -timeout 20m ./suites/peer -modes=nftables,iptables
+	go test -count=1 -parallel 6 -timeout 20m ./suites/peer -modes=nftables,iptables
 	go test -count=1 -timeout 10m -run TestTakeOver ./tools/internal/proxy -kube-proxy=nftables,iptables
 
 # The lab's API beside the real one: the same requests to both (fixtures/api/differential).
