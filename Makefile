@@ -40,6 +40,12 @@ PURE = $(filter-out $(addprefix github.com/plumbline/plumbline/,$(REALTIME:./%=%
 # Ginkgo's suites refuse -parallel.
 GINKGO = ./suites/conformance
 
+# Whose tests need the processors, too, and go fewer at a time.
+BACKENDS = ./dataplane/iptables ./dataplane/nftables ./dataplane/userspace
+
+# Tests that are run each time are linked each time: nobody debugs these programs.
+BARE = -ldflags='-s -w'
+
 # The eBPF dataplane at devices alone: its contract, by tcx and by clsact, takes two minutes.
 TC = ./dataplane/ebpf
 tc:
@@ -57,8 +63,9 @@ test: build
 	go vet ./...
 	go test $(PURE)
 	if [ $$(id -u) = 0 ]; then ci/host/prepare.sh; fi
-	go test -count=1 -p 1 -parallel 8 $(filter-out $(GINKGO) $(TC),$(REALTIME))
-	go test -count=1 -p 1 $(GINKGO)
+	go test $(BARE) -count=1 -p 1 -parallel 8 $(BACKENDS)
+	go test $(BARE) -count=1 -p 1 -parallel 16 $(filter-out $(GINKGO) $(TC) $(BACKENDS),$(REALTIME))
+	go test $(BARE) -count=1 -p 1 $(GINKGO)
 
 # What needs no root and no kernel: before a commit.
 test-fast:
@@ -102,7 +109,7 @@ race:
 
 # The contract's cases against upstream kube-proxy, in both modes.
 peer: host
-	go test -count=1 -parallel 4 -timeout 20m ./suites/peer -modes=nftables,iptables
+	go test -count=1 -parallel 6 -timeout 20m ./suites/peer -modes=nftables,iptables
 	go test -count=1 -timeout 10m -run TestTakeOver ./tools/internal/proxy -kube-proxy=nftables,iptables
 
 # The lab's API beside the real one: the same requests to both (fixtures/api/differential).

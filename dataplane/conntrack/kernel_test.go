@@ -29,6 +29,7 @@ type attempt struct {
 // Flows of real packets through real rules: which entries a change deletes, and
 // who answers the same five-tuple then. The table stands for both families.
 func TestStaleFlows(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, v6 := range []bool{false, true} {
 		x := byFamily[v6]

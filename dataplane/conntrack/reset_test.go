@@ -74,6 +74,7 @@ func hears(c net.Conn, since time.Time) (took time.Duration, err error) {
 // An idle connection to an endpoint that is gone: both sides, which only read, get
 // "connection reset", wherever the client is and whatever became of the Service.
 func TestResetTCP(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	la := w.listen(w.a, ":80")
 	for _, v6 := range []bool{false, true} {
@@ -137,6 +138,7 @@ func TestResetTCP(t *testing.T) {
 // The pod is gone with its link, as it is in a cluster: the client hears of it all
 // the same. Without ResetTCP nothing is done.
 func TestResetTCPPodGone(t *testing.T) {
+	t.Parallel()
 	for _, on := range []bool{true, false} {
 		w := newWorld(t)
 		la := w.listen(w.a, ":80")

@@ -167,6 +167,7 @@ func TestWaitsForRulesUnderWay(t *testing.T) {
 
 // A walk that fails is tried again, less and less often, and what it was to find is found.
 func TestRetry(t *testing.T) {
+	t.Parallel()
 	const a, b = "10.0.0.1:53", "10.0.0.2:53"
 	k := &fake{flows: []flow{fakeFlow(1, objects.UDP, "10.96.0.1:53", a)}}
 	running(t, k, 0, func(f *Flows) {

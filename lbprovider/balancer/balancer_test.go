@@ -446,7 +446,8 @@ func TestClientIPAffinity(t *testing.T) {
 // 400 clients keep their nodes over 20 reloads while nodes leave and come: only the
 // clients of a node that leaves move, and they keep what they move to.
 func TestClientIPAffinityOverReloads(t *testing.T) {
-	r, all := newRig(t), manyNodes(t, "127.78.6")
+	t.Parallel()
+	r, all := newRigAt(t, "127.77.10.0/24"), manyNodes(t, "127.78.6")
 	svc := testService(func(s *v1.Service) { s.Spec.SessionAffinity = v1.ServiceAffinityClientIP })
 	p := placement{t: t, ip: r.ensure(svc, all...), was: map[string]string{}}
 	p.look("at first", "")
@@ -468,7 +469,8 @@ func TestClientIPAffinityOverReloads(t *testing.T) {
 // After a crash the table is gone. The hash leads clients where it led them before, also
 // if a node that was never theirs has left since.
 func TestClientIPAffinityOverCrash(t *testing.T) {
-	r, all := newRig(t), manyNodes(t, "127.78.7")
+	t.Parallel()
+	r, all := newRigAt(t, "127.77.11.0/24"), manyNodes(t, "127.78.7")
 	svc := testService(func(s *v1.Service) { s.Spec.SessionAffinity = v1.ServiceAffinityClientIP })
 	p := placement{t: t, ip: r.ensure(svc, all...), was: map[string]string{}}
 	p.look("at first", "")
@@ -527,7 +529,8 @@ func (p placement) look(when, left string) {
 // After a crash every server is DOWN until it was checked, even one that was
 // UP at the crash, or at a reload before it; the address stays.
 func TestCrashRestartStartsDown(t *testing.T) {
-	r := newRig(t)
+	t.Parallel()
+	r := newRigAt(t, "127.77.12.0/24")
 	a := newBackend(t, "node-a", "127.78.5.1", true, true)
 	gone := newBackend(t, "node-gone", "127.78.5.2", true, true)
 	svc := testService()

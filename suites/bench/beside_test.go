@@ -17,6 +17,7 @@ import (
 // Rows are timed beside each other, each in a network of its own. One that has not
 // started before is left out, and one that fails ends alone.
 func TestSideBySide(t *testing.T) {
+	t.Parallel()
 	need.Root(t)
 	ctx, dir := t.Context(), workDir(t)
 	proxy := filepath.Join(dir, "proxy")

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,10 +32,39 @@ func workDir(t *testing.T) string {
 	return dir
 }
 
+// programs is where what is built for all tests lies.
+var programs string // set by TestMain
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if programs, err = os.MkdirTemp("", "bench"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(programs)
+		return m.Run()
+	}())
+}
+
+// builtProxy is plumb-proxy, built once.
+var builtProxy = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(programs, "plumb-proxy")
+	if out, err := exec.Command("go", "build", "-o", path, "github.com/plumbline/plumbline/tools/plumb-proxy").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build plumb-proxy: %w: %s", err, out)
+	}
+	return path, nil
+})
+
+// buildProxy leaves plumb-proxy at a path below a test's folder: by its path a process is known.
 func buildProxy(t *testing.T, path string) {
 	t.Helper()
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/plumbline/plumbline/tools/plumb-proxy").CombinedOutput(); err != nil {
-		t.Fatalf("build plumb-proxy: %v: %s", err, out)
+	built, err := builtProxy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(built, path); err != nil {
+		t.Fatal(err)
 	}
 }
 

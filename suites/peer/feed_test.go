@@ -4,6 +4,7 @@ package peer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,7 @@ type feed struct {
 	dir     string
 	agent   *proxyproc.Process // nil before the first case
 	options string             // that it runs with
+	zone    string             // of its node, as it was last seen to have it
 	turn    int                // number of the last sentinel
 }
 
@@ -106,7 +108,7 @@ func (f *feed) run(o plan.Options) error {
 	if err != nil {
 		return err
 	}
-	f.options = options
+	f.options, f.zone = options, f.nodeZone()
 	f.agent, err = proxyproc.Start(f.net.Node, f.dir, spec)
 	return err
 }
@@ -134,8 +136,9 @@ func defaultNode() *corev1.Node {
 	return out
 }
 
-// clear removes every object of the case before.
-func (f *feed) clear() error {
+// clear removes every object of the case before, and leaves the Node of the next one: which
+// addresses it has kube-proxy asks when it starts.
+func (f *feed) clear(next *dptest.Case) error {
 	for _, kind := range []api.Kind{api.Services, api.EndpointSlices, api.ServiceCIDRs} {
 		for _, o := range f.api.List(kind) {
 			if err := f.api.Delete(kind, key(o)); err != nil {
@@ -143,7 +146,17 @@ func (f *feed) clear() error {
 			}
 		}
 	}
-	return f.api.Apply(defaultNode())
+	all, err := decode(next.Section("objects.yaml"))
+	if err != nil {
+		return err
+	}
+	var node api.Object = defaultNode()
+	for _, o := range all {
+		if n, ok := o.(*corev1.Node); ok && n.Name == dptest.NodeName {
+			node = n
+		}
+	}
+	return f.api.Apply(node)
 }
 
 func key(o metav1.Object) string {
@@ -168,11 +181,28 @@ func (f *feed) step(ctx context.Context, c *dptest.Case, s *dptest.Step) error {
 	if err != nil {
 		return err
 	}
-	sentinels, rows := f.sentinels(c.Options.MasqueradeAll)
-	if err := f.api.Apply(append(all, sentinels...)...); err != nil {
+	if err := f.api.Apply(all...); err != nil {
 		return err
 	}
-	return f.follow(ctx, rows)
+	sentinels, rows := f.sentinels(c.Options.MasqueradeAll)
+	if err := f.api.Apply(sentinels...); err != nil {
+		return err
+	}
+	if err := f.follow(ctx, rows); err != nil {
+		return err
+	}
+	f.zone = f.nodeZone()
+	return nil
+}
+
+// nodeZone is the zone that the API's Node has, "" if none.
+func (f *feed) nodeZone() string {
+	for _, o := range f.api.List(api.Nodes) {
+		if o.GetName() == dptest.NodeName {
+			return o.GetLabels()[corev1.LabelTopologyZone]
+		}
+	}
+	return ""
 }
 
 func (f *feed) delete(fields []string) error {
@@ -223,12 +253,18 @@ func nameless(sl *discoveryv1.EndpointSlice) {
 	}
 }
 
-// sentinelPatience bounds the wait for kube-proxy to take a step in.
-const sentinelPatience = time.Minute
+// sentinelPatience bounds the wait for kube-proxy to take a step in, which is asked for at every
+// pause: kube-proxy has the processors meanwhile.
+const (
+	sentinelPatience = time.Minute
+	sentinelPause    = 5 * time.Millisecond
+)
 
 // sentinels are a Service with one endpoint in each family, behind what was
 // changed, on the same watches: when they are forwarded, all before is in the
-// rules. Each family has a proxier of its own.
+// rules. Each family has a proxier of its own. Of the Node, which has a watch of its own, its
+// zone tells: one of two endpoints more is for that zone, or for the one that is no more. Only
+// where the zone is known, the first alone is used; without one all hints are void.
 func (f *feed) sentinels(masqueraded bool) (all []api.Object, rows []dptest.Row) {
 	f.turn++
 	hi, lo := 200+byte(f.turn/250), 1+byte(f.turn%250)
@@ -242,6 +278,19 @@ func (f *feed) sentinels(masqueraded bool) (all []api.Object, rows []dptest.Row)
 	} {
 		name := fmt.Sprintf("sentinel-%s-%d", s.name, f.turn)
 		port, proto := int32(9), corev1.ProtocolTCP
+		row := dptest.Row{
+			Line: name, From: dptest.PodB, Proto: objects.TCP, To: netip.AddrPortFrom(s.vip, 9),
+			Action: plan.Forward, Dests: []dptest.Dest{{At: netip.AddrPortFrom(s.at, 9), Masked: masqueraded}},
+		}
+		endpoints := []discoveryv1.Endpoint{{Addresses: []string{s.at.String()}}}
+		if zone := f.nodeZone(); zone != f.zone {
+			endpoints[0].Hints = forZone(cmp.Or(zone, f.zone))
+			endpoints = append(endpoints, discoveryv1.Endpoint{Addresses: []string{s.at.Next().String()}, Hints: forZone("elsewhere")})
+			if zone == "" {
+				row.Dests = append(row.Dests, dptest.Dest{At: netip.AddrPortFrom(s.at.Next(), 9), Masked: masqueraded})
+			}
+		}
+		rows = append(rows, row)
 		all = append(all, &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "sentinel", Name: name},
 			Spec: corev1.ServiceSpec{
@@ -251,14 +300,14 @@ func (f *feed) sentinels(masqueraded bool) (all []api.Object, rows []dptest.Row)
 		}, &discoveryv1.EndpointSlice{
 			ObjectMeta:  metav1.ObjectMeta{Namespace: "sentinel", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
 			AddressType: discoveryv1.AddressType(s.family), Ports: []discoveryv1.EndpointPort{{Name: new(string), Protocol: &proto, Port: &port}},
-			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{s.at.String()}}},
-		})
-		rows = append(rows, dptest.Row{
-			Line: name, From: dptest.PodB, Proto: objects.TCP, To: netip.AddrPortFrom(s.vip, 9),
-			Action: plan.Forward, Dests: []dptest.Dest{{At: netip.AddrPortFrom(s.at, 9), Masked: masqueraded}},
+			Endpoints: endpoints,
 		})
 	}
 	return all, rows
+}
+
+func forZone(name string) *discoveryv1.EndpointHints {
+	return &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: name}}}
 }
 
 // follow waits until the sentinels lead where they should.
@@ -279,7 +328,7 @@ func (f *feed) follow(ctx context.Context, rows []dptest.Row) error {
 			return fmt.Errorf("kube-proxy ended: %w", f.agent.Err())
 		case <-ctx.Done():
 			return ctx.Err()
-		default:
+		case <-time.After(sentinelPause):
 		}
 		if time.Now().After(end) {
 			return errors.Join(fmt.Errorf("kube-proxy has not taken the objects in after %v: %s %s", sentinelPatience, rows[0].Line, got.Outcome()), err)

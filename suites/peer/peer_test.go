@@ -61,7 +61,7 @@ func (f *feed) compare(t *testing.T, c *dptest.Case, mode string) {
 	if _, skip := c.Peer(mode); skip != "" {
 		t.Skip(skip)
 	}
-	if err := errors.Join(f.clear(), f.run(c.Options)); err != nil {
+	if err := errors.Join(f.clear(c), f.run(c.Options)); err != nil {
 		t.Fatal(err)
 	}
 	var memory dptest.Memory

@@ -184,6 +184,7 @@ func TestExistingCloseRemovesTheDataplane(t *testing.T) {
 
 // A dataplane whose agents are not ready is not installed, and not left.
 func TestExistingAwaitsTheAgents(t *testing.T) {
+	t.Parallel()
 	f := openForeign(t)
 	before := f.holds()
 	check(t, f.install(t.Context(), t)(t.Context()))

@@ -82,6 +82,7 @@ func onEach(t *testing.T, f func(t *testing.T, backend string, dump func(*world)
 // healthz that turns 200 with them, checks that follow, and rules that stay when
 // it ends. A successor takes over what is there.
 func TestLife(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, backend string, dump func(*world) string) {
 		w := newWorld(t, theNode(), service("web", "10.96.0.1", loadBalancer), slice("web", "10.244.1.2!", "10.244.2.2"))
 		p := w.start(t, "--backend="+backend)
@@ -141,6 +142,7 @@ func same(t *testing.T, when, want, got string) {
 // A restart while the own Node is missing changes nothing in the kernel, and says so; with
 // the Node it goes on.
 func TestNodeMissing(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, backend string, dump func(*world) string) {
 		w := newWorld(t, theNode(), service("web", "10.96.0.1", loadBalancer), slice("web", "10.244.1.2!", "10.244.2.2"))
 		w.start(t, "--backend="+backend).end(t, syscall.SIGTERM)

@@ -132,6 +132,7 @@ func TestProgramsStay(t *testing.T) {
 // What keeps translated connections translated comes back when somebody flushes the rule set, as
 // everything else does.
 func TestTableFlushed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, theNode())
 	w.start(t, "--backend=ebpf")
 	there := func() bool { return strings.Count(w.nft(t, "list", "ruleset"), "type nat hook prerouting") == 2 }

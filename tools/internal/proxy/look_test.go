@@ -61,6 +61,7 @@ func TestLookAsks(t *testing.T) {
 // TestLookTellsStrangers: where whoever is on the way out answers for every address, an
 // API server is told by its certificate, and stands for the rest.
 func TestLookTellsStrangers(t *testing.T) {
+	t.Parallel()
 	need.Root(t) // ports below 1024
 	ns := netns.ForTest(t, "look")
 	const stranger, api = "127.0.0.3", "127.0.0.4"
@@ -115,6 +116,7 @@ func serveTLS(t *testing.T, l net.Listener, name string) {
 
 // TestLookHearsNothing: where nobody answers at all, that is silence as well.
 func TestLookHearsNothing(t *testing.T) {
+	t.Parallel()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -284,24 +284,30 @@ func (s *switched) load(t *testing.T, f func(), by ...backend.Backend) (failed [
 // ready none fails. Nothing is left of the one before. Who does not serve the node's own
 // connections is not asked for them.
 func TestSwitch(t *testing.T) {
-	s := newSwitched(t)
-	all := backend.All(s.w.ns.FD())
+	t.Parallel()
 	for _, from := range backendNames() {
-		for _, to := range backendNames() {
-			if from == to {
-				continue
-			}
-			t.Run(from+" to "+to, func(t *testing.T) {
-				for range *switches {
-					keeps := all[from].Keeps == backend.Conntrack
-					s.change(t, from, to, keeps && all[to].Keeps != backend.Process, keeps)
-					for name, b := range all {
-						if left, err := b.Left(); err != nil || len(left) > 0 {
-							t.Errorf("after --cleanup of %s there is of %s: %v, %v", from, name, left, err)
-						}
-					}
+		t.Run(from, func(t *testing.T) {
+			t.Parallel() // each on a node of its own: it mostly waits
+			s := newSwitched(t)
+			all := backend.All(s.w.ns.FD())
+			for _, to := range backendNames() {
+				if from != to {
+					t.Run("to "+to, func(t *testing.T) { s.switchOver(t, all, from, to) })
 				}
-			})
+			}
+		})
+	}
+}
+
+// switchOver changes the backend as often as is asked for, and finds nothing of any after it.
+func (s *switched) switchOver(t *testing.T, all map[string]backend.Backend, from, to string) {
+	for range *switches {
+		keeps := all[from].Keeps == backend.Conntrack
+		s.change(t, from, to, keeps && all[to].Keeps != backend.Process, keeps)
+		for name, b := range all {
+			if left, err := b.Left(); err != nil || len(left) > 0 {
+				t.Errorf("after --cleanup of %s there is of %s: %v, %v", from, name, left, err)
+			}
 		}
 	}
 }

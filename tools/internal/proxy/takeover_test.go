@@ -134,6 +134,7 @@ func report(t *testing.T, what string, gapless bool, failed []failure, broken []
 // What a kube-proxy left is named in an Event and stays, unless it is asked for; while one
 // runs, nothing is taken over.
 func TestKubeProxysRules(t *testing.T) {
+	t.Parallel()
 	const rules = `table ip kube-proxy { chain services { type nat hook prerouting priority -100; }; }
 table ip6 kube-proxy { }
 table ip nat { chain KUBE-SERVICES { }; chain KUBE-SVC-X { }; chain KUBE-KUBELET-CANARY { }; }`
