@@ -203,6 +203,10 @@ func (s *Spec) attempt(c Client, t Target, w Want) (*remote.Results, string) {
 	if w.refusal && t.network == remote.UDP {
 		w.n = min(w.n, 6)
 	}
+	s.asks(c, t)
+	if s.planned != nil {
+		return s.planned.want(c, t, w), ""
+	}
 	res, err := c.probe.Batch(s.ctx, remote.Batch{
 		Network: t.network, Target: t.to, Attempts: w.n, Concurrency: min(w.n, 16), Timeout: w.timeout,
 	})

@@ -71,8 +71,10 @@ func (e Endpoint) object(f corev1.IPFamily) discoveryv1.Endpoint {
 
 // Service is a Service of one behaviour, with its slices.
 type Service struct {
-	spec *Spec
-	obj  *corev1.Service
+	spec    *Spec
+	obj     *corev1.Service
+	slices  map[string]*written // by name
+	deleted bool
 }
 
 // Port is a port of a Service; the target is a number, in the slices.
@@ -103,7 +105,9 @@ func (s *Spec) Service(mutate ...func(*corev1.Service)) *Service {
 	s.must(err, "make Service %s", obj.Name)
 	s.changed()
 	s.onEnd(func() error { return s.deleteService(obj.Name) })
-	return &Service{s, made}
+	v := &Service{spec: s, obj: made}
+	s.services = append(s.services, v)
+	return v
 }
 
 // deniedExternalIPs tells what the admission plugin DenyServiceExternalIPs says from other
@@ -216,6 +220,7 @@ func (v *Service) Slice(name string, ports []discoveryv1.EndpointPort, eps ...En
 		slice.Endpoints = append(slice.Endpoints, e.object(s.Family))
 	}
 	s.must(s.putSlice(slice), "write EndpointSlice %s", slice.Name)
+	v.wrote(name, writtenAs(s.Family, ports, eps))
 	s.changed()
 }
 

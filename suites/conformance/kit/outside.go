@@ -40,6 +40,9 @@ func (e *Env) number() int {
 func (s *Spec) HostBeyond(n *Node) Client {
 	number := s.env.number()
 	gate, own := s.beyond(number)
+	if s.planned != nil {
+		return Client{Name: Outside, addrs: families([]netip.Addr{own.Addr()}), router: n}
+	}
 	ns, err := netns.New(fmt.Sprintf("%s-beyond-%d", s.env.stage.Run(), number))
 	s.must(err, "make a host beyond %s", n.Name)
 	s.onEnd(ns.Close)

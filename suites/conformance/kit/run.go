@@ -103,7 +103,7 @@ func (e *Env) run(ctx context.Context, b Behaviour, f corev1.IPFamily) (r Result
 		}
 	}
 	began := time.Now()
-	s := &Spec{Family: f, Nodes: e.nodes, env: e, ctx: ctx, id: b.ID, at: began, held: map[string]bool{}}
+	s := e.spec(ctx, b, f)
 	watched := func(s *Spec) {
 		s.controlNodes()
 		b.Run(s)
@@ -111,6 +111,9 @@ func (e *Env) run(ctx context.Context, b Behaviour, f corev1.IPFamily) (r Result
 	}
 	if out, ok := s.protected(watched); !ok {
 		if out.result == ResultFail {
+			if in := s.where(); in != "" {
+				out.reason += " (" + in + ")"
+			}
 			out = s.confirmed(out)
 			e.evidence(s)
 		}

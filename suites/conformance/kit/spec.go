@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/suites/conformance/cell"
 	"github.com/plumbline/plumbline/suites/report/conformance"
 )
 
@@ -57,8 +58,17 @@ type Spec struct {
 	streams   []Stream      // of Throughout
 	files     []string      // evidence
 	last      trial
-	datagrams bool // some were sent
+	services  []*Service         // in the order they were made
+	cells     map[cell.Cell]bool // that attempts were in
+	lastCells []cell.Cell        // of the last one
+	planned   *planned           // nil: attempts are made
+	datagrams bool               // some were sent
 	ends      []func() error
+}
+
+// spec is what a behaviour works with in a family.
+func (e *Env) spec(ctx context.Context, b Behaviour, f corev1.IPFamily) *Spec {
+	return &Spec{Family: f, Nodes: e.nodes, env: e, ctx: ctx, id: b.ID, at: time.Now(), held: map[string]bool{}, cells: map[cell.Cell]bool{}}
 }
 
 // outcome is how a function ended early.
@@ -141,6 +151,7 @@ func (s *Spec) deleteService(name string) error {
 // Delete deletes the Service, and its slices with it.
 func (v *Service) Delete() {
 	v.spec.must(v.spec.deleteService(v.obj.Name), "delete Service %s", v.obj.Name)
+	v.deleted = true
 	v.spec.changed()
 }
 
