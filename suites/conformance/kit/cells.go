@@ -21,7 +21,11 @@ type written struct {
 func writtenAs(f corev1.IPFamily, ports []discoveryv1.EndpointPort, eps []Endpoint) *written {
 	w := &written{family: f, endpoints: eps, ports: map[string]int32{}}
 	for _, p := range ports {
-		w.ports[*p.Name] = *p.Port
+		name := ""
+		if p.Name != nil {
+			name = *p.Name
+		}
+		w.ports[name] = *p.Port
 	}
 	return w
 }
@@ -31,9 +35,12 @@ func (v *Service) wrote(name string, w *written) {
 	if v.slices == nil {
 		v.slices = map[string]*written{}
 	}
-	if v.slices[name] = w; w == nil {
+	if w == nil {
 		delete(v.slices, name)
+		return
 	}
+	v.slices[name] = w
+	v.noteUsable(w.family, w.endpoints)
 }
 
 // asks notes in which cells an attempt is: it goes by a Service of the behaviour, as that is
@@ -45,6 +52,10 @@ func (s *Spec) asks(c Client, t Target) {
 		if !ok {
 			continue
 		}
+		if v.met == nil {
+			v.met = map[Target]bool{}
+		}
+		v.met[t] = true
 		base := cell.Cell{
 			cell.Protocol: cell.Value(strings.ToUpper(string(t.network))), cell.Frontend: front,
 			cell.Policy: v.policy(front), cell.Family: cell.Value(s.Family), cell.Source: s.source(c),

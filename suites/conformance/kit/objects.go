@@ -73,8 +73,11 @@ func (e Endpoint) object(f corev1.IPFamily) discoveryv1.Endpoint {
 type Service struct {
 	spec    *Spec
 	obj     *corev1.Service
+	draft   *corev1.Service     // as it is to be made
 	slices  map[string]*written // by name
 	deleted bool
+	met     map[Target]bool // it was reached there, or was to be
+	ever    map[string]bool // addresses of endpoints that it might use in some state so far
 }
 
 // Port is a port of a Service; the target is a number, in the slices.
@@ -85,6 +88,13 @@ func Port(name string, protocol corev1.Protocol, port int32) corev1.ServicePort 
 // Service makes a Service without selector, of the spec's family, with the port
 // http (TCP 80); mutate may change it.
 func (s *Spec) Service(mutate ...func(*corev1.Service)) *Service {
+	v := s.Later(mutate...)
+	v.Make()
+	return v
+}
+
+// Later is a Service that is not made yet: its slices may be.
+func (s *Spec) Later(mutate ...func(*corev1.Service)) *Service {
 	s.serial++
 	policy := corev1.IPFamilyPolicySingleStack
 	obj := &corev1.Service{
@@ -97,17 +107,23 @@ func (s *Spec) Service(mutate ...func(*corev1.Service)) *Service {
 	for _, m := range mutate {
 		m(obj)
 	}
-	made, err := s.env.client.CoreV1().Services(s.env.namespace).Create(s.ctx, obj, metav1.CreateOptions{})
+	v := &Service{spec: s, obj: obj, draft: obj.DeepCopy(), deleted: true}
+	s.services = append(s.services, v)
+	s.onEnd(func() error { return s.deleteService(obj.Name) })
+	return v
+}
+
+// Make makes a Service that is not there, as it was first said to be.
+func (v *Service) Make() {
+	s := v.spec
+	made, err := s.env.client.CoreV1().Services(s.env.namespace).Create(s.ctx, v.draft.DeepCopy(), metav1.CreateOptions{})
 	if deniedExternalIPs(err) {
 		s.Say("%v", err) // beside the reason, which is one for all
 		s.Skip("the cluster lacks leave to set externalIPs")
 	}
-	s.must(err, "make Service %s", obj.Name)
+	s.must(err, "make Service %s", v.draft.Name)
+	v.obj, v.deleted = made, false
 	s.changed()
-	s.onEnd(func() error { return s.deleteService(obj.Name) })
-	v := &Service{spec: s, obj: made}
-	s.services = append(s.services, v)
-	return v
 }
 
 // deniedExternalIPs tells what the admission plugin DenyServiceExternalIPs says from other
@@ -129,6 +145,11 @@ func LoadBalanced(o *corev1.Service) {
 // ExternalLocal sets externalTrafficPolicy=Local.
 func ExternalLocal(o *corev1.Service) {
 	o.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+}
+
+// ExternalCluster sets externalTrafficPolicy=Cluster.
+func ExternalCluster(o *corev1.Service) {
+	o.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
 }
 
 // InternalLocal sets internalTrafficPolicy=Local.

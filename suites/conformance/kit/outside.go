@@ -37,7 +37,10 @@ func (e *Env) number() int {
 // HostBeyond is a host outside the cluster whose router is a node: whatever it sends
 // arrives there, as packets do that a load balancer in VIP mode passes on. Only that
 // node knows a way back to it. It needs NeedNodes.
-func (s *Spec) HostBeyond(n *Node) Client {
+func (s *Spec) HostBeyond(n *Node) Client { return s.hostBeyond(n, nil) }
+
+// hostBeyond has further addresses too, which the node leads to it.
+func (s *Spec) hostBeyond(n *Node, further []netip.Addr) Client {
 	number := s.env.number()
 	gate, own := s.beyond(number)
 	if s.planned != nil {
@@ -49,6 +52,10 @@ func (s *Spec) HostBeyond(n *Node) Client {
 	link := fmt.Sprintf("beyond%d", number)
 	s.onEnd(func() error { return netns.At(n.NetNS).Do(func() error { return unlink(link) }) })
 	s.must(connect(ns, n, link, gate, own), "connect a host to %s", n.Name)
+	for _, a := range further {
+		s.must(ns.Do(func() error { return up("eth0", netip.PrefixFrom(a, a.BitLen())) }), "give a host %s", a)
+		s.Exec(n, "ip", "route", "add", Alone(a), "via", own.Addr().String(), "dev", link) // it goes with the link
+	}
 	place, err := sock.NewPlace(ns.Do)
 	s.must(err, "enter the host beyond %s", n.Name)
 	s.onEnd(place.Close)

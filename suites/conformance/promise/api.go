@@ -11,7 +11,7 @@ var ( // const
 		Quote: `"ClusterIP" allocates a cluster-internal IP address for load-balancing to endpoints.`}
 	NodePort = Promise{Kind: API, Where: core + "ServiceSpec", Over: atNodePorts, Since: first,
 		Quote: `"NodePort" builds on ClusterIP and allocates a port on every node which routes to the same endpoints as the clusterIP.`}
-	LoadBalancer = Promise{Kind: API, Where: core + "ServiceSpec", Over: atBalancers, Since: first,
+	LoadBalancer = Promise{Kind: API, Where: core + "ServiceSpec", Since: first,
 		Quote: `"LoadBalancer" builds on NodePort and creates an external load-balancer (if supported in the current cloud) which routes to the same endpoints as the clusterIP.`}
 	NodePortWiped = Promise{Kind: API, Where: core + "ServicePort", Since: first,
 		Quote: `This field will be wiped when updating a Service to no longer need it (e.g. changing type from NodePort to ClusterIP).`}
