@@ -14,9 +14,7 @@ func affinityNodePortFromOutside() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Sticky(600), kit.Both)
 			svc.Kinds()
-			for i, n := range s.Nodes {
-				s.EachOne(svc.NodePortWays(n, s.Outside(), n.B.Client, s.Nodes[(i+1)%len(s.Nodes)].Client), s.OfKinds()...)
-			}
+			s.EachOne(svc.NodePortWaysOfAll(), s.OfKinds()...)
 		},
 	}
 }

@@ -9,7 +9,7 @@ func etpLocalNoneHereDropped() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "etp-local-none-here-dropped", Level: kit.Must, Profile: kit.ProfilePolicy,
 		Says:     "Under externalTrafficPolicy=Local a node without endpoints drops what comes to its node port from outside, while others have some.",
-		Promises: []promise.Promise{promise.ExternalLocalDrops},
+		Promises: []promise.Promise{promise.ExternalLocalDrops, promise.SourceTrusted},
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
 		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {

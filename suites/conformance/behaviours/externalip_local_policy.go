@@ -9,7 +9,7 @@ func externalIPLocalPolicy() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "externalip-local-policy", Level: kit.Must, Profile: kit.ProfileExternalIPs,
 		Says:     "externalIPs obey externalTrafficPolicy=Local as load balancers do: pods and nodes reach all endpoints, hosts outside those of the node alone and nobody where there are none, by TCP and UDP.",
-		Promises: []promise.Promise{promise.ExternalLocal, promise.ExternalFromInside, promise.ExternalLocalDrops, promise.AnyBackend},
+		Promises: []promise.Promise{promise.ExternalLocal, promise.ExternalFromInside, promise.ExternalLocalDrops, promise.AnyBackend, promise.ReadyEndpoints},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {

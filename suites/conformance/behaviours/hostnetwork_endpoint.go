@@ -16,9 +16,7 @@ func hostNetworkEndpoint() kit.Behaviour {
 			host := s.Nodes[1]
 			svc.SliceAt("host", kit.HostPort, host.Ready())
 			s.Each(svc.Ways(append(s.PodClients(), s.NodeClients()...)...), kit.Only(host.Client))
-			for i, n := range s.Nodes {
-				s.Each(svc.NodePortWays(n, s.Outside(), n.B.Client, n.Client, s.Nodes[(i+1)%len(s.Nodes)].B.Client), kit.Only(host.Client))
-			}
+			s.Each(svc.NodePortWaysOfAll(), kit.Only(host.Client))
 		},
 	}
 }

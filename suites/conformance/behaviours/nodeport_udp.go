@@ -16,9 +16,7 @@ func nodePortUDP() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
 			want := svc.Kinds()
-			for i, n := range s.Nodes {
-				s.Each(svc.NodePortWays(n, s.Outside(), n.B.Client, n.Client, s.Nodes[(i+1)%len(s.Nodes)].B.Client), want)
-			}
+			s.Each(svc.NodePortWaysOfAll(), want)
 		},
 	}
 }

@@ -14,12 +14,10 @@ func onlyUnreadyRejected() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Both)
 			ways := svc.Ways(append(s.PodClients(), s.NodeClients()...)...)
-			for i, n := range s.Nodes {
-				ways = append(ways, svc.NodePortWays(n, s.Outside(), n.B.Client, s.Nodes[(i+1)%len(s.Nodes)].Client)...)
-			}
+			ways = append(ways, svc.NodePortWaysOfAll()...)
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.NotReady())
 			s.Each(ways, kit.Pods(s.Nodes[0].A))
-			svc.Endpoints(s.Nodes[0].A.NotReady(), s.Nodes[1].A.NotReady())
+			svc.AllKinds(kit.Endpoint.Unready)
 			s.Each(ways, kit.Unreachable())
 		},
 	}

@@ -14,9 +14,7 @@ func readyHidesTerminating() kit.Behaviour {
 			svc := s.Service(kit.NodePorts, kit.Both)
 			want := svc.Kinds(s.Nodes[0].B.Draining(), s.Nodes[3].A.Draining(), s.Nodes[1].B.Ending())
 			s.Each(svc.Ways(append(s.PodClients(), s.NodeClients()...)...), want)
-			for i, n := range s.Nodes {
-				s.Each(svc.NodePortWays(n, s.Outside(), n.B.Client, s.Nodes[(i+1)%len(s.Nodes)].Client), want)
-			}
+			s.Each(svc.NodePortWaysOfAll(), want)
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Draining())
 			svc.SliceAt("port", kit.OtherPort)
 			svc.SliceAt("host", kit.HostPort)

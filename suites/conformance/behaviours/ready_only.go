@@ -15,9 +15,7 @@ func readyOnly() kit.Behaviour {
 			svc := s.Service(kit.NodePorts, kit.Both)
 			want := svc.Kinds(s.Nodes[0].B.NotReady(), s.Nodes[1].B.NotReady())
 			s.Each(svc.Ways(append(s.PodClients(), s.NodeClients()...)...), want)
-			for i, n := range s.Nodes {
-				s.Each(svc.NodePortWays(n, s.Outside(), n.B.Client, s.Nodes[(i+1)%len(s.Nodes)].Client), want)
-			}
+			s.Each(svc.NodePortWaysOfAll(), want)
 		},
 	}
 }

@@ -16,9 +16,7 @@ func terminatingFallbackNodePort() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Both)
 			want := svc.Ending(s.Nodes[1].B.NotReady(), s.Nodes[2].B.Ending())
-			for i, n := range s.Nodes {
-				s.Each(svc.NodePortWays(n, s.Outside(), n.B.Client, s.Nodes[(i+1)%len(s.Nodes)].B.Client, n.Client), want)
-			}
+			s.Each(svc.NodePortWaysOfAll(), want)
 		},
 	}
 }

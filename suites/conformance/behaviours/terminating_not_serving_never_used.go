@@ -15,12 +15,10 @@ func terminatingNotServingNeverUsed() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Both)
 			ways := svc.Ways(append(s.PodClients(), s.NodeClients()...)...)
-			for i, n := range s.Nodes {
-				ways = append(ways, svc.NodePortWays(n, s.Outside(), n.B.Client, s.Nodes[(i+1)%len(s.Nodes)].Client)...)
-			}
+			ways = append(ways, svc.NodePortWaysOfAll()...)
 			svc.Endpoints(s.Nodes[0].A.Ending(), s.Nodes[1].A.Ready())
 			s.Each(ways, kit.Pods(s.Nodes[1].A))
-			svc.Endpoints(s.Nodes[0].A.Ending(), s.Nodes[1].A.Ending())
+			svc.AllKinds(kit.Endpoint.Ended)
 			s.Each(ways, kit.Unreachable())
 		},
 	}

@@ -43,6 +43,15 @@ func (e Endpoint) Bare() Endpoint {
 	return e
 }
 
+// Unready is one that is not ready.
+func (e Endpoint) Unready() Endpoint { return e.With(new(false), new(false), new(false)) }
+
+// Draining is one that ends and still serves.
+func (e Endpoint) Draining() Endpoint { return e.With(new(false), new(true), new(true)) }
+
+// Ended is one that ends and does not serve.
+func (e Endpoint) Ended() Endpoint { return e.With(new(false), new(false), new(true)) }
+
 // ForZones adds hints of zones.
 func (e Endpoint) ForZones(zones ...string) Endpoint { e.zones = zones; return e }
 

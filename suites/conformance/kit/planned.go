@@ -30,7 +30,7 @@ const PlannedNamespace = "planned"
 // client alone, in which Nodes that it needs are made. An error says that it did not come to
 // its end.
 func Plan(ctx context.Context, client kubernetes.Interface, b Behaviour, f corev1.IPFamily) (map[cell.Cell]bool, error) {
-	e := &Env{client: client, namespace: PlannedNamespace, outside: Client{Name: Outside, addrs: plannedAddrs(9, 1)}}
+	e := &Env{client: client, namespace: PlannedNamespace, numbers: map[string]int{}, used: map[string]bool{}, outside: Client{Name: Outside, addrs: plannedAddrs(9, 1)}}
 	e.cfg = Config{Families: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}, Flush: [][]string{{"planned"}}, Timeouts: DefaultTimeouts()}
 	for i := range byte(enough) {
 		n := &Node{Name: fmt.Sprintf("node-%d", i+1), Zone: fmt.Sprintf("zone-%c", 'a'+i%3), NetNS: "planned"}

@@ -215,6 +215,3 @@ func (p *Pod) Ending() Endpoint { return endpoint(p.Client, p.Node.Name, false, 
 
 // Ready is the node's own probe, as a pod in the node's network would be.
 func (n *Node) Ready() Endpoint { return endpoint(n.Client, n.Name, true, true, false) }
-
-// Draining is the same as one that ends and still serves.
-func (n *Node) Draining() Endpoint { return endpoint(n.Client, n.Name, false, true, true) }

@@ -74,24 +74,37 @@ func (v *Service) SliceAt(name string, number int32, eps ...Endpoint) {
 	v.Slice(name, ports, eps...)
 }
 
+// NodePortWaysOfAll are those to every node's ports: of the client outside, of the node itself, of
+// a pod there and of one on the next node.
+func (v *Service) NodePortWaysOfAll() (out []Way) {
+	s := v.spec
+	for i, n := range s.Nodes {
+		next := s.Nodes[(i+1)%len(s.Nodes)]
+		out = append(out, v.NodePortWays(n, s.Outside(), n.Client, n.B.Client, next.B.Client, next.Client)...)
+	}
+	return out
+}
+
 // Kinds gives the Service a ready endpoint of every kind on three of the nodes: a pod on the
 // first, one at a port of its own on the second, and the third node's own network; none on the
 // fourth. Others are beside the first. It wants answers of those three.
 func (v *Service) Kinds(beside ...Endpoint) Want {
-	n := v.spec.Nodes
-	v.SliceAt("a", PodPort, append([]Endpoint{n[0].A.Ready()}, beside...)...)
-	v.SliceAt("port", OtherPort, n[1].A.Ready())
-	v.SliceAt("host", HostPort, n[2].Ready())
+	v.AllKinds(func(e Endpoint) Endpoint { return e }, beside...)
 	return Only(v.spec.OfKinds()...).Times(3 * perWay)
 }
 
 // Ending is Kinds of endpoints that terminate and serve, so that none is ready but those beside.
 func (v *Service) Ending(beside ...Endpoint) Want {
-	n := v.spec.Nodes
-	v.SliceAt("a", PodPort, append([]Endpoint{n[0].A.Draining()}, beside...)...)
-	v.SliceAt("port", OtherPort, n[1].A.Draining())
-	v.SliceAt("host", HostPort, n[2].Draining())
+	v.AllKinds(Endpoint.Draining, beside...)
 	return Only(v.spec.OfKinds()...).Times(3 * perWay)
+}
+
+// AllKinds are the endpoints of Kinds in another state.
+func (v *Service) AllKinds(state func(Endpoint) Endpoint, beside ...Endpoint) {
+	n := v.spec.Nodes
+	v.SliceAt("a", PodPort, append([]Endpoint{state(n[0].A.Ready())}, beside...)...)
+	v.SliceAt("port", OtherPort, state(n[1].A.Ready()))
+	v.SliceAt("host", HostPort, state(n[2].Ready()))
 }
 
 // Beside is what may stand beside ready endpoints and is to get nothing: in turn nobody, one
