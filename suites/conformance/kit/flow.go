@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plumbline/plumbline/fixtures/kubewait"
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
@@ -76,6 +77,8 @@ func (f *Flows) reach(port uint16, servers []Client) {
 			held++
 		case held > 0 || time.Since(f.spec.at) > f.spec.limit():
 			f.fail(servers, "want flows to reach %s, but %s", names(servers), wrong)
+		default: // flows of a client, which sends now and then, and not as fast as it can
+			f.spec.must(kubewait.Pause(f.spec.ctx, f.spec.pace()), "wait to ask flows again")
 		}
 	}
 }
