@@ -37,6 +37,7 @@ var list = []func() kit.Behaviour{ // const
 	affinityExternalIP,
 	affinityFromNode,
 	affinityIgnoredIfNotUsable,
+	affinityLastsUntilTimeout,
 	affinityLocalPolicy,
 	affinityNewEndpointDoesNotMove,
 	affinityNodePortFromOutside,

@@ -104,3 +104,54 @@ func TestAround(t *testing.T) {
 		}
 	}
 }
+
+// What held is asked again when the behaviour is over, unless something has changed since, and
+// what is wrong then once more.
+func TestAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		right  string // + or - of each answer that is looked at; the last goes on
+		after  func(*Spec)
+		result conformance.Result
+	}{
+		"goes on":           {"+", func(*Spec) {}, ResultPass},
+		"falls back":        {"+-", func(*Spec) {}, ResultFail},
+		"is lost once":      {"+-+", func(*Spec) {}, ResultPass},
+		"changed meanwhile": {"+-", (*Spec).changed, ResultPass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, b := served(t)
+			e.cfg.Dir, e.cfg.Limit = "", time.Minute
+			looked := 0
+			r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
+				w := Only(b).Times(1)
+				w.class = func(remote.Result) bool {
+					i := min(looked, len(c.right)-1)
+					looked++
+					return c.right[i] == '+'
+				}
+				s.Expect(s.Outside(), TCP(netip.MustParseAddrPort("192.0.2.2:38081")), w)
+				c.after(s)
+			}}, corev1.IPv4Protocol)
+			if r.Result != c.result || r.Result == ResultFail && !strings.Contains(r.Reason, "when the behaviour was over did not") {
+				t.Errorf("looked %d times, %s: %s", looked, r.Result, r.Reason)
+			}
+		})
+	}
+}
+
+// Over the behaviours every node is the first one, and each run of one seed has the same order.
+func TestTurned(t *testing.T) {
+	e := &Env{nodes: []*Node{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}}
+	first := map[string]int{}
+	for i := range 64 {
+		id := strings.Repeat("x", i)
+		order := e.turned(id)
+		if len(order) != 4 || !slices.Equal(order, e.turned(id)) {
+			t.Fatalf("%s: %v", id, order)
+		}
+		first[order[0].Name]++
+	}
+	if len(first) != 4 || e.nodes[0].Name != "a" {
+		t.Errorf("first are %v", first)
+	}
+}

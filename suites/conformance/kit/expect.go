@@ -190,6 +190,7 @@ func (s *Spec) holds(c Client, t Target, w Want, began time.Time) {
 	if key := w.key(c, t); !s.held[key] {
 		s.delay = max(s.delay, began.Sub(s.at))
 		s.held[key] = true
+		s.good = append(s.good, asking{Way{c, t}, w})
 	}
 }
 

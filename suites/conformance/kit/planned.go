@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 
@@ -19,7 +20,7 @@ import (
 // API, which gives Services their addresses, and no node. Each attempt comes to what is wanted
 // of it; one of which nothing is wanted comes to what was wanted last of the same.
 type planned struct {
-	answers int                 // given so far
+	lot     *rand.Rand          // which server answers
 	servers map[string][]Client // that were wanted last, by client and target
 }
 
@@ -43,7 +44,7 @@ func Plan(ctx context.Context, client kubernetes.Interface, b Behaviour, f corev
 		}
 	}
 	s := e.spec(ctx, b, f)
-	s.planned = &planned{servers: map[string][]Client{}}
+	s.planned = &planned{lot: rand.New(rand.NewPCG(1, 1)), servers: map[string][]Client{}}
 	out, ok := s.protected(b.Run)
 	err := s.end()
 	if !ok && out.result != ResultSkip {
@@ -82,10 +83,10 @@ func (p *planned) want(c Client, t Target, w Want) *remote.Results {
 	return res
 }
 
-// answer is one attempt's: by the servers in turn, or of the first class that is wanted.
+// answer is one attempt's: of a server by lot, or of the first class that is wanted.
 func (p *planned) answer(w Want) remote.Result {
-	if p.answers++; len(w.servers) > 0 {
-		return remote.Result{Class: remote.OK, Name: w.servers[p.answers%len(w.servers)].Name}
+	if len(w.servers) > 0 {
+		return remote.Result{Class: remote.OK, Name: w.servers[p.lot.IntN(len(w.servers))].Name}
 	}
 	for _, class := range []remote.Class{remote.Refused, remote.Timeout} {
 		if r := (remote.Result{Class: class}); w.class(r) {

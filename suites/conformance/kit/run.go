@@ -107,6 +107,7 @@ func (e *Env) run(ctx context.Context, b Behaviour, f corev1.IPFamily) (r Result
 	watched := func(s *Spec) {
 		s.controlNodes()
 		b.Run(s)
+		s.again()
 		s.controlNodes()
 	}
 	if out, ok := s.protected(watched); !ok {
