@@ -196,6 +196,7 @@ var list = []func() kit.Behaviour{ // const
 	rulesKeptWithoutAgents,
 	samePortTwoProtocols,
 	sctpClusterIP,
+	selectedPods,
 	serviceDeletedStops,
 	serviceProxyNameFollowed,
 	serviceProxyNameIgnored,

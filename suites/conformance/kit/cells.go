@@ -49,7 +49,7 @@ func (s *Spec) asks(c Client, t Target) {
 	s.lastCells = nil
 	for _, v := range s.services {
 		front, port, ok := v.front(t)
-		if !ok {
+		if !ok || v.obj.Spec.Selector != nil { // what its endpoints are is the controllers' to say
 			continue
 		}
 		if v.met == nil {

@@ -172,6 +172,16 @@ func Ports(ports ...corev1.ServicePort) func(*corev1.Service) {
 	return func(o *corev1.Service) { o.Spec.Ports = ports }
 }
 
+// Selects makes the pods of every node the Service's, by their labels, at a target port: so
+// its slices are written by the controllers. The port called web is PodPort of each node's first
+// pod and OtherPort of its second.
+func Selects(target intstr.IntOrString) func(*corev1.Service) {
+	return func(o *corev1.Service) {
+		o.Spec.Selector = map[string]string{"plumbline.io/served": "pod"}
+		o.Spec.Ports[0].TargetPort = target
+	}
+}
+
 // Sticky sets sessionAffinity=ClientIP with a timeout in seconds.
 func Sticky(seconds int32) func(*corev1.Service) {
 	return func(o *corev1.Service) {
