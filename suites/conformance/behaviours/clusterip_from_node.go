@@ -8,13 +8,15 @@ import (
 func clusterIPFromNode() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "clusterip-from-node", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "A connection of a node, or of a pod in its network, to a ClusterIP reaches each ready endpoint, on this node and others.",
-		Promises: []promise.Promise{promise.ClusterIP, promise.Transported},
+		Says:     "What a node, or a pod in its network, sends to a ClusterIP reaches each ready endpoint of every kind, and no other, from every node.",
+		Promises: []promise.Promise{promise.ClusterIP, promise.Transported, promise.ReadyEndpointsInside, promise.TCP, promise.AnyBackend, promise.NamedPorts},
 		Upstream: "[sig-network] Networking Granular Checks: Services should function for node-Service: http",
 		Run: func(s *kit.Spec) {
-			svc := s.Service()
-			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
-			s.Expect(s.Nodes[0].Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[0].A, s.Nodes[1].A))
+			svc := s.Service(kit.Both)
+			for _, beside := range s.Beside() {
+				want := svc.Kinds(beside...)
+				s.Each(svc.Ways(s.NodeClients()...), want)
+			}
 		},
 	}
 }

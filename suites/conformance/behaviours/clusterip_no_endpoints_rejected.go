@@ -12,13 +12,13 @@ func clusterIPNoEndpointsRejected() kit.Behaviour {
 		Promises: []promise.Promise{promise.RefusedWithoutEndpoints},
 		Upstream: "[sig-network] Services should be rejected when no endpoints exist",
 		Run: func(s *kit.Spec) {
-			svc, pod := s.Service(), s.Nodes[0].A
-			s.Expect(pod.Client, kit.TCP(svc.ClusterIP()), kit.Rejected())
+			svc := s.Service()
+			ways := svc.Ways(append(s.PodClients(), s.NodeClients()...)...)
+			s.Each(ways, kit.Rejected())
 			svc.Endpoints(s.Nodes[1].A.Ready())
-			s.Expect(pod.Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[1].A))
+			s.Each(ways, kit.Pods(s.Nodes[1].A))
 			svc.Endpoints()
-			s.Expect(pod.Client, kit.TCP(svc.ClusterIP()), kit.Rejected())
-			s.Expect(s.Nodes[0].Client, kit.TCP(svc.ClusterIP()), kit.Rejected())
+			s.Each(ways, kit.Rejected())
 		},
 	}
 }

@@ -13,10 +13,12 @@ func etpLocalTerminatingLocalUsed() kit.Behaviour {
 		Upstream: "[sig-network] Services should fallback to local terminating endpoints when there are no ready endpoints with externalTrafficPolicy=Local",
 		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
-			svc := s.Service(kit.NodePorts, kit.ExternalLocal)
-			n := s.Nodes[0]
-			svc.Endpoints(n.A.Draining(), n.B.Ending(), s.Nodes[1].A.Draining())
-			s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), kit.Pods(n.A).From(s.Source(s.Outside(), n)))
+			svc := s.Service(kit.NodePorts, kit.ExternalLocal, kit.Both)
+			svc.Ending(s.Nodes[0].B.Ending())
+			for i, server := range s.OfKinds() {
+				want := kit.Only(server).From(s.Source(s.Outside(), s.Nodes[i]))
+				s.Each(svc.NodePortWays(s.Nodes[i], s.Outside()), want)
+			}
 		},
 	}
 }

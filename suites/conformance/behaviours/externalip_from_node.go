@@ -8,14 +8,16 @@ import (
 func externalIPFromNode() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "externalip-from-node", Level: kit.Must, Profile: kit.ProfileExternalIPs,
-		Says:     "A node's connection to an external IP of a Service reaches its endpoints.",
-		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted},
+		Says:     "What a node sends to an external IP of a Service reaches each ready endpoint, by TCP and UDP, from every node.",
+		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted, promise.AllEvenly, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Run: func(s *kit.Spec) {
-			vip := s.FreeAddr()
-			svc := s.Service(kit.ExternalIPs(vip))
-			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
-			s.Expect(s.Nodes[0].Client, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[0].A, s.Nodes[1].A))
+			addr := s.FreeAddr()
+			svc := s.Service(kit.ExternalIPs(addr), kit.Both)
+			for _, beside := range s.Beside() {
+				want := svc.Kinds(beside...)
+				s.Each(svc.WaysTo(addr, s.NodeClients()...), want)
+			}
 		},
 	}
 }

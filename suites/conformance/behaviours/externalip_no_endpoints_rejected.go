@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -8,17 +10,20 @@ import (
 func externalIPNoEndpointsRejected() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "externalip-no-endpoints-rejected", Level: kit.Should, Profile: kit.ProfileExternalIPs,
-		Says:     "Connections to an externalIP are rejected while the Service has no endpoint, also under externalTrafficPolicy=Local.",
-		Promises: []promise.Promise{promise.LocalRefusedWithoutAny},
+		Says:     "What pods and nodes send to an externalIP is rejected, not dropped, while the Service has no endpoint, under each policy, by TCP and UDP.",
+		Promises: []promise.Promise{promise.LocalRefusedWithoutAny, promise.RefusedWithoutEndpoints},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Run: func(s *kit.Spec) {
 			addr := s.FreeAddr()
-			svc := s.Service(kit.NodePorts, kit.ExternalLocal, kit.ExternalIPs(addr))
-			client, to := s.Nodes[1].B.Client, kit.TCP(svc.At(addr))
-			svc.Endpoints(s.Nodes[0].A.Ready())
-			s.Expect(client, to, kit.Pods(s.Nodes[0].A))
-			svc.Endpoints()
-			s.Expect(client, to, kit.Rejected())
+			svc := s.Service(kit.NodePorts, kit.ExternalIPs(addr), kit.Both)
+			ways := svc.WaysTo(addr, append(s.PodClients(), s.NodeClients()...)...)
+			for _, policy := range []func(*corev1.Service){kit.ExternalCluster, kit.ExternalLocal} {
+				svc.Update(policy)
+				svc.Endpoints(s.Nodes[0].A.Ready())
+				s.Each(ways, kit.Pods(s.Nodes[0].A))
+				svc.Endpoints()
+				s.Each(ways, kit.Rejected())
+			}
 		},
 	}
 }

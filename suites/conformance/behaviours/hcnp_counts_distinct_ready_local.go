@@ -1,6 +1,7 @@
 package behaviours
 
 import (
+	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,12 @@ func hcnpCountsDistinctReadyLocal() kit.Behaviour {
 				return func(r *remote.Response) string {
 					if got := r.Header.Get("X-Load-Balancing-Endpoint-Weight"); got != want {
 						return fmt.Sprintf("want weight %s, got %q (%s, status %d: %s)", want, got, r.Class, r.Status, r.Body)
+					}
+					var body struct {
+						Local *int `json:"localEndpoints"`
+					}
+					if err := json.Unmarshal([]byte(r.Body), &body); err != nil || body.Local == nil || fmt.Sprint(*body.Local) != want {
+						return fmt.Sprintf("want localEndpoints %s, got %q (%v)", want, r.Body, err)
 					}
 					return ""
 				}

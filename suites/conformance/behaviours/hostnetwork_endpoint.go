@@ -1,9 +1,6 @@
 package behaviours
 
 import (
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -11,14 +8,15 @@ import (
 func hostNetworkEndpoint() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hostnetwork-endpoint", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "A pod in the network of its node is an endpoint like others, reached from pods and from other nodes.",
-		Promises: []promise.Promise{promise.AnyBackend, promise.ClusterIP},
+		Says:     "A pod in the network of its node is an endpoint like others, by its ClusterIP and at node ports, by TCP and UDP, from pods, nodes and outside.",
+		Promises: []promise.Promise{promise.AnyBackend, promise.ClusterIP, promise.NodePort},
 		Upstream: "[sig-network] Networking Granular Checks: Services should function for service endpoints using hostNetwork",
 		Run: func(s *kit.Spec) {
-			svc := s.Service()
-			svc.Slice("a", []discoveryv1.EndpointPort{kit.SlicePort("http", corev1.ProtocolTCP, kit.HostPort)}, s.Nodes[1].Ready())
-			s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP()), kit.Only(s.Nodes[1].Client))
-			s.Expect(s.Nodes[0].Client, kit.TCP(svc.ClusterIP()), kit.Only(s.Nodes[1].Client))
+			svc := s.Service(kit.NodePorts, kit.Both)
+			host := s.Nodes[1]
+			svc.SliceAt("host", kit.HostPort, host.Ready())
+			s.Each(svc.Ways(append(s.PodClients(), s.NodeClients()...)...), kit.Only(host.Client))
+			s.Each(svc.NodePortWaysOfAll(), kit.Only(host.Client))
 		},
 	}
 }

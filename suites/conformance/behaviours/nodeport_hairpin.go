@@ -8,13 +8,12 @@ import (
 func nodePortHairpin() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "nodeport-hairpin", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "A pod reaches itself by a node port, at its own node and at another.",
+		Says:     "A pod reaches itself by a node port, at its own node and at another, by TCP and UDP.",
 		Promises: []promise.Promise{promise.Hairpin, promise.NodePort},
 		Run: func(s *kit.Spec) {
-			svc, self := s.Service(kit.NodePorts), s.Nodes[0].A
+			svc, self := s.Service(kit.NodePorts, kit.Both), s.Nodes[0].A
 			svc.Endpoints(self.Ready())
-			s.Expect(self.Client, kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(self))
-			s.Expect(self.Client, kit.TCP(svc.NodePort(s.Nodes[1])), kit.Pods(self))
+			s.Each(append(svc.NodePortWays(s.Nodes[0], self.Client), svc.NodePortWays(s.Nodes[1], self.Client)...), kit.Pods(self))
 		},
 	}
 }

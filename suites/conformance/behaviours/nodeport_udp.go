@@ -10,16 +10,13 @@ import (
 func nodePortUDP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "nodeport-udp", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "A node port for UDP is served on every node, and its answers come from where the datagram was sent to.",
+		Says:     "A node port for UDP is served on every node, to pods, nodes and outside, and its answers come from where the datagram was sent to.",
 		Promises: []promise.Promise{promise.AnyNode, promise.UDP},
 		Upstream: "[sig-network] Networking Granular Checks: Services should function for endpoint-Service: udp",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
-			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
-			for _, n := range s.Nodes {
-				s.Expect(s.Outside(), kit.UDP(svc.NodePort(n, "dns")), kit.Pods(s.Nodes[0].A, s.Nodes[1].A))
-			}
-			s.Expect(s.Nodes[0].B.Client, kit.UDP(svc.NodePort(s.Nodes[1], "dns")), kit.Pods(s.Nodes[0].A, s.Nodes[1].A))
+			want := svc.Kinds()
+			s.Each(svc.NodePortWaysOfAll(), want)
 		},
 	}
 }

@@ -8,16 +8,25 @@ import (
 func severalServicesOneEndpoint() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "several-services-one-endpoint", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "A pod that is an endpoint of several Services is reached by each of them.",
+		Says:     "Pods that are endpoints of several Services at once are reached by each of them, and by the others when one goes.",
 		Promises: []promise.Promise{promise.ClusterIP, promise.Slices},
 		Upstream: "[sig-network] Networking Granular Checks: Services should function for multiple endpoint-Services with same selector",
 		Run: func(s *kit.Spec) {
-			pod := s.Nodes[1].A
+			pods := []*kit.Pod{s.Nodes[0].A, s.Nodes[1].A}
+			var services []*kit.Service
+			var ways []kit.Way
 			for range 3 {
-				svc := s.Service()
-				svc.Endpoints(pod.Ready())
-				s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP()), kit.Pods(pod))
+				svc := s.Service(kit.NodePorts, kit.Both)
+				svc.Endpoints(pods[0].Ready(), pods[1].Ready())
+				services = append(services, svc)
+				ways = append(ways, svc.Ways(s.PodClients()...)...)
+				ways = append(ways, svc.NodePortWays(s.Nodes[2], s.Outside())...)
 			}
+			s.Each(ways, kit.Pods(pods...))
+			services[0].Delete()
+			gone := len(ways) / 3
+			s.Each(ways[:gone], kit.Unreachable())
+			s.Each(ways[gone:], kit.Pods(pods...))
 		},
 	}
 }

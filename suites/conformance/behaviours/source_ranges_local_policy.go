@@ -10,18 +10,24 @@ import (
 func sourceRangesLocalPolicy() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "source-ranges-local-policy", Level: kit.Must, Profile: kit.ProfileSourceRanges,
-		Says:     "loadBalancerSourceRanges hold under externalTrafficPolicy=Local, and clients in them keep their source address.",
+		Says:     "loadBalancerSourceRanges hold under externalTrafficPolicy=Local, by TCP and UDP, and clients in them keep their source address.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.ExternalLocal},
 		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
-			inside, outside := s.HostBeyond(s.Nodes[0]), s.HostBeyond(s.Nodes[0])
-			svc, vip := s.Service(kit.LoadBalanced, kit.ExternalLocal, kit.SourceRanges(kit.Alone(inside.Addr(s.Family)))), s.FreeAddr()
-			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
+			inside, outside := s.HostsBeyond(s.Nodes[:3]...), s.HostsBeyond(s.Nodes[:3]...)
+			var ranges []string
+			for _, c := range inside {
+				ranges = append(ranges, kit.Alone(c.Addr(s.Family)))
+			}
+			svc, vip := s.Service(kit.LoadBalanced, kit.ExternalLocal, kit.SourceRanges(ranges...), kit.Both), s.FreeAddr()
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			s.Expect(inside, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[0].A).FromItself())
-			s.Expect(outside, kit.TCP(svc.At(vip)), kit.Unreachable())
+			svc.Kinds()
+			for i, server := range s.OfKinds() {
+				s.Each(svc.WaysTo(vip, inside[i]), kit.Only(server).FromItself())
+			}
+			s.Each(svc.WaysTo(vip, outside...), kit.Unreachable())
 		},
 	}
 }

@@ -10,16 +10,19 @@ import (
 func vipFromBeyond() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-from-beyond", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "A packet from outside to the address of a load balancer in VIP mode, arriving at any node, reaches an endpoint and is answered.",
-		Promises: []promise.Promise{promise.Ingress, promise.ExternalPolicy, promise.AllEvenly},
+		Says:     "What comes from outside to the address of a load balancer in VIP mode, arriving at any node, reaches each ready endpoint and is answered, by TCP and UDP.",
+		Promises: []promise.Promise{promise.Ingress, promise.IPModeVIP, promise.ExternalPolicy, promise.AllEvenly, promise.ReadyEndpoints, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts},
 		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1860"},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
-			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()
-			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
+			svc, vip := s.Service(kit.LoadBalanced, kit.Both), s.FreeAddr()
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			s.Expect(s.HostBeyond(s.Nodes[0]), kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[0].A, s.Nodes[1].A))
+			hosts := s.HostsBeyond(s.Nodes...)
+			for _, beside := range s.Beside() {
+				want := svc.Kinds(beside...)
+				s.Each(svc.WaysTo(vip, hosts...), want)
+			}
 		},
 	}
 }

@@ -10,16 +10,23 @@ import (
 func vipLocalPolicyFromBeyond() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-local-policy-from-beyond", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "Under externalTrafficPolicy=Local what arrives from outside at a node reaches the endpoints of that node alone, with the source it had.",
-		Promises: []promise.Promise{promise.ExternalLocal},
+		Says:     "Under externalTrafficPolicy=Local what arrives from outside at a node reaches the endpoints of that node alone, of every kind, with the source it had, by TCP and UDP.",
+		Promises: []promise.Promise{promise.ExternalLocal, promise.ReadyEndpoints, promise.AnyBackend},
 		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] [Slow] should work for type=LoadBalancer",
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
-			svc, vip := s.Service(kit.LoadBalanced, kit.ExternalLocal), s.FreeAddr()
-			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[0].B.Ready(), s.Nodes[1].A.Ready())
+			svc, vip := s.Service(kit.LoadBalanced, kit.ExternalLocal, kit.Both), s.FreeAddr()
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			s.Expect(s.HostBeyond(s.Nodes[0]), kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[0].A, s.Nodes[0].B).FromItself())
+			hosts := s.HostsBeyond(s.Nodes[:3]...)
+			for _, beside := range s.Beside() {
+				svc.Kinds(beside...)
+				for i, server := range s.OfKinds() {
+					s.Each(svc.WaysTo(vip, hosts[i]), kit.Only(server).FromItself())
+				}
+			}
+			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[0].B.Ready())
+			s.Each(svc.WaysTo(vip, hosts[0]), kit.Pods(s.Nodes[0].A, s.Nodes[0].B).FromItself())
 		},
 	}
 }

@@ -10,17 +10,17 @@ import (
 func vipLocalPolicyFromPod() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-local-policy-from-pod", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "Under externalTrafficPolicy=Local a pod that dials the load balancer reaches the endpoints of all nodes.",
-		Promises: []promise.Promise{promise.ExternalFromInside},
+		Says:     "Under externalTrafficPolicy=Local a pod that dials the load balancer reaches the endpoints of all nodes, by TCP and UDP.",
+		Promises: []promise.Promise{promise.ExternalFromInside, promise.AnyBackend},
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/123714"},
 		Upstream: "[sig-network] LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] [Slow] should work from pods",
 		Run: func(s *kit.Spec) {
-			svc, vip := s.Service(kit.LoadBalanced, kit.ExternalLocal), s.FreeAddr()
-			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
+			svc, vip := s.Service(kit.LoadBalanced, kit.ExternalLocal, kit.Both), s.FreeAddr()
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			for _, n := range s.Nodes[:3] { // with a local endpoint and without
-				s.Expect(n.B.Client, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[0].A, s.Nodes[1].A))
+			for _, beside := range s.Beside() {
+				want := svc.Kinds(beside...)
+				s.Each(svc.WaysTo(vip, s.PodClients()...), want) // with an endpoint of their node and without
 			}
 		},
 	}

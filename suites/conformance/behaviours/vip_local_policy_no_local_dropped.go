@@ -10,19 +10,19 @@ import (
 func vipLocalPolicyNoLocalDropped() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-local-policy-no-local-dropped", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "Under externalTrafficPolicy=Local what arrives from outside at a node without an endpoint is dropped while another node has one.",
+		Says:     "Under externalTrafficPolicy=Local what arrives from outside at a node without an endpoint is dropped while others have some, by TCP and UDP.",
 		Promises: []promise.Promise{promise.ExternalLocalDrops},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
-			svc, vip := s.Service(kit.LoadBalanced, kit.ExternalLocal), s.FreeAddr()
-			host, to := s.HostBeyond(s.Nodes[0]), kit.TCP(svc.At(vip))
-			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
+			svc, vip := s.Service(kit.LoadBalanced, kit.ExternalLocal, kit.Both), s.FreeAddr()
+			to := svc.WaysTo(vip, s.HostBeyond(s.Nodes[3]))
+			svc.Endpoints(s.Nodes[3].A.Ready(), s.Nodes[1].A.Ready())
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			s.Expect(host, to, kit.Pods(s.Nodes[0].A))
-			svc.Endpoints(s.Nodes[1].A.Ready())
-			s.Expect(host, to, kit.Dropped())
-			s.Expect(s.Nodes[0].B.Client, to, kit.Pods(s.Nodes[1].A))
+			s.Each(to, kit.Pods(s.Nodes[3].A))
+			want := svc.Kinds()
+			s.Each(to, kit.Dropped())
+			s.Each(svc.WaysTo(vip, s.Nodes[3].B.Client), want)
 		},
 	}
 }

@@ -35,7 +35,7 @@ func (s *Spec) ExpectOne(c Client, t Target, n int, servers ...Client) Client {
 }
 
 func (s *Spec) one(c Client, t Target, n int, servers []Client) (*remote.Results, Client, string) {
-	w := Want{n: 1, class: func(r remote.Result) bool { return r.Class == remote.OK }}
+	w := Want{n: 1, servers: servers, class: func(r remote.Result) bool { return r.Class == remote.OK }}
 	res, _ := s.attempt(c, t, w)
 	at := slices.IndexFunc(servers, func(o Client) bool { return o.Name == res.Attempts[0].Name })
 	switch first := res.Attempts[0]; {

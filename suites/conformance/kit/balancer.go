@@ -20,6 +20,11 @@ func Balanced(o *corev1.Service) { o.Spec.Type = corev1.ServiceTypeLoadBalancer 
 // AwaitIngress waits until the load balancer has published its address.
 func (v *Service) AwaitIngress() netip.Addr {
 	s := v.spec
+	if s.planned != nil {
+		a := s.FreeAddr()
+		v.Ingress(corev1.LoadBalancerIPModeProxy, a)
+		return a
+	}
 	for began := time.Now(); ; {
 		o, err := s.env.client.CoreV1().Services(s.env.namespace).Get(s.ctx, v.obj.Name, metav1.GetOptions{})
 		s.must(err, "read Service %s", v.obj.Name)

@@ -64,7 +64,8 @@ type Env struct {
 	mu      sync.Mutex // guards the fields below
 	noise   Noise
 	took    []time.Duration // latencies of answered control attempts
-	numbers int             // given to addresses that are made up
+	numbers map[string]int  // the last given of each kind of address that is made up
+	used    map[string]bool // those that a behaviour has now
 }
 
 // Noise is what the control attempts of a run came to.
@@ -78,7 +79,7 @@ const controlPort = 39797
 
 // Open puts probes on every node that takes pods, and connects to them.
 func Open(ctx context.Context, st Stage, cfg Config) (*Env, error) {
-	e := &Env{cfg: cfg, stage: st, namespace: Namespace(st.Run())}
+	e := &Env{cfg: cfg, stage: st, namespace: Namespace(st.Run()), numbers: map[string]int{}, used: map[string]bool{}}
 	var err error
 	if e.client, err = kubernetes.NewForConfig(st.Cluster().RESTConfig()); err != nil {
 		return nil, fmt.Errorf("make API client: %w", err)

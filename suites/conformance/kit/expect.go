@@ -17,11 +17,20 @@ type Client struct {
 	Name   string
 	probe  *remote.Client
 	addrs  map[corev1.IPFamily]netip.Addr
-	router *Node // of a host beyond it, which reaches the cluster by this node alone
+	router *Node      // of a host beyond it, which reaches the cluster by this node alone
+	source netip.Addr // that it dials from; none: the kernel's choice
 }
 
 // Addr is its address of a family.
 func (c Client) Addr(f corev1.IPFamily) netip.Addr { return c.addrs[f] }
+
+// at is the client's name, and where it is told to dial from.
+func (c Client) at() string {
+	if c.source.IsValid() {
+		return c.Name + " at " + c.source.String()
+	}
+	return c.Name
+}
 
 // Probe is for what expectations do not cover: connections that last, streams,
 // fixed source ports, HTTP.
@@ -55,6 +64,7 @@ type Want struct {
 	refusal bool                               // of each attempt, but ICMP is limited
 	some    bool                               // of the servers one may answer alone: the client's address decides
 	said    bool                               // what it came to is said, for several ways are right
+	ports   []uint16                           // of each server, all of which answer; none: it may be any
 	timeout time.Duration
 }
 
@@ -146,31 +156,48 @@ func (w Want) Times(n int) Want { w.n = n; return w }
 // has not held since, it is asked again; the time it took is reported. What held late
 // must go on to hold.
 func (s *Spec) Expect(c Client, t Target, w Want) {
-	key := c.Name + " " + t.String() + " " + w.text + w.sources
+	key := w.key(c, t)
 	for first := true; ; first = false {
 		began := time.Now()
 		res, wrong := s.attempt(c, t, w)
 		if wrong == "" {
-			if !s.held[key] {
-				s.delay = max(s.delay, began.Sub(s.at))
-			}
-			s.held[key] = true
-			if w.said {
-				s.Say("%s to %s: %s", c.Name, t, res.Summary())
-			}
+			s.holds(c, t, w, began)
+			s.told(c, t, w, res)
 			if !first {
 				s.goesOn(c, t, w.after(res), began.Sub(s.at))
 			}
 			return
 		}
+		s.unexpected(c, t, w, res)
 		if s.held[key] || time.Since(s.at) > s.limit() {
 			late := ""
 			if !s.held[key] {
 				late = fmt.Sprintf(" within %s of the last change", s.limit())
 			}
-			s.Fail("%s to %s: want %s%s, but %s", c.Name, t, w.text, late, wrong)
+			s.Fail("%s to %s: want %s%s, but %s", c.at(), t, w.text, late, wrong)
 		}
 		s.knock(c, t, w)
+	}
+}
+
+// key tells expectations apart.
+func (w Want) key(c Client, t Target) string {
+	return c.at() + " " + t.String() + " " + w.text + w.sources
+}
+
+// holds notes that what is wanted held with attempts that began at a time.
+func (s *Spec) holds(c Client, t Target, w Want, began time.Time) {
+	if key := w.key(c, t); !s.held[key] {
+		s.delay = max(s.delay, began.Sub(s.at))
+		s.held[key] = true
+		s.good = append(s.good, asking{Way{c, t}, w})
+	}
+}
+
+// told says what it came to, where several ways are right.
+func (s *Spec) told(c Client, t Target, w Want, res *remote.Results) {
+	if w.said {
+		s.Say("%s to %s: %s", c.Name, t, res.Summary())
 	}
 }
 
@@ -200,17 +227,30 @@ func (w Want) after(res *remote.Results) Want {
 // attempt makes the attempts once, and says what is wrong with the results.
 func (s *Spec) attempt(c Client, t Target, w Want) (*remote.Results, string) {
 	w = s.spread(w)
-	if w.refusal && t.network == remote.UDP {
-		w.n = min(w.n, 6)
+	s.asks(c, t)
+	if s.planned != nil {
+		return s.planned.want(c, t, w), ""
 	}
-	res, err := c.probe.Batch(s.ctx, remote.Batch{
-		Network: t.network, Target: t.to, Attempts: w.n, Concurrency: min(w.n, 16), Timeout: w.timeout,
-	})
+	res, err := c.probe.Batch(s.ctx, w.batch(c, t))
 	s.must(err, "attempts of %s to %s", c.Name, t)
+	return res, s.judged(c, t, w, res)
+}
+
+// batch is the attempts of a client at a target that show what is wanted.
+func (w Want) batch(c Client, t Target) remote.Batch {
+	n := w.n
+	if w.refusal && t.network == remote.UDP {
+		n = min(n, 6)
+	}
+	return remote.Batch{Network: t.network, Target: t.to, Source: c.source, Attempts: n, Concurrency: min(n, map[bool]int{true: 16, false: silentTry}[w.timeout == 0]), Timeout: w.timeout}
+}
+
+// judged notes attempts, and says what is wrong with their results.
+func (s *Spec) judged(c Client, t Target, w Want, res *remote.Results) string {
 	s.attempts += len(res.Attempts)
-	s.tried(trial{client: c, to: t, n: w.n, servers: w.servers, res: res})
+	s.tried(trial{client: c, to: t, n: len(res.Attempts), servers: w.servers, res: res})
 	s.sound(c, t, res)
-	return res, w.after(res).wrong(res, c.addrs)
+	return w.after(res).wrong(res, c.addrs)
 }
 
 // spread is what is wanted of a dataplane that may send a client to one endpoint alone.
@@ -238,7 +278,7 @@ func (s *Spec) sound(c Client, t Target, res *remote.Results) {
 
 // wrong says in what results differ from what is wanted; empty: in nothing.
 func (w Want) wrong(res *remote.Results, own map[corev1.IPFamily]netip.Addr) string {
-	seen := map[string]bool{}
+	seen, ports := map[string]bool{}, map[netip.AddrPort]string{}
 	for _, r := range res.Attempts {
 		switch {
 		case !w.class(r):
@@ -251,13 +291,31 @@ func (w Want) wrong(res *remote.Results, own map[corev1.IPFamily]netip.Addr) str
 			return fmt.Sprintf("%s saw %s as the source, want %s", r.Name, r.Seen.Addr(), w.sources)
 		}
 		seen[r.Name] = true
+		ports[netip.AddrPortFrom(r.Dst.Addr().Unmap(), r.Dst.Port())] = r.Name
 	}
 	for _, c := range w.servers {
 		if !seen[c.Name] && (!w.some || len(seen) == 0) {
 			return fmt.Sprintf("%s never answered (%s)", c.Name, res.Summary())
 		}
+		if at := w.silent(c, ports); at != 0 {
+			return fmt.Sprintf("%s never answered at its port %d (%s)", c.Name, at, res.Summary())
+		}
 	}
 	return ""
+}
+
+// silent is a port of a server that is among those wanted, and not among those that answered.
+func (w Want) silent(c Client, answered map[netip.AddrPort]string) uint16 {
+	for _, port := range w.ports {
+		missing := !w.some
+		for at, name := range answered {
+			missing = missing && (name != c.Name || at.Port() != port)
+		}
+		if missing {
+			return port
+		}
+	}
+	return 0
 }
 
 func familyOf(a netip.Addr) corev1.IPFamily {

@@ -13,6 +13,9 @@ import (
 // disrupt does an act, which is undone when the behaviour ends, or before by what it
 // returns.
 func (s *Spec) disrupt(act disrupt.Act) (undo func()) {
+	if s.planned != nil {
+		return s.changed
+	}
 	back, err := act.Do(s.ctx, s.env.world())
 	once := s.onEndOnce(func() error { return back(context.WithoutCancel(s.ctx)) })
 	s.must(err, "disturb the cluster")
@@ -59,6 +62,9 @@ func (s *Spec) WithoutAPI(f func()) {
 // renewAgentsAtEnd starts the agents anew when the behaviour ends, so that the next
 // meets none that remember what was done to them.
 func (s *Spec) renewAgentsAtEnd() {
+	if s.planned != nil {
+		return
+	}
 	s.onEnd(func() error {
 		_, err := disrupt.RenewAgents{}.Do(context.WithoutCancel(s.ctx), s.env.world())
 		return err

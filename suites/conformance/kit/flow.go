@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plumbline/plumbline/fixtures/kubewait"
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
@@ -25,6 +26,11 @@ const flowTries = 4
 // Flows opens so many of them. A UDP flow is there whatever becomes of its first
 // datagram; of TCP connections each must stand.
 func (s *Spec) Flows(c Client, t Target, n int) *Flows {
+	s.asks(c, t)
+	if s.planned != nil {
+		conns := s.planned.open(c, t, n)
+		return &Flows{s, c, t, conns, conns.First}
+	}
 	conns, err := c.probe.Open(s.ctx, remote.Batch{Network: t.network, Target: t.to, Attempts: n, Timeout: silence})
 	s.must(err, "flows of %s to %s", c.Name, t)
 	s.onEnd(func() error { return conns.Close(s.ctx) })
@@ -39,7 +45,7 @@ func (s *Spec) Flows(c Client, t Target, n int) *Flows {
 
 // Unanswered demands that no flow has had an answer so far.
 func (f *Flows) Unanswered() {
-	if sum := f.last.Summary(); sum.Class[remote.OK] > 0 {
+	if sum := f.last.Summary(); f.spec.planned == nil && sum.Class[remote.OK] > 0 {
 		f.fail(nil, "want no answer yet, but %s", sum)
 	}
 }
@@ -52,6 +58,10 @@ func (f *Flows) Reach(servers ...Client) { f.reach(0, servers) }
 func (f *Flows) ReachPort(port uint16, servers ...Client) { f.reach(port, servers) }
 
 func (f *Flows) reach(port uint16, servers []Client) {
+	f.spec.asks(f.client, f.target)
+	if f.spec.planned != nil {
+		return
+	}
 	held := 0
 	for held < flowTries {
 		began := time.Now()
@@ -67,6 +77,8 @@ func (f *Flows) reach(port uint16, servers []Client) {
 			held++
 		case held > 0 || time.Since(f.spec.at) > f.spec.limit():
 			f.fail(servers, "want flows to reach %s, but %s", names(servers), wrong)
+		default: // flows of a client, which sends now and then, and not as fast as it can
+			f.spec.must(kubewait.Pause(f.spec.ctx, f.spec.pace()), "wait to ask flows again")
 		}
 	}
 }
@@ -74,6 +86,7 @@ func (f *Flows) reach(port uint16, servers []Client) {
 // Stay demands that every flow is answered by the server it had before, at once and
 // each time.
 func (f *Flows) Stay() {
+	f.spec.asks(f.client, f.target)
 	before := f.last
 	for range flowTries {
 		f.ask(0)

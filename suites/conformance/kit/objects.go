@@ -43,6 +43,15 @@ func (e Endpoint) Bare() Endpoint {
 	return e
 }
 
+// Unready is one that is not ready.
+func (e Endpoint) Unready() Endpoint { return e.With(new(false), new(false), new(false)) }
+
+// Draining is one that ends and still serves.
+func (e Endpoint) Draining() Endpoint { return e.With(new(false), new(true), new(true)) }
+
+// Ended is one that ends and does not serve.
+func (e Endpoint) Ended() Endpoint { return e.With(new(false), new(false), new(true)) }
+
 // ForZones adds hints of zones.
 func (e Endpoint) ForZones(zones ...string) Endpoint { e.zones = zones; return e }
 
@@ -71,8 +80,13 @@ func (e Endpoint) object(f corev1.IPFamily) discoveryv1.Endpoint {
 
 // Service is a Service of one behaviour, with its slices.
 type Service struct {
-	spec *Spec
-	obj  *corev1.Service
+	spec    *Spec
+	obj     *corev1.Service
+	draft   *corev1.Service     // as it is to be made
+	slices  map[string]*written // by name
+	deleted bool
+	met     map[Target]bool // it was reached there, or was to be
+	ever    map[string]bool // addresses of endpoints that it might use in some state so far
 }
 
 // Port is a port of a Service; the target is a number, in the slices.
@@ -83,6 +97,13 @@ func Port(name string, protocol corev1.Protocol, port int32) corev1.ServicePort 
 // Service makes a Service without selector, of the spec's family, with the port
 // http (TCP 80); mutate may change it.
 func (s *Spec) Service(mutate ...func(*corev1.Service)) *Service {
+	v := s.Later(mutate...)
+	v.Make()
+	return v
+}
+
+// Later is a Service that is not made yet: its slices may be.
+func (s *Spec) Later(mutate ...func(*corev1.Service)) *Service {
 	s.serial++
 	policy := corev1.IPFamilyPolicySingleStack
 	obj := &corev1.Service{
@@ -95,15 +116,23 @@ func (s *Spec) Service(mutate ...func(*corev1.Service)) *Service {
 	for _, m := range mutate {
 		m(obj)
 	}
-	made, err := s.env.client.CoreV1().Services(s.env.namespace).Create(s.ctx, obj, metav1.CreateOptions{})
+	v := &Service{spec: s, obj: obj, draft: obj.DeepCopy(), deleted: true}
+	s.services = append(s.services, v)
+	s.onEnd(func() error { return s.deleteService(obj.Name) })
+	return v
+}
+
+// Make makes a Service that is not there, as it was first said to be.
+func (v *Service) Make() {
+	s := v.spec
+	made, err := s.env.client.CoreV1().Services(s.env.namespace).Create(s.ctx, v.draft.DeepCopy(), metav1.CreateOptions{})
 	if deniedExternalIPs(err) {
 		s.Say("%v", err) // beside the reason, which is one for all
 		s.Skip("the cluster lacks leave to set externalIPs")
 	}
-	s.must(err, "make Service %s", obj.Name)
+	s.must(err, "make Service %s", v.draft.Name)
+	v.obj, v.deleted = made, false
 	s.changed()
-	s.onEnd(func() error { return s.deleteService(obj.Name) })
-	return &Service{s, made}
 }
 
 // deniedExternalIPs tells what the admission plugin DenyServiceExternalIPs says from other
@@ -127,6 +156,11 @@ func ExternalLocal(o *corev1.Service) {
 	o.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 }
 
+// ExternalCluster sets externalTrafficPolicy=Cluster.
+func ExternalCluster(o *corev1.Service) {
+	o.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
+}
+
 // InternalLocal sets internalTrafficPolicy=Local.
 func InternalLocal(o *corev1.Service) {
 	local := corev1.ServiceInternalTrafficPolicyLocal
@@ -136,6 +170,16 @@ func InternalLocal(o *corev1.Service) {
 // Ports replaces the ports.
 func Ports(ports ...corev1.ServicePort) func(*corev1.Service) {
 	return func(o *corev1.Service) { o.Spec.Ports = ports }
+}
+
+// Selects makes the pods of every node the Service's, by their labels, at a target port: so
+// its slices are written by the controllers. The port called web is PodPort of each node's first
+// pod and OtherPort of its second.
+func Selects(target intstr.IntOrString) func(*corev1.Service) {
+	return func(o *corev1.Service) {
+		o.Spec.Selector = map[string]string{"plumbline.io/served": "pod"}
+		o.Spec.Ports[0].TargetPort = target
+	}
 }
 
 // Sticky sets sessionAffinity=ClientIP with a timeout in seconds.
@@ -216,6 +260,7 @@ func (v *Service) Slice(name string, ports []discoveryv1.EndpointPort, eps ...En
 		slice.Endpoints = append(slice.Endpoints, e.object(s.Family))
 	}
 	s.must(s.putSlice(slice), "write EndpointSlice %s", slice.Name)
+	v.wrote(name, writtenAs(s.Family, ports, eps))
 	s.changed()
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -19,33 +20,61 @@ import (
 // behaviour has, for load balancers and externalIPs. No route leads to it but the
 // default ones of pods and nodes.
 func (s *Spec) FreeAddr() netip.Addr {
-	n := s.env.number()
+	n := s.number("address", 250)
 	if s.Family == corev1.IPv6Protocol {
-		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 0, 0x51, 14: byte(n >> 8), 15: byte(n)})
+		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 0, 0x51, 15: byte(n + 2)})
 	}
-	return netip.AddrFrom4([4]byte{198, 51, 100, byte(n%250 + 2)})
+	return netip.AddrFrom4([4]byte{198, 51, 100, byte(n + 2)})
 }
 
-// number counts up.
-func (e *Env) number() int {
+// number is one below max that no behaviour has, of a kind and the family: the one after that given
+// last, so that what is remembered of it in the cluster is long gone.
+func (s *Spec) number(kind string, max int) int {
+	e := s.env
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.numbers++
-	return e.numbers
+	kind += string(s.Family)
+	for range max {
+		n := (e.numbers[kind] + 1) % max
+		e.numbers[kind] = n
+		if key := fmt.Sprint(kind, n); !e.used[key] {
+			e.used[key] = true
+			s.onEnd(func() error { e.release(key); return nil })
+			return n
+		}
+	}
+	s.Inconclusive("all %d numbers of addresses are in use", max)
+	return 0
+}
+
+func (e *Env) release(key string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.used, key)
 }
 
 // HostBeyond is a host outside the cluster whose router is a node: whatever it sends
 // arrives there, as packets do that a load balancer in VIP mode passes on. Only that
 // node knows a way back to it. It needs NeedNodes.
-func (s *Spec) HostBeyond(n *Node) Client {
-	number := s.env.number()
+func (s *Spec) HostBeyond(n *Node) Client { return s.hostBeyond(n, nil) }
+
+// hostBeyond has further addresses too, which the node leads to it.
+func (s *Spec) hostBeyond(n *Node, further []netip.Addr) Client {
+	number := s.number("link", 60)
 	gate, own := s.beyond(number)
-	ns, err := netns.New(fmt.Sprintf("%s-beyond-%d", s.env.stage.Run(), number))
+	if s.planned != nil {
+		return Client{Name: Outside, addrs: families([]netip.Addr{own.Addr()}), router: n}
+	}
+	ns, err := netns.New(fmt.Sprintf("%s-beyond-%d-%s", s.env.stage.Run(), number, s.Family))
 	s.must(err, "make a host beyond %s", n.Name)
 	s.onEnd(ns.Close)
-	link := fmt.Sprintf("beyond%d", number)
+	link := fmt.Sprintf("beyond%d-%s", number, strings.TrimPrefix(string(s.Family), "IP"))
 	s.onEnd(func() error { return netns.At(n.NetNS).Do(func() error { return unlink(link) }) })
 	s.must(connect(ns, n, link, gate, own), "connect a host to %s", n.Name)
+	for _, a := range further {
+		s.must(ns.Do(func() error { return up("eth0", netip.PrefixFrom(a, a.BitLen())) }), "give a host %s", a)
+		s.Exec(n, "ip", "route", "add", Alone(a), "via", own.Addr().String(), "dev", link) // it goes with the link
+	}
 	place, err := sock.NewPlace(ns.Do)
 	s.must(err, "enter the host beyond %s", n.Name)
 	s.onEnd(place.Close)
@@ -65,9 +94,9 @@ func (s *Spec) HostBeyond(n *Node) Client {
 
 // beyond is the node's and the host's address of a link.
 func (s *Spec) beyond(number int) (gate, own netip.Prefix) {
-	a, bits := netip.AddrFrom4([4]byte{192, 0, 2, byte(number % 60 * 4)}).Next(), 30
+	a, bits := netip.AddrFrom4([4]byte{192, 0, 2, byte(number * 4)}).Next(), 30
 	if s.Family == corev1.IPv6Protocol {
-		a, bits = netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 0, 2, byte(number >> 8), byte(number), 15: 1}), 64
+		a, bits = netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 0, 2, 7: byte(number), 15: 1}), 64
 	}
 	return netip.PrefixFrom(a, bits), netip.PrefixFrom(a.Next(), bits)
 }

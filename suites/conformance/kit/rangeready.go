@@ -15,6 +15,9 @@ import (
 // is no matter of the dataplane.
 func (c *ServiceCIDR) ExpectReady() {
 	s := c.spec
+	if s.planned != nil {
+		return
+	}
 	err := wait.PollUntilContextTimeout(s.ctx, 50*time.Millisecond, s.env.cfg.Timeouts.Range, true, func(ctx context.Context) (bool, error) {
 		o, err := s.env.client.NetworkingV1().ServiceCIDRs().Get(ctx, c.name, metav1.GetOptions{})
 		return err == nil && meta.IsStatusConditionTrue(o.Status.Conditions, networkingv1.ServiceCIDRConditionReady), err

@@ -29,6 +29,10 @@ func (w Want) ServedAt(port uint16, servers ...Client) Want {
 // what became of them. It does not judge: an Expect before it shows that the
 // dataplane has followed.
 func (s *Spec) Attempts(c Client, t Target, b remote.Batch) *remote.Results {
+	s.asks(c, t)
+	if s.planned != nil {
+		return s.planned.any(c, t, b.Attempts)
+	}
 	b.Network, b.Target = t.network, t.to
 	res, err := c.probe.Batch(s.ctx, b)
 	s.must(err, "attempts of %s to %s", c.Name, t)
@@ -65,6 +69,9 @@ func (s *Spec) Skip(format string, args ...any) {
 // ServeSCTP has pods serve SCTP at PodPort. Where the kernel has no SCTP, the
 // behaviour is skipped.
 func (s *Spec) ServeSCTP(pods ...*Pod) {
+	if s.planned != nil {
+		return
+	}
 	for _, p := range pods {
 		err := p.probe.SetPort(s.ctx, remote.Port{Network: remote.SCTP, Port: PodPort, Mode: remote.Serving})
 		if err != nil {
@@ -76,6 +83,10 @@ func (s *Spec) ServeSCTP(pods ...*Pod) {
 
 // Open makes connections that stay until the behaviour ends; each must stand.
 func (s *Spec) Open(c Client, t Target, b remote.Batch) *remote.Conns {
+	s.asks(c, t)
+	if s.planned != nil {
+		return s.planned.open(c, t, b.Attempts)
+	}
 	b.Network, b.Target = t.network, t.to
 	conns, err := c.probe.Open(s.ctx, b)
 	s.must(err, "connections of %s to %s", c.Name, t)
@@ -92,6 +103,9 @@ func (s *Spec) Open(c Client, t Target, b remote.Batch) *remote.Conns {
 // Ask asks on connections of a client to a target, and hands back what became of it. It
 // does not judge.
 func (s *Spec) Ask(c Client, t Target, conns *remote.Conns, timeout time.Duration, payload int) *remote.Results {
+	if s.planned != nil {
+		return s.planned.ask(conns)
+	}
 	res, err := conns.Ask(s.ctx, timeout, payload)
 	s.must(err, "ask on connections of %s to %s", c.Name, t)
 	s.attempts += len(res.Attempts)

@@ -103,14 +103,18 @@ func (e *Env) run(ctx context.Context, b Behaviour, f corev1.IPFamily) (r Result
 		}
 	}
 	began := time.Now()
-	s := &Spec{Family: f, Nodes: e.nodes, env: e, ctx: ctx, id: b.ID, at: began, held: map[string]bool{}}
+	s := e.spec(ctx, b, f)
 	watched := func(s *Spec) {
 		s.controlNodes()
 		b.Run(s)
+		s.again()
 		s.controlNodes()
 	}
 	if out, ok := s.protected(watched); !ok {
 		if out.result == ResultFail {
+			if in := s.where(); in != "" {
+				out.reason += " (" + in + ")"
+			}
 			out = s.confirmed(out)
 			e.evidence(s)
 		}

@@ -54,6 +54,9 @@ func (c *ServiceCIDR) delete(ctx context.Context) error {
 // ExecUntilEnd runs a command in a node's network, and another when the behaviour
 // ends.
 func (s *Spec) ExecUntilEnd(n *Node, do, undo []string) {
+	if s.planned != nil {
+		return
+	}
 	s.onEnd(func() error {
 		_, err := s.env.stage.Cluster().Exec(context.WithoutCancel(s.ctx), n.Name, undo...)
 		return err

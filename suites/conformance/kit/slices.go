@@ -29,6 +29,9 @@ func (v *Service) LabelledSlice(name string, labels map[string]string, eps ...En
 		slice.Endpoints = append(slice.Endpoints, e.object(s.Family))
 	}
 	s.must(s.putSlice(slice), "write EndpointSlice %s", slice.Name)
+	if _, headless := labels[corev1.IsHeadlessService]; !headless {
+		v.wrote(name, writtenAs(s.Family, slice.Ports, eps))
+	}
 	s.changed()
 }
 
@@ -37,6 +40,7 @@ func (v *Service) DeleteSlice(name string) {
 	s := v.spec
 	err := s.env.client.DiscoveryV1().EndpointSlices(s.env.namespace).Delete(s.ctx, v.obj.Name+"-"+name, metav1.DeleteOptions{})
 	s.must(err, "delete EndpointSlice %s-%s", v.obj.Name, name)
+	v.wrote(name, nil)
 	s.changed()
 }
 

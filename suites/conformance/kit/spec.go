@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
+	"github.com/plumbline/plumbline/suites/conformance/cell"
 	"github.com/plumbline/plumbline/suites/report/conformance"
 )
 
@@ -43,7 +46,7 @@ func (s *Spec) Allow(d time.Duration) { s.allowed = d }
 // must not be used by two goroutines. Whatever fails ends the function.
 type Spec struct {
 	Family    corev1.IPFamily
-	Nodes     []*Node // those that take pods, in the order of their names
+	Nodes     []*Node // those that take pods, in the order of their names from one on that id and seed draw
 	env       *Env
 	ctx       context.Context
 	id        string
@@ -51,14 +54,36 @@ type Spec struct {
 	at        time.Time       // of the last change of an object
 	allowed   time.Duration   // see Allow
 	held      map[string]bool // expectations that held since then
+	good      []asking        // the same, to be asked again when the behaviour is over
 	attempts  int
 	delay     time.Duration // longest from a change until an expectation held
 	said      []string      // what was seen, for the report
 	streams   []Stream      // of Throughout
 	files     []string      // evidence
 	last      trial
-	datagrams bool // some were sent
+	services  []*Service         // in the order they were made
+	cells     map[cell.Cell]bool // that attempts were in
+	lastCells []cell.Cell        // of the last one
+	planned   *planned           // nil: attempts are made
+	datagrams bool               // some were sent
 	ends      []func() error
+}
+
+// spec is what a behaviour works with in a family.
+func (e *Env) spec(ctx context.Context, b Behaviour, f corev1.IPFamily) *Spec {
+	return &Spec{Family: f, Nodes: e.turned(b.ID), env: e, ctx: ctx, id: b.ID, at: time.Now(), held: map[string]bool{}, cells: map[cell.Cell]bool{}}
+}
+
+// turned are the nodes from one on that a behaviour's id and the run's seed draw, so that
+// none is always the client's.
+func (e *Env) turned(id string) []*Node {
+	if len(e.nodes) == 0 {
+		return nil
+	}
+	h := fnv.New64a()
+	fmt.Fprint(h, id, e.cfg.Seed)
+	first := rand.New(rand.NewPCG(h.Sum64(), 0)).IntN(len(e.nodes))
+	return slices.Concat(e.nodes[first:], e.nodes[:first])
 }
 
 // outcome is how a function ended early.
@@ -100,7 +125,7 @@ func (s *Spec) Say(format string, args ...any) { s.said = append(s.said, fmt.Spr
 func (s *Spec) Context() context.Context { return s.ctx }
 
 // changed notes that from now the dataplane has something to follow.
-func (s *Spec) changed() { s.at, s.held = time.Now(), map[string]bool{} }
+func (s *Spec) changed() { s.at, s.held, s.good = time.Now(), map[string]bool{}, nil }
 
 // onEnd has f called when the behaviour has ended, last first.
 func (s *Spec) onEnd(f func() error) { s.ends = append(s.ends, f) }
@@ -141,6 +166,7 @@ func (s *Spec) deleteService(name string) error {
 // Delete deletes the Service, and its slices with it.
 func (v *Service) Delete() {
 	v.spec.must(v.spec.deleteService(v.obj.Name), "delete Service %s", v.obj.Name)
+	v.deleted = true
 	v.spec.changed()
 }
 

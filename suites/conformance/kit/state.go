@@ -20,6 +20,9 @@ func (e Endpoint) With(ready, serving, terminating *bool) Endpoint {
 
 // Source is the address that a node sees of a client if no Service is between.
 func (s *Spec) Source(c Client, n *Node) netip.Addr {
+	if s.planned != nil {
+		return c.Addr(s.Family)
+	}
 	to := netip.AddrPortFrom(n.Addr(s.Family), HostPort)
 	res, err := c.probe.Batch(s.ctx, remote.Batch{Network: remote.TCP, Target: to, Attempts: 1})
 	s.must(err, "attempt of %s to %s", c.Name, to)

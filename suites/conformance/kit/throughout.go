@@ -44,6 +44,9 @@ func (s *Spec) Throughout(c Client, t Target, rate float64, f func(), servers ..
 // the ways that the loads take, past every Service. What fails of a load while its
 // control fails too is not the dataplane's. The controls begin first and end last.
 func (s *Spec) throughout(loads []Load, rate float64, f func(), servers []Client) []*stream {
+	if s.planned != nil {
+		return s.planStreams(loads, f)
+	}
 	var ways [][]way // of each load
 	var distinct []way
 	for _, l := range loads {
@@ -104,6 +107,7 @@ func (s *Spec) start(w way, rate float64, ended func(*stream)) *stream {
 
 // judge demands that each attempt of a stream was answered by one of the servers.
 func (s *Spec) judge(st *stream, controls []*stream, servers []Client) {
+	s.asks(st.from, st.at)
 	s.tried(trial{client: st.from, to: st.at, n: len(st.res.Attempts), servers: servers, res: st.res})
 	s.sound(st.from, st.at, st.res)
 	w := Only(servers...)

@@ -11,6 +11,9 @@ import (
 func (s *Spec) Owned(n *Node, a netip.Addr) {
 	s.give(n, a)
 	s.changed()
+	if s.planned != nil {
+		return
+	}
 	family := map[bool]string{false: "-4", true: "-6"}[a.Is6()]
 	route := s.Exec(n, "ip", family, "-o", "route", "get", a.String())
 	if !strings.Contains(route+" ", " src "+a.String()+" ") {

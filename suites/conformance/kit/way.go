@@ -12,6 +12,9 @@ import (
 // answered, unless their node keeps it. It needs NeedNodes.
 func (s *Spec) Lead(from, to *Node, a netip.Addr) {
 	s.give(to, a)
+	if s.planned != nil {
+		return
+	}
 	port := remote.Port{Network: remote.TCP, Port: HostPort, Mode: remote.Serving, Addr: a}
 	s.must(to.probe.SetPort(s.ctx, port), "have %s serve at %s", to.Name, a)
 	s.onEnd(func() error {

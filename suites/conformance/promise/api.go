@@ -7,9 +7,9 @@ const (
 
 // What the comments of the Service say (k8s.io/api/core/v1), word for word.
 var ( // const
-	ClusterIP = Promise{Kind: API, Where: core + "ServiceSpec", Since: first,
+	ClusterIP = Promise{Kind: API, Where: core + "ServiceSpec", Over: atClusterIP, Since: first,
 		Quote: `"ClusterIP" allocates a cluster-internal IP address for load-balancing to endpoints.`}
-	NodePort = Promise{Kind: API, Where: core + "ServiceSpec", Since: first,
+	NodePort = Promise{Kind: API, Where: core + "ServiceSpec", Over: atNodePorts, Since: first,
 		Quote: `"NodePort" builds on ClusterIP and allocates a port on every node which routes to the same endpoints as the clusterIP.`}
 	LoadBalancer = Promise{Kind: API, Where: core + "ServiceSpec", Since: first,
 		Quote: `"LoadBalancer" builds on NodePort and creates an external load-balancer (if supported in the current cloud) which routes to the same endpoints as the clusterIP.`}
@@ -17,19 +17,19 @@ var ( // const
 		Quote: `This field will be wiped when updating a Service to no longer need it (e.g. changing type from NodePort to ClusterIP).`}
 	NoProxying = Promise{Kind: API, Where: core + "ServiceSpec", Since: first,
 		Quote: `No proxying will be involved.`}
-	ExternalIPs = Promise{Kind: API, Where: core + "ServiceSpec", Since: first,
+	ExternalIPs = Promise{Kind: API, Where: core + "ServiceSpec", Over: atExternals, Since: first,
 		Quote: `externalIPs is a list of IP addresses for which nodes in the cluster will also accept traffic for this service.`}
-	ExternalLocal = Promise{Kind: API, Where: core + "ServiceSpec", Since: first,
+	ExternalLocal = Promise{Kind: API, Where: core + "ServiceSpec", Over: localOutside, Since: first,
 		Quote: `each node will deliver traffic only to the node-local endpoints of the service, without masquerading the client source IP.`}
-	ExternalLocalDrops = Promise{Kind: API, Where: core + "ServiceSpec", Since: first,
+	ExternalLocalDrops = Promise{Kind: API, Where: core + "ServiceSpec", Over: noneOutside, Since: first,
 		Quote: `(Traffic mistakenly sent to a node with no endpoints will be dropped.)`}
-	ExternalFromInside = Promise{Kind: API, Where: core + "ServiceSpec", Since: first,
+	ExternalFromInside = Promise{Kind: API, Where: core + "ServiceSpec", Over: localInside, Since: first,
 		Quote: `Note that traffic sent to an External IP or LoadBalancer IP from within the cluster will always get "Cluster" semantics, but clients sending to a NodePort from within the cluster may need to take traffic policy into account when picking a node.`}
 	ExternalPolicy = Promise{Kind: API, Where: core + "ServiceSpec", Since: first,
 		Quote: `externalTrafficPolicy describes how nodes distribute service traffic they receive on one of the Service's "externally-facing" addresses (NodePorts, ExternalIPs, and LoadBalancer IPs).`}
-	AllEvenly = Promise{Kind: API, Where: core + "ServiceSpec", Since: first,
+	AllEvenly = Promise{Kind: API, Where: core + "ServiceSpec", Over: everywhere, Since: first,
 		Quote: `The default value, "Cluster", uses the standard behavior of routing to all endpoints evenly (possibly modified by topology and other features).`}
-	InternalLocal = Promise{Kind: API, Where: core + "ServiceSpec", Since: "1.22",
+	InternalLocal = Promise{Kind: API, Where: core + "ServiceSpec", Over: internal, Since: "1.22",
 		Quote: `If set to "Local", the proxy will assume that pods only want to talk to endpoints of the service on the same node as the pod, dropping the traffic if there are no local endpoints.`}
 	InternalPolicy = Promise{Kind: API, Where: core + "ServiceSpec", Since: "1.22",
 		Quote: `InternalTrafficPolicy describes how nodes distribute service traffic they receive on the ClusterIP.`}
@@ -37,7 +37,7 @@ var ( // const
 		Quote: `External systems (e.g. load-balancers) can use this port to determine if a given node holds endpoints for this service or not.`}
 	HealthCheckNodePortOnly = Promise{Kind: API, Where: core + "ServiceSpec", Since: first,
 		Quote: `This only applies when type is set to LoadBalancer and externalTrafficPolicy is set to Local.`}
-	SourceRanges = Promise{Kind: API, Where: core + "ServiceSpec", Since: first, Optional: "load-balancer-source-ranges",
+	SourceRanges = Promise{Kind: API, Where: core + "ServiceSpec", Over: restricted, Since: first, Optional: "load-balancer-source-ranges",
 		Quote: `If specified and supported by the platform, this will restrict traffic through the cloud-provider load-balancer will be restricted to the specified client IPs.`}
 	AffinityTimeout = Promise{Kind: API, Where: core + "ClientIPConfig", Since: first,
 		Quote: `timeoutSeconds specifies the seconds of ClientIP type session sticky time.`}
@@ -47,13 +47,13 @@ var ( // const
 		Quote: `When considering the endpoints for a Service, this must match the 'name' field in the EndpointPort.`}
 	Protocols = Promise{Kind: API, Where: core + "ServicePort", Since: first,
 		Quote: `The IP protocol for this port. Supports "TCP", "UDP", and "SCTP".`}
-	Ingress = Promise{Kind: API, Where: core + "LoadBalancerStatus", Since: first,
+	Ingress = Promise{Kind: API, Where: core + "LoadBalancerStatus", Over: atBalancers, Since: first,
 		Quote: `Traffic intended for the service should be sent to these ingress points.`}
 	IngressHostname = Promise{Kind: API, Where: core + "LoadBalancerIngress", Since: first,
 		Quote: `Hostname is set for load-balancer ingress points that are DNS based`}
 	IPMode = Promise{Kind: API, Where: core + "LoadBalancerIngress", Since: "1.30", Optional: "load-balancer-ip-mode",
 		Quote: `Service implementations may use this information to adjust traffic routing.`}
-	IPModeVIP = Promise{Kind: API, Where: core + "LoadBalancerIngress", Since: "1.30",
+	IPModeVIP = Promise{Kind: API, Where: core + "LoadBalancerIngress", Over: atBalancers, Since: "1.30",
 		Quote: `Setting this to "VIP" indicates that traffic is delivered to the node with the destination set to the load-balancer's IP and port.`}
 	LoadBalancerClass = Promise{Kind: API, Where: core + "ServiceSpec", Since: "1.22",
 		Quote: `If set, it is assumed that a load balancer implementation is watching for Services with a matching class.`}
@@ -68,7 +68,7 @@ var ( // const
 // What the comments of the EndpointSlice say (k8s.io/api/discovery/v1) and of the
 // ServiceCIDR (k8s.io/api/networking/v1), word for word.
 var ( // const
-	Ready = Promise{Kind: API, Where: discovery + "EndpointConditions", Since: first,
+	Ready = Promise{Kind: API, Where: discovery + "EndpointConditions", Over: unready, Since: first,
 		Quote: `ready indicates that this endpoint is ready to receive traffic, according to whatever system is managing the endpoint. A nil value should be interpreted as "true".`}
 	Serving = Promise{Kind: API, Where: discovery + "EndpointConditions", Since: "1.22",
 		Quote: `serving indicates that this endpoint is able to receive traffic, according to whatever system is managing the endpoint.`}

@@ -7,9 +7,9 @@ const (
 
 // What only kube-proxy does, and what only tests of upstream's want.
 var ( // const
-	RefusedWithoutEndpoints = Promise{Kind: Test, Where: e2e, Since: first,
+	RefusedWithoutEndpoints = Promise{Kind: Test, Where: e2e, Over: nobody, Since: first,
 		Summary: `a Service of which no endpoint exists refuses connections (“should be rejected when no endpoints exist”); no document says whether they are refused or dropped.`}
-	LocalRefusedWithoutAny = Promise{Kind: KubeProxy, Where: proxier + "topology.go", Since: first,
+	LocalRefusedWithoutAny = Promise{Kind: KubeProxy, Where: proxier + "topology.go", Over: nobodyLocal, Since: first,
 		Summary: `under policy Local, too, a Service without an endpoint on any node refuses; the API says dropped, the page about the internal policy, that it is as without endpoints.`}
 	ClusterIPSource = Promise{Kind: KubeProxy, Where: docs + "tutorials/services/source-ip/#source-ip-for-services-with-type-clusterip", Since: first,
 		Quote: `Packets sent to ClusterIP from within the cluster are never source NAT'd if you're running kube-proxy in iptables mode`}

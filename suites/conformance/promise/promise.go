@@ -7,13 +7,17 @@
 //	Promise   who says what, and where
 //	api.go, documentation.go, kep.go   those that a MUST may rest on
 //	kubeproxy.go                       those that it may not
+//	over.go                            the cells that those about the path of a packet hold over
 package promise
 
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/plumbline/plumbline/suites/conformance/cell"
 )
 
 // Kind is who makes a promise.
@@ -30,11 +34,12 @@ const (
 // Promise is one thing that somebody says.
 type Promise struct {
 	Kind     Kind
-	Where    string // an address
-	Quote    string // its own words, with blanks for breaks of lines; or
-	Summary  string // those of this project
-	Since    string // the first Kubernetes that it holds in by default, such as 1.26
-	Optional string // it may be left: the feature that says who has it, which a MUST then needs
+	Where    string     // an address
+	Quote    string     // its own words, with blanks for breaks of lines; or
+	Summary  string     // those of this project
+	Since    string     // the first Kubernetes that it holds in by default, such as 1.26
+	Optional string     // it may be left: the feature that says who has it, which a MUST then needs
+	Over     cell.Space // the cells it holds over, with exceptions; none: it is not about the path of a packet
 }
 
 // first is the oldest Kubernetes that the suite can ask: the first with EndpointSlices as
@@ -71,6 +76,8 @@ func (p Promise) Check() error {
 		return fmt.Errorf("promise at %s: since %q, want a version from %s on", p.Where, p.Since, first)
 	case p.Binds() && OfKubeProxy(p.Where):
 		return fmt.Errorf("promise at %s: it is kube-proxy's own, no %s that binds others", p.Where, p.Kind)
+	case slices.ContainsFunc(p.Over.Except, func(e cell.Exception) bool { return !anAddress.MatchString(e.Document) || e.Says == "" }):
+		return fmt.Errorf("promise at %s: an exception names no document, or not what it says", p.Where)
 	case !p.Binds() && p.Kind != KubeProxy && p.Kind != Test:
 		return fmt.Errorf("promise at %s: there is no kind %q", p.Where, p.Kind)
 	}

@@ -1,6 +1,10 @@
 package promise
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/plumbline/plumbline/suites/conformance/cell"
+)
 
 // What is promised since a version does not hold before it, and holds where nobody knows.
 func TestHolds(t *testing.T) {
@@ -17,5 +21,19 @@ func TestHolds(t *testing.T) {
 	}
 	if got := Newest("1.9", "1.21"); got != "1.21" {
 		t.Errorf("the newest of 1.9 and 1.21 is %s", got)
+	}
+}
+
+// An exception names a document, and what it says.
+func TestExceptionNamesDocument(t *testing.T) {
+	for _, e := range []cell.Exception{{Says: "x"}, {Document: "https://example.com/"}, {Document: "example", Says: "x"}} {
+		p := ClusterIP
+		p.Over = cell.Space{Of: []cell.Value{cell.TCP}, Except: []cell.Exception{e}}
+		if err := p.Check(); err == nil {
+			t.Errorf("%+v passes", e)
+		}
+	}
+	if err := ClusterIP.Check(); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,0 +1,23 @@
+package behaviours
+
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
+
+func affinityExternalIP() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "affinity-externalip", Level: kit.Must, Profile: kit.ProfileExternalIPs,
+		Says:     "With sessionAffinity=ClientIP all connections, and all datagrams, of a client to an external IP go to one endpoint, from inside, and from outside by the node they arrive at.",
+		Promises: []promise.Promise{promise.Affinity, promise.ExternalIPs},
+		Features: []kit.Feature{kit.FeatureExternalIPs},
+		Needs:    []kit.Need{kit.NeedNodes},
+		Run: func(s *kit.Spec) {
+			addr := s.FreeAddr()
+			svc := s.Service(kit.ExternalIPs(addr), kit.Sticky(600), kit.Both)
+			svc.Kinds()
+			clients := append(s.PodClients(), s.NodeClients()...)
+			s.EachOne(svc.WaysTo(addr, append(clients, s.HostsBeyond(s.Nodes...)...)...), s.OfKinds()...)
+		},
+	}
+}

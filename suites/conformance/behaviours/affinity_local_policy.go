@@ -1,0 +1,28 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
+
+func affinityLocalPolicy() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "affinity-local-policy", Level: kit.Must, Profile: kit.ProfileAffinity,
+		Says:     "Under policy Local a client stays with one of its node's endpoints at the ClusterIP, and with one of all at the address of a load balancer, by TCP and UDP; from outside with one of the node it arrives at.",
+		Promises: []promise.Promise{promise.Affinity, promise.InternalLocal, promise.ExternalFromInside},
+		Writes:   kit.SinceClass,
+		Needs:    []kit.Need{kit.NeedNodes},
+		Run: func(s *kit.Spec) {
+			svc, vip := s.Service(kit.LoadBalanced, kit.InternalLocal, kit.ExternalLocal, kit.Sticky(600), kit.Both), s.FreeAddr()
+			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
+			svc.Kinds(s.Nodes[0].B.Ready())
+			n := s.Nodes[0]
+			s.EachOne(svc.Ways(n.B.Client, n.Client), n.A.Client, n.B.Client)
+			s.EachOne(svc.WaysTo(vip, s.HostBeyond(n)), n.A.Client, n.B.Client)
+			s.EachOne(svc.NodePortWays(n, s.Outside()), n.A.Client, n.B.Client)
+			s.EachOne(svc.WaysTo(vip, append(s.PodClients(), s.NodeClients()...)...), append(s.OfKinds(), n.B.Client)...)
+		},
+	}
+}

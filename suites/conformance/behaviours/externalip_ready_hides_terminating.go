@@ -1,0 +1,25 @@
+package behaviours
+
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
+
+func externalIPReadyHidesTerminating() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "externalip-ready-hides-terminating", Level: kit.Must, Profile: kit.ProfileExternalIPs,
+		Says:     "While a ready endpoint is left, those that terminate or are not ready get nothing by an external IP, by TCP and UDP, from inside and outside.",
+		Promises: []promise.Promise{promise.SomeTerminating, promise.Ready},
+		Features: []kit.Feature{kit.FeatureExternalIPs},
+		Needs:    []kit.Need{kit.NeedNodes},
+		Run: func(s *kit.Spec) {
+			addr := s.FreeAddr()
+			svc := s.Service(kit.ExternalIPs(addr), kit.Both)
+			clients := append(s.PodClients(), s.NodeClients()...)
+			ways := svc.WaysTo(addr, append(clients, s.HostsBeyond(s.Nodes...)...)...)
+			for _, beside := range s.Beside()[1:] {
+				s.Each(ways, svc.Kinds(beside...))
+			}
+		},
+	}
+}

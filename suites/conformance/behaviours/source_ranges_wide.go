@@ -1,0 +1,38 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
+
+func sourceRangesWide() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "source-ranges-wide", Level: kit.Must, Profile: kit.ProfileSourceRanges,
+		Says:     "A source range that is more than one address lets its first and its last address through, and not those before and after it, also where ranges touch or lie within each other.",
+		Promises: []promise.Promise{promise.SourceRanges},
+		Writes:   kit.SinceClass,
+		Features: []kit.Feature{kit.FeatureSourceRanges},
+		Needs:    []kit.Need{kit.NeedNodes},
+		Run: func(s *kit.Spec) {
+			svc, vip := s.Service(kit.LoadBalanced, kit.Both), s.FreeAddr()
+			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
+			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
+			host, row := s.HostWithRow(s.Nodes[0]) // eight addresses, of which the middle four are a range
+			want, whole := kit.Pods(s.Nodes[0].A, s.Nodes[1].A), kit.Around(row[2], 2)
+			half, nested := kit.Around(row[2], 1), kit.Alone(row[3])
+			for _, ranges := range [][]string{{whole}, {half, kit.Around(row[4], 1)}, {nested, whole, half}} {
+				svc.Update(kit.SourceRanges(ranges...))
+				for i, at := range row {
+					to := svc.WaysTo(vip, host.As(at))
+					if i >= 2 && i < 6 {
+						s.Each(to, want)
+					} else {
+						s.Each(to, kit.Unreachable())
+					}
+				}
+			}
+		},
+	}
+}

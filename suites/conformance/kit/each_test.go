@@ -1,0 +1,157 @@
+package kit
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
+	"github.com/plumbline/plumbline/suites/report/conformance"
+)
+
+// Every way is asked, side by side; one that is wrong is asked again alone, and fails the
+// behaviour by its name.
+func TestEach(t *testing.T) {
+	for name, c := range map[string]struct {
+		port   uint16 // of the second way
+		result conformance.Result
+		reason string
+	}{
+		"all right": {9, ResultPass, ""},
+		"one wrong": {10, ResultFail, "outside to 192.0.2.2:10/tcp: want answers of b alone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, b := served(t)
+			e.cfg.Dir, e.cfg.Limit = "", 300*time.Millisecond
+			r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
+				at := func(port uint16) Target { return TCP(netip.AddrPortFrom(netip.MustParseAddr("192.0.2.2"), port)) }
+				s.Each([]Way{{s.Outside(), at(9)}, {s.Outside(), at(c.port)}}, Only(b).Times(5))
+				if s.attempts < 10 {
+					t.Errorf("%d attempts", s.attempts)
+				}
+				if !s.held[Only(b).key(s.Outside(), at(9))] {
+					t.Error("what held is not known to")
+				}
+			}}, corev1.IPv4Protocol)
+			if r.Result != c.result || !strings.Contains(r.Reason, c.reason) {
+				t.Errorf("%s: %s", r.Result, r.Reason)
+			}
+		})
+	}
+}
+
+// Who answers that no state so far has allowed to is not late; who was allowed to before is.
+func TestUnexpected(t *testing.T) {
+	wanted := Client{Name: "wanted"}
+	for name, c := range map[string]struct {
+		before Endpoint // of the one that answers
+		result conformance.Result
+		reason string
+	}{
+		"ready before":       {Endpoint{}.Bare(), ResultFail, " within "},
+		"terminating before": {Endpoint{}.With(new(false), new(true), new(true)), ResultFail, " within "},
+		"never ready":        {Endpoint{}.With(new(false), new(false), new(false)), ResultFail, "in no state of the Service so far"},
+		"ended before":       {Endpoint{}.With(new(false), new(false), new(true)), ResultFail, "in no state of the Service so far"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, _ := served(t)
+			e.cfg.Dir, e.cfg.Limit = "", 300*time.Millisecond
+			began := time.Now()
+			r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
+				o := &corev1.Service{}
+				o.Spec.ExternalIPs, o.Spec.Ports = []string{"192.0.2.2"}, []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 9}}
+				v := &Service{spec: s, obj: o}
+				s.services = append(s.services, v)
+				c.before.at = func(corev1.IPFamily) netip.Addr { return netip.MustParseAddr("192.0.2.2") }
+				v.wrote("a", &written{family: s.Family, endpoints: []Endpoint{c.before}})
+				v.wrote("a", &written{family: s.Family})
+				s.Expect(s.Outside(), TCP(netip.MustParseAddrPort("192.0.2.2:9")), Only(wanted).Times(3))
+			}}, corev1.IPv4Protocol)
+			if r.Result != c.result || !strings.Contains(r.Reason, c.reason) {
+				t.Errorf("after %s %s: %s", time.Since(began), r.Result, r.Reason)
+			}
+		})
+	}
+}
+
+// Every port of every server is to answer, where that is wanted.
+func TestAtAll(t *testing.T) {
+	a, b := Client{Name: "a"}, Client{Name: "b"}
+	answer := func(name, at string) remote.Result {
+		return remote.Result{Class: remote.OK, Name: name, Dst: netip.MustParseAddrPort(at)}
+	}
+	all := []remote.Result{answer("a", "10.0.0.1:1"), answer("a", "10.0.0.1:2"), answer("b", "10.0.0.2:1"), answer("b", "10.0.0.2:2")}
+	w := Only(a, b).AtAll([]uint16{1, 2}, 4)
+	if wrong := w.wrong(&remote.Results{Attempts: all}, nil); wrong != "" {
+		t.Error(wrong)
+	}
+	for i, missing := range all {
+		rest := slices.Delete(slices.Clone(all), i, i+1)
+		if wrong := w.wrong(&remote.Results{Attempts: rest}, nil); !strings.Contains(wrong, missing.Name+" never answered at its port ") {
+			t.Errorf("without %s: %q", missing, wrong)
+		}
+	}
+}
+
+func TestAround(t *testing.T) {
+	for at, want := range map[string]string{"192.0.2.246": "192.0.2.244/30", "2001:db8::f7": "2001:db8::f4/126"} {
+		if got := Around(netip.MustParseAddr(at), 2); got != want {
+			t.Errorf("around %s: %s, want %s", at, got, want)
+		}
+	}
+}
+
+// What held is asked again when the behaviour is over, unless something has changed since, and
+// what is wrong then once more.
+func TestAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		right  string // + or - of each answer that is looked at; the last goes on
+		after  func(*Spec)
+		result conformance.Result
+	}{
+		"goes on":           {"+", func(*Spec) {}, ResultPass},
+		"falls back":        {"+-", func(*Spec) {}, ResultFail},
+		"is lost once":      {"+-+", func(*Spec) {}, ResultPass},
+		"changed meanwhile": {"+-", (*Spec).changed, ResultPass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, b := served(t)
+			e.cfg.Dir, e.cfg.Limit = "", time.Minute
+			looked := 0
+			r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
+				w := Only(b).Times(1)
+				w.class = func(remote.Result) bool {
+					i := min(looked, len(c.right)-1)
+					looked++
+					return c.right[i] == '+'
+				}
+				s.Expect(s.Outside(), TCP(netip.MustParseAddrPort("192.0.2.2:38081")), w)
+				c.after(s)
+			}}, corev1.IPv4Protocol)
+			if r.Result != c.result || r.Result == ResultFail && !strings.Contains(r.Reason, "when the behaviour was over did not") {
+				t.Errorf("looked %d times, %s: %s", looked, r.Result, r.Reason)
+			}
+		})
+	}
+}
+
+// Over the behaviours every node is the first one, and each run of one seed has the same order.
+func TestTurned(t *testing.T) {
+	e := &Env{nodes: []*Node{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}}
+	first := map[string]int{}
+	for i := range 64 {
+		id := strings.Repeat("x", i)
+		order := e.turned(id)
+		if len(order) != 4 || !slices.Equal(order, e.turned(id)) {
+			t.Fatalf("%s: %v", id, order)
+		}
+		first[order[0].Name]++
+	}
+	if len(first) != 4 || e.nodes[0].Name != "a" {
+		t.Errorf("first are %v", first)
+	}
+}

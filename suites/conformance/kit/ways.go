@@ -1,0 +1,130 @@
+package kit
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+)
+
+// Way is a client, and what it dials.
+type Way struct {
+	From Client
+	To   Target
+}
+
+// Both gives a Service a port for TCP (http) and one for UDP (dns): what Ways go to.
+func Both(o *corev1.Service) {
+	o.Spec.Ports = []corev1.ServicePort{Port("http", corev1.ProtocolTCP, 80), Port("dns", corev1.ProtocolUDP, 53)}
+}
+
+// at are the ways to an address by each of the Service's ports.
+func (v *Service) at(c Client, a netip.Addr, number func(corev1.ServicePort) int32) (out []Way) {
+	for _, p := range v.obj.Spec.Ports {
+		to := map[corev1.Protocol]func(netip.AddrPort) Target{corev1.ProtocolTCP: TCP, corev1.ProtocolUDP: UDP, corev1.ProtocolSCTP: SCTP}[p.Protocol]
+		out = append(out, Way{c, to(netip.AddrPortFrom(a, uint16(number(p))))})
+	}
+	return out
+}
+
+// WaysTo are those of clients to one of the Service's addresses, by each of its ports.
+func (v *Service) WaysTo(a netip.Addr, clients ...Client) (out []Way) {
+	for _, c := range clients {
+		out = append(out, v.at(c, a, func(p corev1.ServicePort) int32 { return p.Port })...)
+	}
+	return out
+}
+
+// Ways are those of clients to its ClusterIP.
+func (v *Service) Ways(clients ...Client) []Way {
+	return v.WaysTo(netip.MustParseAddr(v.obj.Spec.ClusterIP), clients...)
+}
+
+// NodePortWays are those of clients to its node ports at a node.
+func (v *Service) NodePortWays(n *Node, clients ...Client) (out []Way) {
+	for _, c := range clients {
+		out = append(out, v.at(c, n.Addr(v.spec.Family), func(p corev1.ServicePort) int32 { return p.NodePort })...)
+	}
+	return out
+}
+
+// PodClients is a pod of every node: its second one.
+func (s *Spec) PodClients() (out []Client) {
+	for _, n := range s.Nodes {
+		out = append(out, n.B.Client)
+	}
+	return out
+}
+
+// NodeClients is every node itself.
+func (s *Spec) NodeClients() (out []Client) {
+	for _, n := range s.Nodes {
+		out = append(out, n.Client)
+	}
+	return out
+}
+
+// SliceAt makes or replaces one of the Service's slices, with all its ports at one number of
+// the endpoints.
+func (v *Service) SliceAt(name string, number int32, eps ...Endpoint) {
+	var ports []discoveryv1.EndpointPort
+	for _, p := range v.obj.Spec.Ports {
+		ports = append(ports, SlicePort(p.Name, p.Protocol, number))
+	}
+	v.Slice(name, ports, eps...)
+}
+
+// NodePortWaysOfAll are those to every node's ports: of the client outside, of the node itself, of
+// a pod there and of one on the next node.
+func (v *Service) NodePortWaysOfAll() (out []Way) {
+	s := v.spec
+	for i, n := range s.Nodes {
+		next := s.Nodes[(i+1)%len(s.Nodes)]
+		out = append(out, v.NodePortWays(n, s.Outside(), n.Client, n.B.Client, next.B.Client, next.Client)...)
+	}
+	return out
+}
+
+// Kinds gives the Service a ready endpoint of every kind on three of the nodes: a pod on the
+// first, one at a port of its own on the second, and the third node's own network; none on the
+// fourth. Others are beside the first. It wants answers of those three.
+func (v *Service) Kinds(beside ...Endpoint) Want {
+	v.AllKinds(func(e Endpoint) Endpoint { return e }, beside...)
+	return Only(v.spec.OfKinds()...).Times(3 * perWay)
+}
+
+// Ending is Kinds of endpoints that terminate and serve, so that none is ready but those beside.
+func (v *Service) Ending(beside ...Endpoint) Want {
+	v.AllKinds(Endpoint.Draining, beside...)
+	return Only(v.spec.OfKinds()...).Times(3 * perWay)
+}
+
+// AllKinds are the endpoints of Kinds in another state.
+func (v *Service) AllKinds(state func(Endpoint) Endpoint, beside ...Endpoint) {
+	n := v.spec.Nodes
+	v.SliceAt("a", PodPort, append([]Endpoint{state(n[0].A.Ready())}, beside...)...)
+	v.SliceAt("port", OtherPort, state(n[1].A.Ready()))
+	v.SliceAt("host", HostPort, state(n[2].Ready()))
+}
+
+// Beside is what may stand beside ready endpoints and is to get nothing: in turn nobody, one
+// that is not ready, and one that terminates and serves.
+func (s *Spec) Beside() [][]Endpoint {
+	return [][]Endpoint{nil, {s.Nodes[1].B.NotReady()}, {s.Nodes[1].B.Draining()}}
+}
+
+// perWay makes chance spare one of three servers once in 10^10 ways: 3 * (2/3)^60.
+const perWay = 20
+
+// OfKinds are the endpoints that Kinds makes, in the order of their nodes.
+func (s *Spec) OfKinds() []Client {
+	return []Client{s.Nodes[0].A.Client, s.Nodes[1].A.Client, s.Nodes[2].Client}
+}
+
+// HostsBeyond is a HostBeyond each.
+func (s *Spec) HostsBeyond(nodes ...*Node) (out []Client) {
+	for _, n := range nodes {
+		out = append(out, s.HostBeyond(n))
+	}
+	return out
+}
