@@ -5,6 +5,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
 )
 
 // limits is what a process may grant to a container it starts.
@@ -82,15 +85,30 @@ func (l limits) capabilities(old json.RawMessage) (any, bool, error) {
 	different := false
 	for name, set := range sets {
 		kept := make([]string, 0, len(set))
-		for _, c := range set {
+		for _, c := range append(set, newer(set)...) {
 			if l.has(c) {
 				kept = append(kept, c)
 			}
 		}
-		different = different || len(kept) != len(set)
+		different = different || !slices.Equal(kept, set)
 		sets[name] = kept
 	}
 	return sets, different, nil
+}
+
+// newer are the capabilities that a set lacks only because Docker before 23.0 does not know them: it
+// has all those before, as of a privileged container, which is to have every one.
+func newer(set []string) (out []string) {
+	for name, bit := range capabilityBit {
+		switch has := slices.Contains(set, name); {
+		case bit > unix.CAP_AUDIT_READ && !has:
+			out = append(out, name)
+		case bit <= unix.CAP_AUDIT_READ && !has:
+			return nil
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // has is true for names it does not know as well: runc decides on those.

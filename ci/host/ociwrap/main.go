@@ -8,8 +8,9 @@
 // It is registered with dockerd as an OCI runtime. For `create` and `run` it
 // edits config.json of the bundle, for `exec` the --process file: capabilities,
 // oom_score_adj and resource limits are brought down to what this process may
-// grant. Then it becomes runc, with the same arguments. Every other command
-// goes to runc untouched. On a host that has all capabilities it changes nothing.
+// grant. A privileged container also gets the capabilities that Docker before 23.0
+// does not know, CAP_BPF among them. Then it becomes runc, with the same arguments. Every other command
+// goes to runc untouched. On a host that has all capabilities it lowers nothing.
 package main
 
 import (

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // without is a host whose root lacks CAP_SYS_RESOURCE.
@@ -194,4 +196,44 @@ func normal(t *testing.T, doc string) string {
 		t.Fatal(err)
 	}
 	return string(out)
+}
+
+// Docker before 23.0 gives a privileged container what it knows, which ends with CAP_AUDIT_READ. Who has
+// fewer capabilities was not to have all.
+func TestNewerCapabilities(t *testing.T) {
+	var known, all []string
+	for name, bit := range capabilityBit {
+		all = append(all, name)
+		if bit <= unix.CAP_AUDIT_READ {
+			known = append(known, name)
+		}
+	}
+	host := limits{bounding: 1<<41 - 1}
+	without := limits{bounding: host.bounding &^ (1 << unix.CAP_BPF)}
+	few := slices.DeleteFunc(slices.Clone(known), func(name string) bool { return name == "CAP_SYSLOG" })
+	for _, tc := range []struct {
+		name      string
+		l         limits
+		set, want []string
+	}{
+		{"privileged", host, known, all},
+		{"privileged, of a Docker that knows them", host, all, all},
+		{"not privileged", host, few, few},
+		{"on a host that lacks one", without, known, slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == "CAP_BPF" })},
+	} {
+		old, err := json.Marshal(map[string][]string{"bounding": tc.set})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := tc.l.capabilities(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := got.(map[string][]string)["bounding"]
+		slices.Sort(set)
+		slices.Sort(tc.want)
+		if !slices.Equal(set, tc.want) {
+			t.Errorf("%s: %q, want %q", tc.name, set, tc.want)
+		}
+	}
 }
