@@ -45,11 +45,14 @@ type Backend struct {
 	// rule of its own lets it through there.
 	Forwarded bool
 	// NoNode is why connections of the node's own network namespace are not served; empty: they
-	// are.
+	// are. With Sockets this is so where Options.Cgroup is empty.
 	NoNode string
+	// Sockets: with Options.Cgroup it translates at their sockets what begins on the node, as of
+	// plan.Options.Sockets.
+	Sockets bool
 	// Prepare does what a node needs for it beside sysctls, and what the agent itself has no right
 	// to do (--init-only); nil: nothing.
-	Prepare func() error
+	Prepare func(*slog.Logger) error
 }
 
 // Keeper remembers where connections go, and so says what becomes of open ones when another
@@ -214,6 +217,7 @@ type Options struct {
 	MasqueradeBit uint             // of the packet mark, by which iptables' rules ask for masquerading
 	StateDir      string           // of userspace, which notes there what would end with it; empty: nowhere
 	VerifierLog   string           // of ebpf, the file that the verifier's words go to; empty: nowhere
+	Cgroup        string           // of ebpf, the node's cgroup2: what begins within is translated at its socket; empty: nothing is
 	// Others takes away what other backends left, in the middle of a complete Apply of
 	// userspace; nil if there is nothing.
 	Others func() (take func())

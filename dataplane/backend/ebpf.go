@@ -18,7 +18,7 @@ import (
 func overEBPF(netns int) Backend {
 	return Backend{
 		Start: func(opts Options, log *slog.Logger) Running {
-			cfg := ebpf.Config{Logger: log, NetNS: netns, Dropped: ebpfDropped(log)}
+			cfg := ebpf.Config{Logger: log, NetNS: netns, Cgroup: opts.Cgroup, Dropped: ebpfDropped(log)}
 			if opts.VerifierLog != "" {
 				cfg.Verifier = verifierLog(opts.VerifierLog)
 			}
@@ -42,8 +42,12 @@ func overEBPF(netns int) Backend {
 		Render: ebpf.Render, Table: translated,
 		Needs: func(context.Context, Options) []node.Capability { return []node.Capability{node.NetAdmin, node.BPF} },
 		Keeps: Maps, Forwarded: true,
-		NoNode: "they have been routed before a program of a device sees them, and there are none at sockets yet",
-		Prepare: func() error {
+		NoNode:  "they have been routed before a program of a device sees them, and there are none at sockets",
+		Sockets: true,
+		Prepare: func(log *slog.Logger) error {
+			if err := ebpf.MountCgroup(ebpf.CgroupRoot); err != nil { // the agent says what comes of it
+				log.Warn("the node gets no cgroup2", "error", err)
+			}
 			if err := ebpf.MountRoot(ebpf.Mount); err != nil {
 				return err
 			}

@@ -22,6 +22,7 @@ const (
 	ebpfStoppedOf   = "plumbline_ebpf_frontend_stopped_packets_total"
 	ebpfEntries     = "plumbline_ebpf_map_entries"
 	ebpfSize        = "plumbline_ebpf_map_size"
+	ebpfStranded    = "plumbline_ebpf_stranded_sockets"
 )
 
 // ebpfSeries tell what the programs have counted since their maps were made, which outlive the
@@ -37,12 +38,14 @@ func ebpfSeries(t *ebpf.Target) Series {
 			{Name: ebpfStoppedOf, Help: "Packets to a frontend that were refused or dropped since it is there; none where there were none.", Labels: []string{"frontend", "what"}, Total: true},
 			{Name: ebpfEntries, Help: "Entries that last of what is remembered, by map, at the last sweep.", Labels: []string{"map"}},
 			{Name: ebpfSize, Help: "How many there is room for.", Labels: []string{"map"}},
+			{Name: ebpfStranded, Help: "UDP sockets that are connected to an endpoint which is gone, and could not be ended: pods' are in namespaces of their own."},
 		},
 		Read: func(emit func(string, float64, ...string)) error {
 			for _, u := range t.Uses() {
 				emit(ebpfEntries, float64(u.Entries), u.Map)
 				emit(ebpfSize, float64(u.Size), u.Map)
 			}
+			emit(ebpfStranded, float64(t.Stranded()))
 			all, err := t.Counted()
 			emitCounts(all.Counts, emit)
 			emitTallies(all.Tallies, emit)

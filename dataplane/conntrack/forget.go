@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
@@ -19,8 +20,10 @@ import (
 //
 // For who translates these are all untranslated flows: the process that had taken them in
 // has ended. For who does not these are UDP flows that were translated, which begin anew
-// with their next datagram; open TCP connections go on as they are. After an error it may be
-// called again: what it could end is ended.
+// with their next datagram; open TCP connections go on as they are. Where sockets are translated
+// when they connect, that datagram of a socket of the node's own, which is connected already, would
+// meet nobody: such a flow goes on too. After an error it may be called again: what it could end is
+// ended.
 func Forget(ctx context.Context, netns int, p *plan.Plan, translates bool) error {
 	w := newWork(newTable(true))
 	w.take(change{new: p}, time.Now())
@@ -33,7 +36,8 @@ func Forget(ctx context.Context, netns int, p *plan.Plan, translates bool) error
 	var failed []error
 	for q := range ask {
 		failed = append(failed, forget(ctx, k, q, func(f flow) bool {
-			ends := f.protocol == objects.UDP || f.protocol == objects.TCP && translates
+			own := p.Node.Sockets && slices.Contains(p.Node.Addrs, f.src.Addr())
+			ends := f.protocol == objects.UDP && !own || f.protocol == objects.TCP && translates
 			return ends && (f.from != f.dst) != translates && w.table.find(place{f.protocol, f.dst}) != nil
 		}))
 	}

@@ -38,7 +38,7 @@ var cgroups = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("mount cgroup2: %w", err)
 	}
-	return filepath.Join(fmt.Sprintf("/proc/self/fd/%d", mount), own), nil
+	return filepath.Join(fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), mount), own), nil // also for programs that it starts
 })
 
 func ownCgroup() (string, error) {

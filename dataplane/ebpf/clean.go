@@ -63,7 +63,8 @@ func Clean(netns int, pins string, ran bool) error {
 	if denied != nil {
 		unknown.What = append(unknown.What, denied.Error())
 	}
-	if err := removeLinks(pins); errors.Is(err, unix.EPERM) {
+	if !has(pins) { // then there are none
+	} else if err := removeLinks(pins); errors.Is(err, unix.EPERM) {
 		unknown.What = append(unknown.What, err.Error())
 	} else if err != nil {
 		return fmt.Errorf("clean eBPF: %w", err)
@@ -112,14 +113,14 @@ func Left(netns int, pins string, ran bool) ([]string, error) {
 	if denied != nil && ran {
 		out = append(out, denied.Error())
 	}
-	there, _, err := linked(pins)
-	if err != nil && !(errors.Is(err, unix.EPERM) && !ran) {
-		return nil, fmt.Errorf("look for eBPF: %w", err)
-	}
-	for _, name := range there {
-		out = append(out, fmt.Sprintf("program %s at the sockets of a cgroup", name))
-	}
 	if folder {
+		there, _, err := linked(pins)
+		if err != nil {
+			return nil, fmt.Errorf("look for eBPF: %w", err)
+		}
+		for _, name := range there {
+			out = append(out, fmt.Sprintf("program %s at the sockets of a cgroup", name))
+		}
 		out = append(out, "folder "+pins)
 	}
 	return out, nil

@@ -20,8 +20,7 @@
 // (dptest.Backend.NoNode); all others hold.
 //
 // With Config.Cgroup there is the part at sockets as well, which serves the node's own, and
-// TestAtSockets asks the whole contract but for two rows (see Limits); nobody sets it yet but tests,
-// for plumb-proxy does not look for the node's cgroup. Not built yet: repair of entries that somebody
+// TestAtSockets asks the whole contract but for two rows (see Limits). Not built yet: repair of entries that somebody
 // else deleted before the next complete Apply (programs are put back within a second). Frontends of
 // SCTP are refused by name.
 //

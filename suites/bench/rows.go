@@ -57,9 +57,6 @@ func Rows() []Row {
 func RowNames() string {
 	var names []string
 	for _, r := range Rows() {
-		if cluster.BackendOf(r.Mode).NoNode {
-			continue
-		}
 		names = append(names, r.Name())
 	}
 	return strings.Join(names, ",")
@@ -118,7 +115,7 @@ func flavoured(ctx context.Context, rows []Row) ([]Row, error) {
 // syncs, so that its work is measured and not its waiting.
 func (r Row) spec(cfg Config, at proxyproc.Place) (proxyproc.Spec, error) {
 	// What outlives an agent goes where nothing outlives the run.
-	out := proxyproc.PlumbProxy(cfg.PlumbProxy, r.Mode, at, cluster.BackendOf(r.Mode).Args(at.Dir)...)
+	out := proxyproc.PlumbProxy(cfg.PlumbProxy, r.Mode, at, cluster.BackendOf(r.Mode).Args(at.Dir, "")...)
 	var err error
 	if !r.Own() {
 		out, err = proxyproc.KubeProxy(cfg.KubeProxy, r.Mode, true, at)

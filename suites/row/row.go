@@ -117,9 +117,6 @@ func known() map[string]Row {
 func Default() []Row {
 	var out []Row
 	for i, b := range cluster.Backends() {
-		if b.NoNode {
-			continue
-		}
 		out = append(out, Own(b.Name, "fallback", "drop"))
 		if i == 0 {
 			out = append(out, Own(b.Name, "ignore", "drop"), Own(b.Name, "ignore", "reject"))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/dataplane/backend"
+	"github.com/plumbline/plumbline/dataplane/ebpf"
 	"github.com/plumbline/plumbline/dataplane/iptables"
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/host"
@@ -21,8 +22,8 @@ func TestBackendsAreTheAgents(t *testing.T) {
 			continue
 		}
 		delete(theirs, b.Name)
-		if b.NoNode != (a.NoNode != "") {
-			t.Errorf("backend %s: the node's own connections are not served: %t, and the agent says %q", b.Name, b.NoNode, a.NoNode)
+		if b.CgroupFlag != "" != a.Sockets || a.NoNode != "" && !a.Sockets {
+			t.Errorf("backend %s is told of the node's cgroup by %q; the agent has programs at sockets: %t, and without does not serve the node: %q", b.Name, b.CgroupFlag, a.Sockets, a.NoNode)
 		}
 		want := []string{}
 		for _, c := range a.Needs(t.Context(), backend.Options{Flavour: iptables.NFT}) {
@@ -31,6 +32,9 @@ func TestBackendsAreTheAgents(t *testing.T) {
 		if got := append([]string{"NET_ADMIN"}, b.Capabilities...); !slices.Equal(got, want) {
 			t.Errorf("backend %s is given %q, and needs %q", b.Name, got, want)
 		}
+	}
+	if host.Pins != ebpf.Root {
+		t.Errorf("what is pinned is looked for in %s, and is in %s", host.Pins, ebpf.Root)
 	}
 	for name := range theirs {
 		t.Errorf("nobody runs the agent's backend %s", name)

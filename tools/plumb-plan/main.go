@@ -116,6 +116,7 @@ func parse(args []string) (options, error) {
 	fs.StringVar(&node, "node", "", "`name` of the node whose plan it is (default: that of the only Node in the file)")
 	plans := planflags.Register(fs)
 	sctp := fs.Bool("sctp", false, "as on a kernel that has SCTP")
+	sockets := fs.Bool("sockets", false, "as of a backend that translates at sockets what begins on the node: by itself, and in its podCIDRs")
 	fs.StringVar(&o.render, "render", "", "print the rules instead of the plan, in a `form`: "+rendererNames()+". nft -c -f -, iptables-restore --test --noflush and ip6tables-restore take theirs")
 	asked := fs.String("resolve", "", "print what becomes of a `packet` instead of the plan: FROM,PROTOCOL,ADDRESS:PORT, where FROM is an address (and %LINK, by which it comes, if --detect-local is about links) or node")
 	if err := call.Parse(fs, "plumb-plan [flags] FILE|-", args); err != nil {
@@ -125,7 +126,7 @@ func parse(args []string) (options, error) {
 	if o.plan, err = plans.Options(); err != nil {
 		return o, err
 	}
-	o.plan.Node, o.plan.SCTP = node, *sctp
+	o.plan.Node, o.plan.SCTP, o.plan.Sockets = node, *sctp, *sockets
 	switch {
 	case fs.NArg() != 1:
 		return o, errors.New("give one file of YAML objects, or - for standard input; see plumb-plan --help")

@@ -80,11 +80,13 @@ func packet(text string) (plan.Packet, error) {
 // sent is a packet with its sender, as far as the objects say who the node is.
 func sent(snap *objects.Snapshot, pkt plan.Packet) (plan.Packet, error) {
 	var own []netip.Addr
+	var pods []netip.Prefix
 	if snap.Node != nil {
-		own = snap.Node.InternalIPs
+		own, pods = snap.Node.InternalIPs, snap.Node.PodCIDRs
 	}
 	if !pkt.FromNode {
 		pkt.FromNode = slices.Contains(own, pkt.Src)
+		pkt.Here = pkt.FromNode || slices.ContainsFunc(pods, func(p netip.Prefix) bool { return p.Contains(pkt.Src) })
 		return pkt, nil
 	}
 	i := slices.IndexFunc(own, func(a netip.Addr) bool { return a.Is6() == pkt.Dst.Is6() })

@@ -42,8 +42,9 @@ func dumps() map[string]func(netns int) (string, error) {
 	return map[string]func(int) (string, error){"nftables": nftables.Dump, "iptables": iptables.Dump, "userspace": userspace.Dump, "ebpf": dumpEBPF}
 }
 
-// dumpEBPF leaves out what goes a while after a change, or after the next start. Where it cannot be
-// read, as while an agent puts lost pins back one after the other, it is like nothing else.
+// dumpEBPF leaves out what goes a while after a change, or after the next start, and says which programs
+// are at sockets. Where it cannot be read, as while an agent puts lost pins back one after the other, it
+// is like nothing else.
 func dumpEBPF(netns int) (string, error) {
 	pins, err := ebpf.Folder(ebpf.Root, netns)
 	if err != nil {
@@ -59,7 +60,13 @@ func dumpEBPF(netns int) (string, error) {
 			out.WriteString(line)
 		}
 	}
-	return out.String(), nil
+	left, err := ebpf.Left(netns, pins, false)
+	for _, what := range left {
+		if strings.Contains(what, "at the sockets") {
+			fmt.Fprintln(&out, what)
+		}
+	}
+	return out.String(), err
 }
 
 // onEach runs a test with every backend that keeps its state in the kernel.

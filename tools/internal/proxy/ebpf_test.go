@@ -146,11 +146,51 @@ func TestTableFlushed(t *testing.T) {
 	}
 }
 
+// At a node's sockets there are all programs or, by flag or where no cgroup tells its sockets from those
+// of others, none, and then it is said who is not served. They stay when the agent is killed.
+func TestSocketsOnAndOff(t *testing.T) {
+	w := newWorld(t, theNode(), service("web", "10.96.0.1", nil), slice("web", "10.244.1.2!"))
+	programs := func() int {
+		left, err := backend.All(w.ns.FD())["ebpf"].Left()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(strings.Join(left, "\n"), "at the sockets of a cgroup")
+	}
+	group := w.cgroup
+	for _, step := range []struct {
+		name, cgroup string
+		args         []string
+		want         int
+		says         string
+	}{
+		{"with the node's cgroup", group, nil, 8, ""},
+		{"without, in a part of the host", "", nil, 0, "as with --sockets=off, without --cgroup-root: "},
+		{"with it again", group, nil, 8, ""},
+		{"off", group, []string{"--sockets=off"}, 0, "none at sockets; --sockets=off"},
+	} {
+		w.cgroup = step.cgroup
+		p := w.start(t, append(step.args, "--backend=ebpf")...)
+		p.end(t, syscall.SIGKILL)
+		if n := programs(); n != step.want {
+			t.Errorf("%s: %d programs at sockets, want %d", step.name, n, step.want)
+		}
+		if text := p.log.String(); strings.Contains(text, "not served") != (step.says != "") || !strings.Contains(text, step.says) {
+			t.Errorf("%s: want %q said:\n%s", step.name, step.says, text)
+		}
+	}
+	w.cgroup = t.TempDir()
+	p := w.launch(t, "--backend=ebpf")
+	want := "plumb-proxy: --cgroup-root " + w.cgroup + ": there is no cgroup2 at " + w.cgroup
+	w.await(t, want, func() bool { return strings.Contains(p.log.String(), want) })
+	_ = p.cmd.Wait()
+}
+
 // Who is not served is said once, in the log and by an Event.
 func TestNodeNotServed(t *testing.T) {
 	w := newWorld(t, theNode())
 	w.output(t, "--init-only", "--backend=ebpf") // of a node that is prepared nothing else is told
-	p := w.start(t, "--backend=ebpf")
+	p := w.start(t, "--backend=ebpf", "--sockets=off")
 	w.await(t, "an Event about the node's own connections", func() bool { return len(w.events()) > 0 })
 	for _, e := range w.events() {
 		if e.Reason != "NodeNotServed" || e.InvolvedObject.Name != "here" || !strings.Contains(e.Message, "backend ebpf does not serve connections of the node's own network namespace") {

@@ -78,6 +78,9 @@ func act(ctx context.Context, opt options, log *slog.Logger, alter Alter) error 
 		if cfg.Client, err = newClient(opt.kubeconfig); err != nil {
 			return err
 		}
+		if err := opt.own.atSockets(&cfg); err != nil {
+			return err
+		}
 	}
 	if alter != nil {
 		alter(ctx, &cfg)
@@ -111,7 +114,7 @@ func prepare(opt options, log *slog.Logger) error {
 		return err
 	}
 	if also := backend.All(0)[opt.backend].Prepare; also != nil {
-		return also()
+		return also(log)
 	}
 	return nil
 }

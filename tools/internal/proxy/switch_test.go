@@ -31,7 +31,7 @@ var switches = flag.Int("switches", 1, "how often each pair of backends is switc
 // what became of them.
 type stream struct {
 	name     string
-	from     *netns.NS
+	from     func(func() error) error // runs it where the connections begin
 	to       netip.AddrPort
 	protocol string
 
@@ -74,7 +74,7 @@ func (s *stream) count() int {
 }
 
 func (s *stream) dial() (c net.Conn, err error) {
-	err = s.from.Do(func() error {
+	err = s.from(func() error {
 		c, err = net.DialTimeout(s.protocol, s.to.String(), connectWithin)
 		return err
 	})
@@ -186,7 +186,13 @@ func newSwitched(t *testing.T) *switched {
 		{Name: ptr("tcp"), Port: ptr(int32(8080)), Protocol: ptr(corev1.ProtocolTCP)},
 		{Name: ptr("udp"), Port: ptr(int32(8080)), Protocol: ptr(corev1.ProtocolUDP)},
 	}
+	n.Sockets(t)
 	s := &switched{w: newWorldIn(t, n.Node, theNode(), web, pods)}
+	group, err := dptest.Cgroup(n.FD())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.w.cgroup = group
 	for _, to := range []struct {
 		name string
 		from dptest.Source
@@ -198,7 +204,8 @@ func newSwitched(t *testing.T) *switched {
 		{"node to the ClusterIP", dptest.Self, "10.96.0.10:80"},
 	} {
 		for _, protocol := range []string{"tcp", "udp"} {
-			one := stream{name: protocol + " from " + to.name, from: n.Place(to.from), to: netip.MustParseAddrPort(to.at), protocol: protocol}
+			from := func(f func() error) error { return n.As(to.from, f) }
+			one := stream{name: protocol + " from " + to.name, from: from, to: netip.MustParseAddrPort(to.at), protocol: protocol}
 			held := stream{name: one.name, from: one.from, to: one.to, protocol: one.protocol}
 			s.streams, s.held = append(s.streams, &one), append(s.held, &held)
 		}
@@ -206,22 +213,12 @@ func newSwitched(t *testing.T) *switched {
 	return s
 }
 
-// by are the streams of a list that all of some backends serve.
-func (s *switched) by(list []*stream, all ...backend.Backend) []*stream {
-	noNode := func(b backend.Backend) bool { return b.NoNode != "" }
-	return slices.DeleteFunc(slices.Clone(list), func(one *stream) bool {
-		return one.from == s.w.ns && slices.ContainsFunc(all, noNode)
-	})
-}
-
-// load runs connections that these backends serve while f does something, and some time before
-// and after. It returns the new connections that failed, and which that lasted did not go on: of
+// load runs connections while f does something, and some time before and after. It returns the new connections that failed, and which that lasted did not go on: of
 // TCP at all, of UDP within two seconds.
-func (s *switched) load(t *testing.T, f func(), by ...backend.Backend) (failed []failure, broken []string) {
+func (s *switched) load(t *testing.T, f func()) (failed []failure, broken []string) {
 	t.Helper()
 	open := map[*stream]net.Conn{}
-	streams := s.by(s.streams, by...)
-	for _, h := range s.by(s.held, by...) {
+	for _, h := range s.held {
 		// The flows of the last switch may be ended only now, beside the rules.
 		s.w.await(t, h.name+", before anything", func() bool {
 			c, err := h.dial()
@@ -238,17 +235,17 @@ func (s *switched) load(t *testing.T, f func(), by ...backend.Backend) (failed [
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	for _, one := range streams {
+	for _, one := range s.streams {
 		one.begun, one.failed = 0, nil
 		running.Go(func() { one.run(ctx) })
 	}
 	enough := func(more int) {
 		until := map[*stream]int{}
-		for _, one := range streams {
+		for _, one := range s.streams {
 			until[one] = one.count() + more
 		}
 		s.w.await(t, "connections", func() bool {
-			return !slices.ContainsFunc(streams, func(one *stream) bool { return one.count() < until[one] })
+			return !slices.ContainsFunc(s.streams, func(one *stream) bool { return one.count() < until[one] })
 		})
 	}
 	enough(10)
@@ -257,7 +254,7 @@ func (s *switched) load(t *testing.T, f func(), by ...backend.Backend) (failed [
 	cancel()
 	running.Wait()
 	begun := 0
-	for _, one := range streams {
+	for _, one := range s.streams {
 		begun += one.begun
 		failed = append(failed, one.failed...)
 	}
@@ -281,8 +278,7 @@ func (s *switched) load(t *testing.T, f func(), by ...backend.Backend) (failed [
 // comes; what a process or maps keep breaks with these. To one that forwards packets, from one that
 // conntrack keeps connections for, no new connection fails. New ones wait while one that takes them
 // in begins or has ended, and those that are open when maps go break too; when the successor is
-// ready none fails. Nothing is left of the one before. Who does not serve the node's own
-// connections is not asked for them.
+// ready none fails. Nothing is left of the one before.
 func TestSwitch(t *testing.T) {
 	t.Parallel()
 	for _, from := range backendNames() {
@@ -323,7 +319,7 @@ func (s *switched) change(t *testing.T, from, to string, gapless, keeps bool) {
 		old.end(t, syscall.SIGTERM)
 		next = s.w.start(t, "--backend="+to)
 		ready = time.Now()
-	}, all[from], all[to])
+	})
 	for _, f := range failed {
 		if gapless || f.begun.After(ready) {
 			t.Errorf("failed: %s", f.text)

@@ -97,7 +97,7 @@ func TestTakeOver(t *testing.T) {
 							t.Error(err)
 						}
 						own = s.w.start(t, "--backend="+to, "--take-over=kube-proxy")
-					}, all[to])
+					})
 					report(t, "to "+to, all[to].Keeps != backend.Process, failed, broken)
 					if left, err := kubeproxy.Left(s.w.ns.FD()); err != nil || len(left) > 0 {
 						t.Errorf("left of kube-proxy: %v, %v", left, err)
@@ -106,7 +106,7 @@ func TestTakeOver(t *testing.T) {
 						own.end(t, syscall.SIGTERM)
 						kube = s.w.kubeProxy(t, program, mode)
 						s.w.output(t, "--cleanup")
-					}, all[to])
+					})
 					report(t, "back from "+to, all[to].Keeps == backend.Conntrack, failed, broken)
 					if left, err := all[to].Left(); err != nil || len(left) > 0 {
 						t.Errorf("left of %s: %v, %v", to, left, err)
