@@ -246,6 +246,7 @@ var list = []func() kit.Behaviour{ // const
 	terminatingNotServingNeverUsed,
 	terminatingToReadyLive,
 	udpFlowBeforeVIP,
+	udpFlowConnectedFollows,
 	udpFlowFollows,
 	udpFlowFollowsAfterRestart,
 	udpFlowFollowsExternalIP,

@@ -18,7 +18,7 @@ func udpFlowBeforeVIP() kit.Behaviour {
 			svc.Endpoints(s.Nodes[1].A.Ready())
 			client := s.Nodes[0].B.Client
 			s.Expect(client, kit.UDP(svc.ClusterIP("dns")), kit.Pods(s.Nodes[1].A))
-			flows := s.Flows(client, kit.UDP(svc.At(vip, "dns")), 8)
+			flows := s.Datagrams(client, kit.UDP(svc.At(vip, "dns")), 8)
 			flows.Unanswered()
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			flows.Reach(s.Nodes[1].A.Client)

@@ -20,7 +20,7 @@ func udpFlowFollowsAfterRestart() kit.Behaviour {
 			client, to := s.Nodes[2].B.Client, kit.UDP(svc.ClusterIP("dns"))
 			svc.Endpoints(s.Nodes[0].A.Ready())
 			s.Expect(client, to, kit.Pods(s.Nodes[0].A))
-			flows := s.Flows(client, to, 8)
+			flows := s.Datagrams(client, to, 8)
 			flows.Reach(s.Nodes[0].A.Client)
 			s.WithoutAgents(func() { svc.Endpoints(s.Nodes[1].A.Ready()) })
 			flows.Reach(s.Nodes[1].A.Client)

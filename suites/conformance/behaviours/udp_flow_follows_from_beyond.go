@@ -22,7 +22,7 @@ func udpFlowFollowsFromBeyond() kit.Behaviour {
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			client, to := s.HostBeyond(s.Nodes[3]), kit.UDP(svc.At(vip, "dns"))
 			s.Expect(client, to, kit.Pods(s.Nodes[0].A))
-			flows := s.Flows(client, to, 8)
+			flows := s.Datagrams(client, to, 8)
 			flows.Reach(s.Nodes[0].A.Client)
 			svc.Endpoints(s.Nodes[1].A.Ready())
 			flows.Reach(s.Nodes[1].A.Client)

@@ -19,7 +19,7 @@ func udpFlowFollowsFromNode() kit.Behaviour {
 			svc.Endpoints(s.Nodes[0].A.Ready())
 			client, to := s.Nodes[3].Client, kit.UDP(svc.ClusterIP("dns"))
 			s.Expect(client, to, kit.Pods(s.Nodes[0].A))
-			flows := s.Flows(client, to, 8)
+			flows := s.Datagrams(client, to, 8)
 			flows.Reach(s.Nodes[0].A.Client)
 			svc.Endpoints(s.Nodes[1].A.Ready())
 			flows.Reach(s.Nodes[1].A.Client)

@@ -21,7 +21,7 @@ func udpFlowFollowsLocalPolicy() kit.Behaviour {
 			svc.Endpoints(n.A.Ready(), s.Nodes[1].A.Ready())
 			client, to := n.Client, kit.UDP(svc.ClusterIP("dns"))
 			s.Expect(client, to, kit.Pods(n.A))
-			flows := s.Flows(client, to, 8)
+			flows := s.Datagrams(client, to, 8)
 			flows.Reach(n.A.Client)
 			svc.Endpoints(n.B.Ready(), s.Nodes[1].A.Ready())
 			flows.Reach(n.B.Client)

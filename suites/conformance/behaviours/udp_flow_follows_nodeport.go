@@ -19,7 +19,7 @@ func udpFlowFollowsNodePort() kit.Behaviour {
 			svc.Endpoints(s.Nodes[0].A.Ready())
 			client, to := s.Outside(), kit.UDP(svc.NodePort(s.Nodes[3], "dns"))
 			s.Expect(client, to, kit.Pods(s.Nodes[0].A))
-			flows := s.Flows(client, to, 8)
+			flows := s.Datagrams(client, to, 8)
 			flows.Reach(s.Nodes[0].A.Client)
 			svc.Endpoints(s.Nodes[1].A.Ready())
 			flows.Reach(s.Nodes[1].A.Client)

@@ -24,8 +24,6 @@ func udpFlowKeptWhileTerminating() kit.Behaviour {
 			svc.Endpoints(a.Draining(), b.Ready())
 			s.Expect(client, to, kit.Pods(b))
 			flows.Stay()
-			svc.Endpoints(b.Ready())
-			flows.Reach(b.Client)
 		},
 	}
 }

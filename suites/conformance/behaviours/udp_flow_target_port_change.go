@@ -20,7 +20,7 @@ func udpFlowTargetPortChange() kit.Behaviour {
 			pod, client, to := s.Nodes[0].A, s.Nodes[1].B.Client, kit.UDP(svc.ClusterIP("dns"))
 			svc.Endpoints(pod.Ready())
 			s.Expect(client, to, kit.Pods(pod))
-			flows := s.Flows(client, to, 8)
+			flows := s.Datagrams(client, to, 8)
 			flows.ReachPort(kit.PodPort, pod.Client)
 			svc.Slice("a", []discoveryv1.EndpointPort{kit.SlicePort("dns", corev1.ProtocolUDP, kit.OtherPort)}, pod.Ready())
 			flows.ReachPort(kit.OtherPort, pod.Client)

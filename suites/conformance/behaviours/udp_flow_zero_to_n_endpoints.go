@@ -19,7 +19,7 @@ func udpFlowZeroToNEndpoints() kit.Behaviour {
 			svc.Endpoints()
 			nodePort, cluster := kit.UDP(svc.NodePort(s.Nodes[1], "dns")), kit.UDP(svc.ClusterIP("dns"))
 			s.Expect(s.Nodes[0].B.Client, cluster, kit.Unreachable())
-			inside, outside := s.Flows(s.Nodes[0].B.Client, cluster, 8), s.Flows(s.Outside(), nodePort, 8)
+			inside, outside := s.Datagrams(s.Nodes[0].B.Client, cluster, 8), s.Datagrams(s.Outside(), nodePort, 8)
 			inside.Unanswered()
 			outside.Unanswered()
 			svc.Endpoints(s.Nodes[2].A.Ready())

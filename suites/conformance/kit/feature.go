@@ -33,6 +33,7 @@ const (
 	FeatureAffinityShared     Feature = "affinity-shared-over-fronts" // not one record for each kind of address
 	FeatureAffinitySliding    Feature = "affinity-sliding-timeout"    // from the last connection, not the first
 	FeatureAffinitySurvives   Feature = "affinity-survives-restart"   // of the agents
+	FeatureConnectedUDP       Feature = "connected-udp-follows"       // not where connect(2) itself chooses the endpoint
 	FeatureConnectionsSurvive Feature = "connections-survive-restart" // of the agents
 	FeatureForwardsAlone      Feature = "forwards-without-agent"      //
 )

@@ -23,15 +23,21 @@ type Flows struct {
 // flowTries is how often each flow must be answered before it counts as settled.
 const flowTries = 4
 
-// Flows opens so many of them. A UDP flow is there whatever becomes of its first
-// datagram; of TCP connections each must stand.
-func (s *Spec) Flows(c Client, t Target, n int) *Flows {
+// Flows opens so many of them, of sockets that are connected. A UDP flow is there whatever becomes of
+// its first datagram; of TCP connections each must stand.
+func (s *Spec) Flows(c Client, t Target, n int) *Flows { return s.flows(c, t, n, false) }
+
+// Datagrams opens so many UDP flows of sockets without a peer, as resolvers and servers have: each
+// datagram says where it goes. On the wire they are as those of Flows.
+func (s *Spec) Datagrams(c Client, t Target, n int) *Flows { return s.flows(c, t, n, true) }
+
+func (s *Spec) flows(c Client, t Target, n int, unconnected bool) *Flows {
 	s.asks(c, t)
 	if s.planned != nil {
 		conns := s.planned.open(c, t, n)
 		return &Flows{s, c, t, conns, conns.First}
 	}
-	conns, err := c.probe.Open(s.ctx, remote.Batch{Network: t.network, Target: t.to, Attempts: n, Timeout: silence})
+	conns, err := c.probe.Open(s.ctx, remote.Batch{Network: t.network, Target: t.to, Attempts: n, Timeout: silence, Unconnected: unconnected})
 	s.must(err, "flows of %s to %s", c.Name, t)
 	s.onEnd(func() error { return conns.Close(s.ctx) })
 	s.attempts += n

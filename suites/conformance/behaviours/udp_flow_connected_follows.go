@@ -1,0 +1,28 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
+
+func udpFlowConnectedFollows() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "udp-flow-connected-follows", Level: kit.Must, Profile: kit.ProfileUDP,
+		Says:     "A UDP flow of a socket that is connected to a ClusterIP reaches another endpoint when its own has gone.",
+		Promises: []promise.Promise{promise.ClientsUnaware, promise.UDP},
+		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
+		Features: []kit.Feature{kit.FeatureConnectedUDP},
+		Run: func(s *kit.Spec) {
+			svc := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
+			svc.Endpoints(s.Nodes[0].A.Ready())
+			client, to := s.Nodes[3].B.Client, kit.UDP(svc.ClusterIP("dns"))
+			s.Expect(client, to, kit.Pods(s.Nodes[0].A))
+			flows := s.Flows(client, to, 8)
+			flows.Reach(s.Nodes[0].A.Client)
+			svc.Endpoints(s.Nodes[1].A.Ready())
+			flows.Reach(s.Nodes[1].A.Client)
+		},
+	}
+}
