@@ -46,14 +46,16 @@ BACKENDS = ./dataplane/iptables ./dataplane/nftables ./dataplane/userspace
 # Tests that are run each time are linked each time: nobody debugs these programs.
 BARE = -ldflags='-s -w'
 
-# The eBPF dataplane at devices alone: its contract, by tcx and by clsact, takes two minutes.
+# The eBPF dataplane at devices alone, by tcx and by clsact: its contract takes minutes, and is that of
+# `make test` without the programs at sockets.
 TC = ./dataplane/ebpf
+ATDEVICES = ^(TestContract|TestClsact)$$
 tc:
 	go test -count=1 -parallel 8 -timeout 20m $(TC)
 
 # Changes that end at each of their writes, of all backends.
 interrupted:
-	go test -count=1 -p 1 -parallel 8 -timeout 60m -run 'TestContract/.*Interrupted' ./dataplane/nftables ./dataplane/iptables ./dataplane/userspace ./dataplane/ebpf -args -places=1000
+	go test -count=1 -p 1 -parallel 8 -timeout 60m -run 'Test(Contract|AtSockets)/.*Interrupted' ./dataplane/nftables ./dataplane/iptables ./dataplane/userspace ./dataplane/ebpf -args -places=1000
 
 # As root all of it, on a prepared host; otherwise what needs root skips by name. What
 # depends on real time has the host for itself: no compiler and no other package beside it;
@@ -64,6 +66,7 @@ test: build
 	go test $(PURE)
 	if [ $$(id -u) = 0 ]; then ci/host/prepare.sh; fi
 	go test $(BARE) -count=1 -p 1 -parallel 8 $(BACKENDS)
+	go test $(BARE) -count=1 -parallel 8 -skip '$(ATDEVICES)' $(TC)
 	go test $(BARE) -count=1 -p 1 -parallel 16 $(filter-out $(GINKGO) $(TC) $(BACKENDS),$(REALTIME))
 	go test $(BARE) -count=1 -p 1 $(GINKGO)
 
