@@ -57,8 +57,9 @@
 // still has a Service's address, or one of the service CIDRs that no Service has. A TCP connection
 // never moves; a UDP one asks with each packet, and TCP with a SYN, whether the endpoint still
 // serves, and is begun anew where not. An open TCP connection is remembered for 6 hours, one whose
-// client has not answered the answer for 60 s, after one side's FIN for 120 s, after both or a reset
-// for 10 s; a UDP one for 30 s, or 120 s if they still speak after a second. A refusal is the packet
+// client has not answered the answer for 60 s, after one side's FIN for 120 s, after both for 61 s (the
+// other client that gets its ports earlier may meet a socket in TIME_WAIT), after a reset for 10 s; where
+// no other port is left, that of an ended connection is given at once; a UDP one for 30 s, or 120 s if they still speak after a second. A refusal is the packet
 // itself, made a TCP reset or an ICMP port unreachable and sent back by the device it came by; ICMP
 // but for an echo is not answered, nor what has no single sender, nor what is over the limit of
 // REFUSALS in bpf/maps.h: so no flood has the node answer all of it.
@@ -85,7 +86,7 @@
 // with an endpoint that would be taken for a Service itself at a device (a host network's pod at the
 // number of a node port, an address that Services are given), what is dropped (for that is silence,
 // and a call would say EPERM), addresses that no Service has, other protocols than TCP and UDP,
-// sockets outside of the cgroup or made before there were programs. The node's own are asked for
+// sockets outside of the cgroup or connected before there were programs. The node's own are asked for
 // source ranges by the address that they get, the first of the node's; where that is not let in their
 // packets are stopped at egress.
 //
@@ -169,7 +170,7 @@
 // the longest time goes. The kernel may give the memory of an entry that is replaced or deleted to
 // another one of the map while a packet still reads it: of lists that is put off (Config.Grace), of
 // a frontend's entry it is not. The folder of pins of a namespace that is gone stays until the next
-// boot, or until somebody removes it: its programs went with the devices. A later fragment to a
+// boot, or until somebody removes it: its programs went with the devices and the cgroup. A later fragment to a
 // Service that comes before its first one, or 30 s after it, is dropped. A client that speaks to an
 // endpoint and to a Service with that endpoint from one port at once gets both answers as the
 // Service's. In a namespace that a device has moved to, its programs know it still if it got a

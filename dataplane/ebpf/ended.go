@@ -12,7 +12,8 @@ const (
 	tcpSYNFor     = 60 * time.Second
 	tcpFor        = 6 * time.Hour
 	tcpClosingFor = 120 * time.Second
-	tcpClosedFor  = 10 * time.Second
+	tcpResetFor   = 10 * time.Second
+	tcpEndedFor   = 61 * time.Second
 	udpFor        = 120 * time.Second
 	udpShortFor   = 30 * time.Second
 	fragmentsFor  = 30 * time.Second
@@ -30,8 +31,10 @@ func lasts(proto, state uint8) time.Duration {
 		return udpFor
 	case proto == unix.IPPROTO_UDP:
 		return udpShortFor
-	case state&flowReset != 0, state&flowFINs == flowFINs:
-		return tcpClosedFor
+	case state&flowReset != 0:
+		return tcpResetFor
+	case state&flowFINs == flowFINs:
+		return tcpEndedFor
 	case state&flowFINs != 0:
 		return tcpClosingFor
 	case established:

@@ -48,7 +48,7 @@ func tcpLasts(t *testing.T, expect func(*world, frame, netip.AddrPort, time.Dura
 		"open":              {open, 6 * time.Hour},
 		"one FIN":           {append(open[:3:3], step{false, fin | ack}, step{true, ack}), 2 * time.Minute},
 		"one side's FINs":   {append(open[:3:3], step{true, fin | ack}, step{true, fin | ack}), 2 * time.Minute},
-		"both FINs":         {append(open[:3:3], step{false, fin | ack}, step{true, fin | ack}, step{false, ack}), 10 * time.Second},
+		"both FINs":         {append(open[:3:3], step{false, fin | ack}, step{true, fin | ack}, step{false, ack}), 61 * time.Second},
 		"RST":               {append(open[:3:3], step{true, rst}), 10 * time.Second},
 		"RST and then more": {append(open[:3:3], step{true, rst}, step{false, ack}), 6 * time.Hour},
 	} {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/dataplane/ebpf"
 	"github.com/plumbline/plumbline/dataplane/objects"
@@ -84,5 +85,38 @@ func TestPortsOfEndedConnections(t *testing.T) {
 				t.Error("there were more connections than ports")
 			}
 		})
+	}
+}
+
+// The port of a connection that both sides have ended is given to no other for as long as one of them may
+// be in TIME_WAIT, while another port is free.
+func TestPortsRest(t *testing.T) {
+	s := service{number: 1, endpoints: both(2)}
+	w := newWorld(t, planOf(s), func(c *ebpf.Config) { c.SNATPorts = [2]uint16{61000, 61007} })
+	begin := func(n int) (frame, netip.AddrPort, netip.AddrPort) {
+		f := frame{device: "out", src: outside(n), dst: s.nodePort(false), proto: objects.TCP, flags: syn}
+		at, source := w.through(f)
+		if !source.IsValid() {
+			t.Fatalf("connection %d is dropped", n)
+		}
+		w.back(f, at, source, syn|ack)
+		f.flags = ack
+		w.through(f)
+		return f, at, source
+	}
+	f, at, ended := begin(0)
+	f.flags = fin | ack
+	w.through(f)
+	w.back(f, at, ended, fin|ack)
+	f.flags = ack
+	w.through(f)
+	w.age(55 * time.Second) // those that are open last for hours
+	for n := 1; n < 8; n++ {
+		if _, _, source := begin(n); source == ended {
+			t.Fatalf("connection %d has the port of the one that ended, and others are free", n)
+		}
+	}
+	if _, _, source := begin(8); source != ended {
+		t.Errorf("the last connection comes from %s, want %s: no other is left", source, ended)
 	}
 }

@@ -12,9 +12,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	cebpf "github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/dptest"
 	"github.com/plumbline/plumbline/dataplane/ebpf"
@@ -243,6 +245,57 @@ func TestUnconnectedSocket(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s, IPv6 %t: %v", from, v6, err)
 			}
+		}
+	}
+}
+
+// A socket that has let go of its peer, and one whose next connect is refused, speak to whom they did
+// last: the first to whom each datagram goes, the other to its peer.
+func TestPeerLetGo(t *testing.T) {
+	one, two, none := service{number: 1, endpoints: both(2)}, service{number: 2, endpoints: both(2)}, service{number: 3}
+	w := socketWorld(t, planOf(one, two, none))
+	w.echo(pod(false, 2))
+	for _, from := range here() {
+		err := w.As(from, func() error {
+			c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: from.Addr(one.vip(false).Addr()).AsSlice()})
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			raw, err := c.SyscallConn()
+			if err != nil {
+				return err
+			}
+			connect := func(to unix.Sockaddr) (err error) {
+				failed := raw.Control(func(fd uintptr) { err = unix.Connect(int(fd), to) })
+				return errors.Join(failed, err)
+			}
+			at := func(a netip.AddrPort) unix.Sockaddr {
+				return &unix.SockaddrInet4{Addr: a.Addr().As4(), Port: int(a.Port())}
+			}
+			if err := connect(at(one.vip(false))); err != nil {
+				return err
+			}
+			if err := connect(at(none.vip(false))); !errors.Is(err, unix.ECONNREFUSED) {
+				return fmt.Errorf("connect to a Service without endpoints: %v", err)
+			}
+			var peer netip.AddrPort
+			if e := raw.Control(func(fd uintptr) { peer, err = peerOf(int(fd)) }); e != nil || err != nil || peer != one.vip(false) {
+				return fmt.Errorf("after a refusal the peer is %s, want %s (%v)", peer, one.vip(false), errors.Join(e, err))
+			}
+			letGo := func(fd uintptr) {
+				sa := unix.RawSockaddr{Family: unix.AF_UNSPEC}
+				if _, _, errno := unix.Syscall(unix.SYS_CONNECT, fd, uintptr(unsafe.Pointer(&sa)), unsafe.Sizeof(sa)); errno != 0 {
+					err = errno
+				}
+			}
+			if err := errors.Join(raw.Control(letGo), err); err != nil {
+				return err
+			}
+			return errors.Join(exchange(c, pod(false, 2)), exchange(c, two.vip(false)), exchange(c, pod(false, 2)))
+		})
+		if err != nil {
+			t.Errorf("%s: %v", from, err)
 		}
 	}
 }

@@ -8,7 +8,10 @@
 #define TCP_SYN_FOR (60 * SECOND) // until the client has answered the answer
 #define TCP_FOR (6 * 3600 * SECOND)
 #define TCP_CLOSING_FOR (120 * SECOND) // half of it may go on, as for conntrack
-#define TCP_CLOSED_FOR (10 * SECOND)   // for the last packets of both halves: its port is wanted
+#define TCP_RESET_FOR (10 * SECOND)    // for the last packets of both halves
+// Who ended it first waits for a minute (TIME_WAIT; Linux's TCP_TIMEWAIT_LEN), and may take the SYN of
+// another client by the same ports for the old connection's: ports rest as long, unless none is left.
+#define TCP_ENDED_FOR (61 * SECOND)
 #define UDP_FOR (120 * SECOND)
 #define UDP_SHORT_FOR (30 * SECOND) // one question, whether answered or not
 
@@ -24,8 +27,10 @@ static __always_inline int alive(const struct flow *f, __u8 proto, __u64 now)
 	__u64 lasts;
 	if (proto == IPPROTO_UDP)
 		lasts = f->state & FLOW_ESTABLISHED ? UDP_FOR : UDP_SHORT_FOR;
+	else if (f->state & FLOW_RESET)
+		lasts = TCP_RESET_FOR;
 	else if (closed(f))
-		lasts = TCP_CLOSED_FOR;
+		lasts = TCP_ENDED_FOR;
 	else if (f->state & FLOW_FINS)
 		lasts = TCP_CLOSING_FOR;
 	else

@@ -210,7 +210,7 @@ static __always_inline int connects(struct bpf_sock_addr *ctx, struct question *
 {
 	struct bpf_sock *sk = ctx->sk;
 	int done = ask(ctx, q, to);
-	if (!sk)
+	if (!sk || (done == REFUSE && can_refuse)) // a socket stays as it was where its call fails
 		return done;
 	__u64 cookie = bpf_get_socket_cookie(ctx);
 	if (done != TRANSLATE) {
@@ -271,10 +271,12 @@ static __always_inline int connected(struct bpf_sock_addr *ctx, struct addr *a, 
 	return 1;
 }
 
-// received is for what address, as the socket knows it, a datagram is the answer.
+// received is for what address, as the socket knows it, a datagram is the answer. One that has let go of
+// its peer (connect(2) with AF_UNSPEC) asks no program then.
 static __always_inline int received(struct bpf_sock_addr *ctx, struct addr *a, __be16 *port)
 {
-	if (connected(ctx, a, port))
+	struct bpf_sock *sk = ctx->sk;
+	if (sk && sk->dst_port && connected(ctx, a, port))
 		return 1;
 	struct sent_key k = {.socket = bpf_get_socket_cookie(ctx), .addr = *a, .port = *port};
 	struct sent *s = bpf_map_lookup_elem(&plumb_sent, &k);
