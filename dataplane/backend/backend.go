@@ -52,7 +52,7 @@ type Backend struct {
 	Sockets bool
 	// Prepare does what a node needs for it beside sysctls, and what the agent itself has no right
 	// to do (--init-only); nil: nothing.
-	Prepare func(*slog.Logger) error
+	Prepare func() error
 }
 
 // Keeper remembers where connections go, and so says what becomes of open ones when another

@@ -44,10 +44,7 @@ func overEBPF(netns int) Backend {
 		Keeps: Maps, Forwarded: true,
 		NoNode:  "they have been routed before a program of a device sees them, and there are none at sockets",
 		Sockets: true,
-		Prepare: func(log *slog.Logger) error {
-			if err := ebpf.MountCgroup(ebpf.CgroupRoot); err != nil { // the agent says what comes of it
-				log.Warn("the node gets no cgroup2", "error", err)
-			}
+		Prepare: func() error {
 			if err := ebpf.MountRoot(ebpf.Mount); err != nil {
 				return err
 			}

@@ -38,7 +38,7 @@ func ebpfSeries(t *ebpf.Target) Series {
 			{Name: ebpfStoppedOf, Help: "Packets to a frontend that were refused or dropped since it is there; none where there were none.", Labels: []string{"frontend", "what"}, Total: true},
 			{Name: ebpfEntries, Help: "Entries that last of what is remembered, by map, at the last sweep.", Labels: []string{"map"}},
 			{Name: ebpfSize, Help: "How many there is room for.", Labels: []string{"map"}},
-			{Name: ebpfStranded, Help: "UDP sockets that are connected to an endpoint which is gone, and could not be ended: pods' are in namespaces of their own."},
+			{Name: ebpfStranded, Help: "UDP sockets that are connected to an endpoint which is gone, and were not ended: pods' are in namespaces of their own."},
 		},
 		Read: func(emit func(string, float64, ...string)) error {
 			for _, u := range t.Uses() {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -63,7 +64,10 @@ func Clean(netns int, pins string, ran bool) error {
 	if denied != nil {
 		unknown.What = append(unknown.What, denied.Error())
 	}
-	if !has(pins) { // then there are none
+	if !has(pins) {
+		if ran && !onBPFFS(pins) {
+			unknown.What = append(unknown.What, noBPFFS(pins))
+		}
 	} else if err := removeLinks(pins); errors.Is(err, unix.EPERM) {
 		unknown.What = append(unknown.What, err.Error())
 	} else if err != nil {
@@ -81,6 +85,24 @@ func Clean(netns int, pins string, ran bool) error {
 func has(pins string) bool {
 	_, err := os.Stat(pins)
 	return err == nil
+}
+
+// onBPFFS tells whether a folder is in a bpffs, or would be.
+func onBPFFS(path string) bool {
+	for {
+		var fs unix.Statfs_t
+		err := unix.Statfs(path, &fs)
+		if err == nil || path == "/" {
+			return fs.Type == unix.BPF_FS_MAGIC
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+// noBPFFS says what cannot be told where pins are out of reach: programs at sockets are held by these
+// alone.
+func noBPFFS(pins string) string {
+	return fmt.Sprintf("whether programs are at sockets cannot be told: there is no bpffs at %s", filepath.Dir(pins))
 }
 
 // Left names what Clean would remove. Where there is a folder of pins, or ran says that the programs
@@ -112,6 +134,9 @@ func Left(netns int, pins string, ran bool) ([]string, error) {
 	}
 	if denied != nil && ran {
 		out = append(out, denied.Error())
+	}
+	if ran && !folder && !onBPFFS(pins) {
+		out = append(out, noBPFFS(pins))
 	}
 	if folder {
 		there, _, err := linked(pins)

@@ -87,7 +87,7 @@ func (t *Target) rescue() error {
 func (t *Target) speaking() (peers *ebpf.Map, m *plumbMaps, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.socks == nil {
+	if t.socks == nil || !t.ready { // before a first Apply the maps have no frontends
 		return nil, nil, nil
 	}
 	all, err := cloned(t.socks.PlumbUdp, t.objs.PlumbAddrs, t.objs.PlumbFronts, t.objs.PlumbMembers)

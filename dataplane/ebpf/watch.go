@@ -125,7 +125,7 @@ func (t *Target) follow(ctx context.Context, changed *news, lost func()) error {
 		}
 		damaged, err := t.mend(only)
 		if err != nil {
-			t.log.Warn("a device may have no programs", "err", err)
+			t.log.Warn("a device, or the sockets, may have no programs", "err", err)
 		}
 		if damaged {
 			lost()

@@ -37,3 +37,40 @@ func TestParse(t *testing.T) {
 		t.Errorf("default rows %v, %v", def, err)
 	}
 }
+
+// Ours are held to the fallback they are meant to have, others to what is declared of them;
+// upstream is what they are compared with.
+func TestJudged(t *testing.T) {
+	for name, want := range map[string]bool{
+		"plumb-nftables": true, "plumb-nftables:ignore+drop": false, "kube-proxy:nftables": false, "existing": false, "manifest:x.yaml": false,
+	} {
+		r, err := Find(name)
+		if err != nil || r.Judged() != want || (name != "plumb-nftables" && r.Name() != name) {
+			t.Errorf("%s: judged %t, %q, %v", name, r.Judged(), r.Name(), err)
+		}
+		if r.Declared = true; !r.Judged() {
+			t.Errorf("%s is not held to what is declared of it", name)
+		}
+	}
+}
+
+// A loss of a row fails the run where that is asked for, and of no other.
+func TestFailOn(t *testing.T) {
+	rows, err := Parse("plumb-nftables,plumb-nftables:ignore+drop,kube-proxy:nftables,existing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := FailOn(rows, []string{"kube-proxy:nftables", "plumb-nftables"}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{true, false, true, false} {
+		if rows[i].Judged() != want {
+			t.Errorf("%s: judged %v, want %v", rows[i], rows[i].Judged(), want)
+		}
+	}
+	for name, want := range map[string]string{"kube-proxy:iptables": "not among the rows to run", "magic": "unknown dataplane row"} {
+		if err := FailOn(rows, []string{name}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}

@@ -210,6 +210,7 @@ func TestNewerCapabilities(t *testing.T) {
 	}
 	host := limits{bounding: 1<<41 - 1}
 	without := limits{bounding: host.bounding &^ (1 << unix.CAP_BPF)}
+	chosen := append(slices.Clone(known), "CAP_PERFMON")
 	few := slices.DeleteFunc(slices.Clone(known), func(name string) bool { return name == "CAP_SYSLOG" })
 	for _, tc := range []struct {
 		name      string
@@ -219,6 +220,7 @@ func TestNewerCapabilities(t *testing.T) {
 		{"privileged", host, known, all},
 		{"privileged, of a Docker that knows them", host, all, all},
 		{"not privileged", host, few, few},
+		{"all but some", host, chosen, chosen},
 		{"on a host that lacks one", without, known, slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == "CAP_BPF" })},
 	} {
 		old, err := json.Marshal(map[string][]string{"bounding": tc.set})

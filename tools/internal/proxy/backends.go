@@ -47,7 +47,7 @@ func (b *backendFlags) register(fs *flag.FlagSet) {
 	fs.StringVar(&b.stateDir, "userspace-state-dir", "/run/plumbline", "`directory` that outlives the process, where it notes what would end with it; empty: nowhere")
 	fs.StringVar(&b.verifierLog, "ebpf-verifier-log", "", "`file` for what the kernel's verifier says of the programs, some ten megabytes, which are then loaded anew; empty: none. What it says of programs that it refuses is logged in any case")
 	fs.StringVar(&b.sockets, "sockets", socketsAuto, "auto (with --backend ebpf connections that begin on the node are translated at their sockets, if the node's cgroup2 is found) or off (pods' are translated at the devices, and the node's own are not served)")
-	fs.StringVar(&b.cgroupRoot, "cgroup-root", "", "`folder` of the node's cgroup2, or the one that has it as its folder unified (default: "+ebpf.CgroupRoot+", where the first process is in the same network namespace)")
+	fs.StringVar(&b.cgroupRoot, "cgroup-root", "", "`folder` of the node's cgroup2, or the one that has it as its folder unified (default: "+ebpf.CgroupRoot+", on a host whose process 1 is in the same network namespace, and not in a container)")
 }
 
 // check wants the set to be parsed.

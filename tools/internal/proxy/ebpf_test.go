@@ -129,6 +129,25 @@ func TestProgramsStay(t *testing.T) {
 	}
 }
 
+// Who has every right, and not the node's bpffs, does not take programs at sockets for gone: by their pins
+// alone they are found.
+func TestPinsOutOfReach(t *testing.T) {
+	w := newWorld(t, theNode(), service("web", "10.96.0.1", nil), slice("web", "10.244.1.2!"))
+	w.start(t, "--backend=ebpf").end(t, syscall.SIGTERM)
+	w.env = []string{changeMounts + "=" + withoutBPFFS}
+	if _, said, code := w.call(t, "--cleanup"); code == 0 || !strings.Contains(said, "whether programs are at sockets cannot be told: there is no bpffs at "+ebpf.Root) {
+		t.Errorf("--cleanup: exit %d: %s", code, said)
+	}
+	w.env = nil
+	if left, err := backend.All(w.ns.FD())["ebpf"].Left(); err != nil || strings.Count(strings.Join(left, "\n"), "at the sockets of a cgroup") != 9 {
+		t.Errorf("left: %q, %v", left, err)
+	}
+	w.output(t, "--cleanup")
+	if left, err := backend.All(w.ns.FD())["ebpf"].Left(); err != nil || len(left) > 0 {
+		t.Errorf("left after --cleanup: %q, %v", left, err)
+	}
+}
+
 // What keeps translated connections translated comes back when somebody flushes the rule set, as
 // everything else does.
 func TestTableFlushed(t *testing.T) {
@@ -164,9 +183,9 @@ func TestSocketsOnAndOff(t *testing.T) {
 		want         int
 		says         string
 	}{
-		{"with the node's cgroup", group, nil, 8, ""},
+		{"with the node's cgroup", group, nil, 9, ""},
 		{"without, in a part of the host", "", nil, 0, "as with --sockets=off, without --cgroup-root: "},
-		{"with it again", group, nil, 8, ""},
+		{"with it again", group, nil, 9, ""},
 		{"off", group, []string{"--sockets=off"}, 0, "none at sockets; --sockets=off"},
 	} {
 		w.cgroup = step.cgroup

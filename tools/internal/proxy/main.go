@@ -114,7 +114,7 @@ func prepare(opt options, log *slog.Logger) error {
 		return err
 	}
 	if also := backend.All(0)[opt.backend].Prepare; also != nil {
-		return also(log)
+		return also()
 	}
 	return nil
 }
