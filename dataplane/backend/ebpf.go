@@ -70,6 +70,9 @@ func leftByEBPF(netns int) ([]string, error) {
 	}
 	left, err := ebpf.Left(netns, pins, len(tables) > 0)
 	held, unread := ebpf.Held(pins)
+	if errors.Is(unread, os.ErrPermission) && len(tables) == 0 { // a bpffs of others', as in a user namespace
+		unread = nil
+	}
 	if held != "" {
 		left = append(left, "reserved ports "+held)
 	}
