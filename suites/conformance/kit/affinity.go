@@ -20,7 +20,7 @@ func (s *Spec) ExpectOne(c Client, t Target, n int, servers ...Client) Client {
 		if wrong == "" {
 			only := Only(server)
 			s.delay = max(s.delay, began.Sub(s.at))
-			s.held[c.Name+" "+t.String()+" "+only.text+only.sources] = true
+			s.held[only.key(c, t)] = true
 			if !first {
 				s.goesOn(c, t, only.Times(n), began.Sub(s.at))
 			}
@@ -28,7 +28,7 @@ func (s *Spec) ExpectOne(c Client, t Target, n int, servers ...Client) Client {
 		}
 		if time.Since(s.at) > s.limit() {
 			s.tried(trial{client: c, to: t, n: n, servers: servers, res: res})
-			s.Fail("%s to %s: want all of %d attempts at one server, but %s", c.Name, t, n, wrong)
+			s.Fail("%s to %s: want all of %d attempts at one server, but %s", c.at(), t, n, wrong)
 		}
 		s.must(kubewait.Pause(s.ctx, s.pace()), "wait for the next attempts")
 	}

@@ -46,7 +46,7 @@ func (s *Spec) Each(ways []Way, w Want) {
 
 // first judges the first attempts of a way.
 func (s *Spec) first(a asking, f firsts) (wrong string) {
-	s.must(f.err, "attempts of %s to %s", a.From.Name, a.To)
+	s.must(f.err, "attempts of %s to %s", a.From.at(), a.To)
 	s.asks(a.From, a.To)
 	return s.judged(a.From, a.To, s.spread(a.want), f.res)
 }

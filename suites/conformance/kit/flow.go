@@ -38,7 +38,7 @@ func (s *Spec) flows(c Client, t Target, n int, unconnected bool) *Flows {
 		return &Flows{s, c, t, conns, conns.First}
 	}
 	conns, err := c.probe.Open(s.ctx, remote.Batch{Network: t.network, Target: t.to, Attempts: n, Timeout: silence, Unconnected: unconnected})
-	s.must(err, "flows of %s to %s", c.Name, t)
+	s.must(err, "flows of %s to %s", c.at(), t)
 	s.onEnd(func() error { return conns.Close(s.ctx) })
 	s.attempts += n
 	s.sound(c, t, conns.First)
@@ -122,7 +122,7 @@ func (f *Flows) wrong(right func(int, remote.Result) bool) string {
 // fail ends the behaviour for what the last answers were; the servers were to give them.
 func (f *Flows) fail(servers []Client, format string, args ...any) {
 	f.spec.tried(trial{client: f.client, to: f.target, n: len(f.last.Attempts), servers: servers, res: f.last})
-	f.spec.Fail("flows of %s to %s: %s", f.client.Name, f.target, fmt.Sprintf(format, args...))
+	f.spec.Fail("flows of %s to %s: %s", f.client.at(), f.target, fmt.Sprintf(format, args...))
 }
 
 func names(clients []Client) string {

@@ -75,7 +75,7 @@ func plannedAddrs(net, host byte) map[corev1.IPFamily]netip.Addr {
 
 // want is what attempts come to of which something is wanted.
 func (p *planned) want(c Client, t Target, w Want) *remote.Results {
-	p.servers[c.Name+" "+t.String()] = w.servers
+	p.servers[c.at()+" "+t.String()] = w.servers
 	res := &remote.Results{}
 	for range w.n {
 		res.Attempts = append(res.Attempts, p.answer(w))
@@ -98,7 +98,7 @@ func (p *planned) answer(w Want) remote.Result {
 
 // any is what attempts come to of which nothing is wanted yet.
 func (p *planned) any(c Client, t Target, n int) *remote.Results {
-	servers := p.servers[c.Name+" "+t.String()]
+	servers := p.servers[c.at()+" "+t.String()]
 	return p.want(c, t, Want{n: n, servers: servers, class: func(r remote.Result) bool { return r.Class == remote.OK }})
 }
 

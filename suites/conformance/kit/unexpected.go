@@ -19,7 +19,7 @@ func (s *Spec) unexpected(c Client, t Target, w Want, res *remote.Results) {
 	for _, r := range res.Attempts {
 		named := func(o Client) bool { return o.Name == r.Name }
 		if r.Class == remote.OK && !allowed[r.Dst.Addr().Unmap().String()] && !slices.ContainsFunc(w.servers, named) {
-			s.Fail("%s to %s: want %s, but %s answered (%s), which was an endpoint to use in no state of the Service so far", c.Name, t, w.text, r.Name, r)
+			s.Fail("%s to %s: want %s, but %s answered (%s), which was an endpoint to use in no state of the Service so far", c.at(), t, w.text, r.Name, r)
 		}
 	}
 }
