@@ -44,6 +44,68 @@ func TestEach(t *testing.T) {
 	}
 }
 
+// What Each found wrong at first must go on to hold; what was right at once is not asked again.
+func TestEachHeldLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		right  string // + or - of each answer that is looked at; the last goes on
+		result conformance.Result
+		looked int // at most, if it is one; or at least
+		reason string
+	}{
+		"at once":            {"+-", ResultPass, 1, ""},
+		"late":               {"-+", ResultPass, 2 + confirmations, ""},
+		"late, not for long": {"-++-+", ResultFail, 4, "after "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, b := served(t)
+			e.cfg.Dir, e.cfg.Limit = "", time.Minute
+			looked := 0
+			r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
+				w := Only(b).Times(1)
+				w.class = func(remote.Result) bool {
+					i := min(looked, len(c.right)-1)
+					looked++
+					return c.right[i] == '+'
+				}
+				s.Each([]Way{{s.Outside(), TCP(netip.MustParseAddrPort("192.0.2.2:38081"))}}, w)
+				s.good = nil // see TestAgain
+			}}, corev1.IPv4Protocol)
+			if r.Result != c.result || !strings.Contains(r.Reason, c.reason) || looked < c.looked || c.looked == 1 && looked > 1 {
+				t.Errorf("looked %d times, %s: %s", looked, r.Result, r.Reason)
+			}
+		})
+	}
+}
+
+// What held since the last change may not be wrong in a later round, whoever asks.
+func TestEachAfterHeld(t *testing.T) {
+	for name, c := range map[string]struct {
+		between func(*Spec)
+		result  conformance.Result
+		reason  string
+	}{
+		"held, then wrong":  {func(*Spec) {}, ResultFail, "want answers of b alone, but "},
+		"changed meanwhile": {(*Spec).changed, ResultPass, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, b := served(t)
+			e.cfg.Dir, e.cfg.Limit = "", time.Minute
+			r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
+				looked := 0
+				w := Only(b).Times(1)
+				w.class = func(remote.Result) bool { looked++; return looked != 2 }
+				ways := []Way{{s.Outside(), TCP(netip.MustParseAddrPort("192.0.2.2:38081"))}}
+				s.Each(ways, w)
+				c.between(s)
+				s.Each(ways, w)
+			}}, corev1.IPv4Protocol)
+			if r.Result != c.result || !strings.Contains(r.Reason, c.reason) {
+				t.Errorf("%s: %s", r.Result, r.Reason)
+			}
+		})
+	}
+}
+
 // Who answers that no state so far has allowed to is not late; who was allowed to before is.
 func TestUnexpected(t *testing.T) {
 	wanted := Client{Name: "wanted"}

@@ -160,9 +160,11 @@ func (w Want) Times(n int) Want { w.n = n; return w }
 // the dataplane may be late (Limit after the last change) and as long as the same
 // has not held since, it is asked again; the time it took is reported. What held late
 // must go on to hold.
-func (s *Spec) Expect(c Client, t Target, w Want) {
-	key := w.key(c, t)
-	for first := true; ; first = false {
+func (s *Spec) Expect(c Client, t Target, w Want) { s.expect(c, t, w, true) }
+
+// expect is Expect; first: no round before was wrong.
+func (s *Spec) expect(c Client, t Target, w Want, first bool) {
+	for ; ; first = false {
 		began := time.Now()
 		res, wrong := s.attempt(c, t, w)
 		if wrong == "" {
@@ -174,14 +176,18 @@ func (s *Spec) Expect(c Client, t Target, w Want) {
 			return
 		}
 		s.unexpected(c, t, w, res)
-		if s.held[key] || time.Since(s.at) > s.limit() {
-			late := ""
-			if !s.held[key] {
-				late = fmt.Sprintf(" within %s of the last change", s.limit())
-			}
-			s.Fail("%s to %s: want %s%s, but %s", c.at(), t, w.text, late, wrong)
+		s.fellBack(c, t, w, s.held[w.key(c, t)], wrong)
+		if time.Since(s.at) > s.limit() {
+			s.Fail("%s to %s: want %s within %s of the last change, but %s", c.at(), t, w.text, s.limit(), wrong)
 		}
 		s.knock(c, t, w)
+	}
+}
+
+// fellBack fails for what was wrong after it had held since the last change.
+func (s *Spec) fellBack(c Client, t Target, w Want, held bool, wrong string) {
+	if held {
+		s.Fail("%s to %s: want %s, but %s", c.at(), t, w.text, wrong)
 	}
 }
 
