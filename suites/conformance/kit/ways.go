@@ -107,10 +107,14 @@ func (v *Service) AllKinds(state func(Endpoint) Endpoint, beside ...Endpoint) {
 	v.SliceAt("host", HostPort, state(n[2].Ready()))
 }
 
-// Beside is what may stand beside ready endpoints and is to get nothing: in turn nobody, one
-// that is not ready, and one that terminates and serves.
+// Beside is what may stand beside ready endpoints and is to get nothing: in turn nobody, and on
+// each node that has one of OfKinds a pod that is not ready, and one that terminates and serves.
 func (s *Spec) Beside() [][]Endpoint {
-	return [][]Endpoint{nil, {s.Nodes[1].B.NotReady()}, {s.Nodes[1].B.Draining()}}
+	out := make([][]Endpoint, 3)
+	for _, n := range s.Nodes[:len(s.OfKinds())] {
+		out[1], out[2] = append(out[1], n.B.NotReady()), append(out[2], n.B.Draining())
+	}
+	return out
 }
 
 // perWay makes chance spare one of three servers once in 10^10 ways: 3 * (2/3)^60.
