@@ -26,6 +26,7 @@ func (s *Spec) ExpectOne(c Client, t Target, n int, servers ...Client) Client {
 			}
 			return server
 		}
+		s.unexpected(c, t, Want{text: "one server's answers", servers: servers}, res)
 		if time.Since(s.at) > s.limit() {
 			s.tried(trial{client: c, to: t, n: n, servers: servers, res: res})
 			s.Fail("%s to %s: want all of %d attempts at one server, but %s", c.at(), t, n, wrong)

@@ -35,12 +35,11 @@ func (v *Service) wrote(name string, w *written) {
 	if v.slices == nil {
 		v.slices = map[string]*written{}
 	}
+	v.slices[name] = w
 	if w == nil {
 		delete(v.slices, name)
-		return
 	}
-	v.slices[name] = w
-	v.noteUsable(w.family, w.endpoints)
+	v.stands()
 }
 
 // asks notes in which cells an attempt is: it goes by a Service of the behaviour, as that is
@@ -53,9 +52,9 @@ func (s *Spec) asks(c Client, t Target) {
 			continue
 		}
 		if v.met == nil {
-			v.met = map[Target]bool{}
+			v.met = map[Target]cell.Value{}
 		}
-		v.met[t] = true
+		v.met[t] = front
 		base := cell.Cell{
 			cell.Protocol: cell.Value(strings.ToUpper(string(t.network))), cell.Frontend: front,
 			cell.Policy: v.policy(front), cell.Family: cell.Value(s.Family), cell.Source: s.source(c),

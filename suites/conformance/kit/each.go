@@ -120,6 +120,7 @@ func (s *Spec) again() {
 // sticky tells whether a target is of a Service with affinity.
 func (s *Spec) sticky(t Target) bool {
 	return slices.ContainsFunc(s.services, func(v *Service) bool {
-		return v.met[t] && v.obj.Spec.SessionAffinity == corev1.ServiceAffinityClientIP
+		_, met := v.met[t]
+		return met && v.obj.Spec.SessionAffinity == corev1.ServiceAffinityClientIP
 	})
 }

@@ -106,37 +106,54 @@ func TestEachAfterHeld(t *testing.T) {
 	}
 }
 
-// Who answers that no state so far has allowed to is not late; who was allowed to before is.
+// Who answers that no state so far has allowed to is not late; who was allowed to before is. Under
+// policy Local it is allowed where it stands.
 func TestUnexpected(t *testing.T) {
-	wanted := Client{Name: "wanted"}
+	wanted, at := Client{Name: "wanted"}, TCP(netip.MustParseAddrPort("192.0.2.2:9"))
+	asks := map[string]func(*Spec, Client){
+		"Expect":    func(s *Spec, c Client) { s.Expect(c, at, Only(wanted).Times(3)) },
+		"ExpectOne": func(s *Spec, c Client) { s.ExpectOne(c, at, 3, wanted) },
+		"Reach":     func(s *Spec, c Client) { s.Flows(c, at, 2).Reach(wanted) },
+	}
+	const late, never = "", "in no state of the Service so far"
 	for name, c := range map[string]struct {
 		before Endpoint // of the one that answers
-		result conformance.Result
+		node   string
+		policy func(*corev1.Service)
 		reason string
 	}{
-		"ready before":       {Endpoint{}.Bare(), ResultFail, " within "},
-		"terminating before": {Endpoint{}.With(new(false), new(true), new(true)), ResultFail, " within "},
-		"never ready":        {Endpoint{}.With(new(false), new(false), new(false)), ResultFail, "in no state of the Service so far"},
-		"ended before":       {Endpoint{}.With(new(false), new(false), new(true)), ResultFail, "in no state of the Service so far"},
+		"ready before":                {Endpoint{}.Bare(), "", ExternalCluster, late},
+		"terminating before":          {Endpoint{}.With(new(false), new(true), new(true)), "", ExternalCluster, late},
+		"never ready":                 {Endpoint{}.With(new(false), new(false), new(false)), "", ExternalCluster, never},
+		"ended before":                {Endpoint{}.With(new(false), new(false), new(true)), "", ExternalCluster, never},
+		"of the node, Local":          {Endpoint{}.Bare(), "b", ExternalLocal, late},
+		"of another node, Local":      {Endpoint{}.Bare(), "c", ExternalLocal, never},
+		"of another node, of Cluster": {Endpoint{}.Bare(), "c", ExternalCluster, late},
 	} {
-		t.Run(name, func(t *testing.T) {
-			e, _ := served(t)
-			e.cfg.Dir, e.cfg.Limit = "", 300*time.Millisecond
-			began := time.Now()
-			r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
-				o := &corev1.Service{}
-				o.Spec.ExternalIPs, o.Spec.Ports = []string{"192.0.2.2"}, []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 9}}
-				v := &Service{spec: s, obj: o}
-				s.services = append(s.services, v)
-				c.before.at = func(corev1.IPFamily) netip.Addr { return netip.MustParseAddr("192.0.2.2") }
-				v.wrote("a", &written{family: s.Family, endpoints: []Endpoint{c.before}})
-				v.wrote("a", &written{family: s.Family})
-				s.Expect(s.Outside(), TCP(netip.MustParseAddrPort("192.0.2.2:9")), Only(wanted).Times(3))
-			}}, corev1.IPv4Protocol)
-			if r.Result != c.result || !strings.Contains(r.Reason, c.reason) {
-				t.Errorf("after %s %s: %s", time.Since(began), r.Result, r.Reason)
-			}
-		})
+		for by, ask := range asks {
+			t.Run(by+" "+name, func(t *testing.T) {
+				e, _ := served(t)
+				e.cfg.Dir, e.cfg.Limit = "", 300*time.Millisecond
+				r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
+					o := &corev1.Service{}
+					o.Spec.ExternalIPs, o.Spec.Ports = []string{"192.0.2.2"}, []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 9}}
+					c.policy(o)
+					v := &Service{spec: s, obj: o}
+					s.services = append(s.services, v)
+					c.before.node, c.before.at = c.node, func(corev1.IPFamily) netip.Addr { return netip.MustParseAddr("192.0.2.2") }
+					v.wrote("a", &written{family: s.Family, endpoints: []Endpoint{c.before}})
+					v.wrote("a", &written{family: s.Family})
+					ExternalLocal(o)
+					v.stands()
+					client := s.Outside()
+					client.router = &Node{Name: "b", Client: e.nodes[0].Client}
+					ask(s, client)
+				}}, corev1.IPv4Protocol)
+				if r.Result != ResultFail || !strings.Contains(r.Reason, c.reason) || c.reason == late && strings.Contains(r.Reason, never) {
+					t.Errorf("%s: %s", r.Result, r.Reason)
+				}
+			})
+		}
 	}
 }
 

@@ -75,6 +75,10 @@ func (f *Flows) reach(port uint16, servers []Client) {
 		wrong := f.wrong(func(_ int, r remote.Result) bool {
 			return slices.ContainsFunc(servers, func(c Client) bool { return c.Name == r.Name }) && (port == 0 || r.Dst.Port() == port)
 		})
+		if wrong != "" {
+			f.tried(servers)
+			f.spec.unexpected(f.client, f.target, Want{text: "flows to reach " + names(servers), servers: servers}, f.last)
+		}
 		switch {
 		case wrong == "":
 			if held == 0 {
@@ -121,8 +125,13 @@ func (f *Flows) wrong(right func(int, remote.Result) bool) string {
 
 // fail ends the behaviour for what the last answers were; the servers were to give them.
 func (f *Flows) fail(servers []Client, format string, args ...any) {
-	f.spec.tried(trial{client: f.client, to: f.target, n: len(f.last.Attempts), servers: servers, res: f.last})
+	f.tried(servers)
 	f.spec.Fail("flows of %s to %s: %s", f.client.at(), f.target, fmt.Sprintf(format, args...))
+}
+
+// tried notes what the last answers were; the servers were to give them.
+func (f *Flows) tried(servers []Client) {
+	f.spec.tried(trial{client: f.client, to: f.target, n: len(f.last.Attempts), servers: servers, res: f.last})
 }
 
 func names(clients []Client) string {
