@@ -10,7 +10,7 @@ func externalIPLocalTerminatingUsed() kit.Behaviour {
 		ID: "externalip-local-terminating-used", Level: kit.Must, Profile: kit.ProfileExternalIPs,
 		Says:     "Under externalTrafficPolicy=Local a node whose endpoints all terminate and still serve goes on with them at an external IP, of every kind, by TCP and UDP, whether others are ready elsewhere or not.",
 		Promises: []promise.Promise{promise.SomeTerminatingLocal, promise.ExternalLocal},
-		Features: []kit.Feature{kit.FeatureExternalIPs},
+		Features: []kit.Feature{kit.TerminatingFallback, kit.FeatureExternalIPs},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
 			addr := s.FreeAddr()

@@ -3,6 +3,7 @@ package behaviours
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,6 +102,7 @@ func TestMustNeedsPromise(t *testing.T) {
 		"the documentation":          {[]promise.Promise{promise.TCP}, nil, kit.Must, true, ""},
 		"a KEP":                      {[]promise.Promise{promise.SomeTerminating}, nil, kit.Must, true, ""},
 		"a KEP, of a feature":        {[]promise.Promise{promise.AllTerminating}, nil, kit.Must, false, ""},
+		"a KEP, of a feature, Local": {[]promise.Promise{promise.SomeTerminatingLocal}, nil, kit.Must, false, ""},
 		"kube-proxy":                 {[]promise.Promise{promise.ProxyHealth}, nil, kit.Must, false, ""},
 		"kube-proxy, with a feature": {[]promise.Promise{promise.ProxyHealth}, []kit.Feature{kit.FeatureHealthz}, kit.Must, false, ""},
 		"kube-proxy, SHOULD":         {[]promise.Promise{promise.ProxyHealth}, nil, kit.Should, true, ""},
@@ -130,6 +132,26 @@ func TestMustNeedsPromise(t *testing.T) {
 		if err := b.Check(); (err == nil) != tc.ok {
 			t.Errorf("%s: %v, want allowed %v", name, err, tc.ok)
 		}
+	}
+}
+
+// That terminating endpoints are gone back to is a feature, but where the documentation says that
+// they drain: what rests on that alone is not asked of who does not declare it.
+func TestFallbackIsDeclared(t *testing.T) {
+	asked := 0
+	for _, b := range Catalogue() {
+		fallsBack := func(p promise.Promise) bool { return p.Optional == string(kit.TerminatingFallback) }
+		drains := func(p promise.Promise) bool { return p.Quote == promise.DrainLocal.Quote }
+		if !slices.ContainsFunc(b.Promises, fallsBack) || slices.ContainsFunc(b.Promises, drains) {
+			continue
+		}
+		asked++
+		if !slices.Contains(b.Features, kit.TerminatingFallback) {
+			t.Errorf("behaviour %s: it asks for the feature %s and does not name it", b.ID, kit.TerminatingFallback)
+		}
+	}
+	if asked == 0 {
+		t.Error("no behaviour asks for it: nothing was tested")
 	}
 }
 

@@ -6,13 +6,13 @@ const keps = "https://github.com/kubernetes/enhancements/tree/master/keps/sig-ne
 // kube-proxy and says of all traffic, by the policy of its Service, where it goes. The
 // documentation has taken over what it is for, and that alone: under policy Local, at node ports
 // and load balancers, terminating endpoints drain (DrainLocal). That binds everybody; that they
-// are fallen back to under policy Cluster, and at a ClusterIP, is a feature to declare.
+// are fallen back to under policy Cluster, at a ClusterIP and at external IPs is a feature to declare.
 var ( // const
 	AllTerminating = Promise{Kind: KEP, Where: keps + "1669-proxy-terminating-endpoints", Over: terminating, Since: "1.26", Optional: "terminating-fallback",
 		Quote: `if all endpoints for a given Service scoped to its traffic policy are terminating (i.e. pod.DeletionTimestamp != nil), then all traffic should be sent to terminating Pods that are still Ready.`}
 	SomeTerminating = Promise{Kind: KEP, Where: keps + "1669-proxy-terminating-endpoints", Over: someEnd, Since: "1.26",
 		Quote: `When the traffic policy is "Cluster" and some endpoints are terminating, all traffic should be routed to the ready endpoints that are not terminating`}
-	SomeTerminatingLocal = Promise{Kind: KEP, Where: keps + "1669-proxy-terminating-endpoints", Over: someEndLocal, Since: "1.26",
+	SomeTerminatingLocal = Promise{Kind: KEP, Where: keps + "1669-proxy-terminating-endpoints", Over: someEndLocal, Since: "1.26", Optional: "terminating-fallback",
 		Quote: `When the traffic policy is "Local" and all endpoints are terminating within a single node, then traffic should be routed to any terminating endpoint that is ready on that node.`}
 	TerminatingNotServing = Promise{Kind: KEP, Where: keps + "1669-proxy-terminating-endpoints", Over: notServing, Since: "1.26",
 		Quote: `traffic should not be routed to terminating pods if their readiness probe is failing, even if it is the only endpoints remaining.`}
