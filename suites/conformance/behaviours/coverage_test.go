@@ -131,13 +131,7 @@ func planned(t *testing.T) map[string]*asked {
 	for _, b := range All() {
 		cells := map[cell.Cell]bool{}
 		for _, f := range []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol} {
-			synctest.Test(t, func(t *testing.T) { // what takes time takes none
-				got, err := kit.Plan(t.Context(), inMemory(t), b, f)
-				if err != nil {
-					t.Error(err)
-				}
-				maps.Copy(cells, got)
-			})
+			maps.Copy(cells, plan(t, b, f, kit.Enough).Cells)
 		}
 		for _, p := range b.Promises {
 			if p.Over.Of == nil {
@@ -154,6 +148,18 @@ func planned(t *testing.T) map[string]*asked {
 			maps.Copy(out[name].cells, cells)
 		}
 	}
+	return out
+}
+
+// plan is what a behaviour would ask of a cluster of so many nodes.
+func plan(t *testing.T, b kit.Behaviour, f corev1.IPFamily, nodes int) (out kit.Planned) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { // what takes time takes none
+		var err error
+		if out, err = kit.Plan(t.Context(), inMemory(t), b, f, nodes); err != nil {
+			t.Error(err)
+		}
+	})
 	return out
 }
 

@@ -118,8 +118,8 @@ func (e *Env) connect(ctx context.Context) error {
 		return err
 	}
 	nodes = slices.DeleteFunc(nodes, func(n cluster.Node) bool { return n.ControlPlane })
-	if len(nodes) < enough {
-		return fmt.Errorf("the suite needs %d nodes that take pods; the cluster has %d", enough, len(nodes))
+	if len(nodes) < Enough {
+		return fmt.Errorf("the suite needs %d nodes that take pods; the cluster has %d", Enough, len(nodes))
 	}
 	pods, err := e.awaitProbes(ctx, nodes)
 	if err != nil {
@@ -150,8 +150,8 @@ func (e *Env) connect(ctx context.Context) error {
 	return nil
 }
 
-// enough nodes take pods: a client, and endpoints on others, in three zones.
-const enough = 4
+// Enough nodes take pods: a client, and endpoints on others, in three zones.
+const Enough = 4
 
 func (e *Env) pod(ctx context.Context, n *Node, p corev1.Pod) (*Pod, error) {
 	var addrs []netip.Addr

@@ -240,7 +240,7 @@ func (s *Spec) attempt(c Client, t Target, w Want) (*remote.Results, string) {
 	w = s.spread(w)
 	s.asks(c, t)
 	if s.planned != nil {
-		return s.planned.want(c, t, w), ""
+		return s.plan(c, t, w), ""
 	}
 	res, err := c.probe.Batch(s.ctx, w.batch(c, t))
 	s.must(err, "attempts of %s to %s", c.at(), t)
