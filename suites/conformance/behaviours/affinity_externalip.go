@@ -16,8 +16,7 @@ func affinityExternalIP() kit.Behaviour {
 			addr := s.FreeAddr()
 			svc := s.Service(kit.ExternalIPs(addr), kit.Sticky(600), kit.Both)
 			svc.Kinds()
-			clients := append(s.PodClients(), s.NodeClients()...)
-			s.EachOne(svc.WaysTo(addr, append(clients, s.HostsBeyond(s.Nodes...)...)...), s.OfKinds()...)
+			s.EachOne(svc.WaysTo(addr, s.Everyone()...), s.OfKinds()...)
 		},
 	}
 }

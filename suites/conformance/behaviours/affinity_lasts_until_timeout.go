@@ -14,7 +14,7 @@ func affinityLastsUntilTimeout() kit.Behaviour {
 		Promises: []promise.Promise{promise.AffinityTimeout, promise.Affinity},
 		Run: func(s *kit.Spec) {
 			const timeout, gap = 10 * time.Second, 5 * time.Second
-			svc, pods := s.Service(kit.Sticky(int32(timeout/time.Second)), kit.Both), s.AllPods()
+			svc, pods := s.Service(kit.Sticky(int32(timeout/time.Second)), kit.Both), s.EightPods()
 			svc.Endpoints(kit.ReadyAll(pods)...)
 			bound, began := []kit.Client{}, time.Now()
 			ways := svc.Ways(append(kit.Clients(pods...), s.NodeClients()...)...)

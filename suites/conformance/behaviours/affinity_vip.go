@@ -18,8 +18,7 @@ func affinityVIP() kit.Behaviour {
 			svc, vip := s.Service(kit.LoadBalanced, kit.Sticky(600), kit.Both), s.FreeAddr()
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			svc.Kinds()
-			clients := append(s.PodClients(), s.NodeClients()...)
-			s.EachOne(svc.WaysTo(vip, append(clients, s.HostsBeyond(s.Nodes...)...)...), s.OfKinds()...)
+			s.EachOne(svc.WaysTo(vip, s.Everyone()...), s.OfKinds()...)
 		},
 	}
 }

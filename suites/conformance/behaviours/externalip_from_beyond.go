@@ -14,7 +14,7 @@ func externalIPFromBeyond() kit.Behaviour {
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
 			addr := s.FreeAddr()
-			svc, hosts := s.Service(kit.ExternalIPs(addr), kit.Both), s.HostsBeyond(s.Nodes...)
+			svc, hosts := s.Service(kit.ExternalIPs(addr), kit.Both), s.HostsBeyond(s.FirstNodes()...)
 			for _, beside := range s.Beside() {
 				want := svc.Kinds(beside...)
 				s.Each(svc.WaysTo(addr, hosts...), want)

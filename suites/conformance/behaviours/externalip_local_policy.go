@@ -15,8 +15,8 @@ func externalIPLocalPolicy() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			addr := s.FreeAddr()
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal, kit.ExternalIPs(addr), kit.Both)
-			hosts := s.HostsBeyond(s.Nodes...)
-			inside := svc.WaysTo(addr, append(s.PodClients(), s.NodeClients()...)...)
+			hosts := s.HostsBeyond(s.FirstNodes()...)
+			inside := svc.WaysTo(addr, s.Inside()...)
 			for _, beside := range s.Beside() {
 				want := svc.Kinds(beside...)
 				for i, server := range s.OfKinds() {

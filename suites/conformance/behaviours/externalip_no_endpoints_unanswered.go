@@ -16,7 +16,7 @@ func externalIPNoEndpointsUnanswered() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			addr := s.FreeAddr()
 			svc := s.Service(kit.NodePorts, kit.ExternalIPs(addr), kit.Both)
-			ways := svc.WaysTo(addr, append(s.PodClients(), s.NodeClients()...)...)
+			ways := svc.WaysTo(addr, s.Inside()...)
 			for _, policy := range []func(*corev1.Service){kit.ExternalCluster, kit.ExternalLocal} {
 				svc.Update(policy)
 				svc.Endpoints(s.Nodes[0].A.Ready())

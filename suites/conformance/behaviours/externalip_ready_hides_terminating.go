@@ -15,8 +15,7 @@ func externalIPReadyHidesTerminating() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			addr := s.FreeAddr()
 			svc := s.Service(kit.ExternalIPs(addr), kit.Both)
-			clients := append(s.PodClients(), s.NodeClients()...)
-			ways := svc.WaysTo(addr, append(clients, s.HostsBeyond(s.Nodes...)...)...)
+			ways := svc.WaysTo(addr, s.Everyone()...)
 			for _, beside := range s.Beside()[1:] {
 				s.Each(ways, svc.Kinds(beside...))
 			}

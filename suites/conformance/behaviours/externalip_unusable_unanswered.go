@@ -17,7 +17,7 @@ func externalIPUnusableUnanswered() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			addr := s.FreeAddr()
 			svc := s.Service(kit.NodePorts, kit.ExternalIPs(addr), kit.Both)
-			ways := svc.WaysTo(addr, append(append(s.PodClients(), s.NodeClients()...), s.HostsBeyond(s.Nodes...)...)...)
+			ways := svc.WaysTo(addr, s.Everyone()...)
 			for _, policy := range []func(*corev1.Service){kit.ExternalCluster, kit.ExternalLocal} {
 				svc.Update(policy)
 				for _, state := range []func(kit.Endpoint) kit.Endpoint{kit.Endpoint.Unready, kit.Endpoint.Ended} {

@@ -27,3 +27,23 @@ func TestFreedNodePorts(t *testing.T) {
 		t.Error("no behaviour gives a node port back: nothing was tested")
 	}
 }
+
+// A cluster of many nodes is asked no more than a small one, but by what says something of every node.
+func TestAskedOfManyNodes(t *testing.T) {
+	everyNode := []string{
+		"healthz-200", "nodeport-on-every-node", "rolling-restart-of-agents-without-loss", "lb-without-agents",
+		"selected-pods", // whose endpoints are all pods of the suite
+	}
+	for _, b := range All() {
+		attempts := func(nodes int) (n int) {
+			for _, r := range plan(t, b, corev1.IPv4Protocol, nodes).Rounds {
+				n += r.Attempts
+			}
+			return n
+		}
+		few, many := attempts(kit.Enough), attempts(5*kit.Enough)
+		if grows := many > few+few/2; grows && !slices.Contains(everyNode, b.ID) {
+			t.Errorf("behaviour %s: %d attempts with %d nodes, and %d with %d", b.ID, few, kit.Enough, many, 5*kit.Enough)
+		}
+	}
+}

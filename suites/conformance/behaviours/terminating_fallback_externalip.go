@@ -17,8 +17,7 @@ func terminatingFallbackExternalIP() kit.Behaviour {
 			addr := s.FreeAddr()
 			svc := s.Service(kit.ExternalIPs(addr), kit.Both)
 			want := svc.Ending(s.Nodes[1].B.NotReady(), s.Nodes[2].B.Ending())
-			clients := append(s.PodClients(), s.NodeClients()...)
-			s.Each(svc.WaysTo(addr, append(clients, s.HostsBeyond(s.Nodes...)...)...), want)
+			s.Each(svc.WaysTo(addr, s.Everyone()...), want)
 		},
 	}
 }

@@ -20,8 +20,7 @@ func terminatingFallbackVIP() kit.Behaviour {
 			svc, addr := s.Service(kit.LoadBalanced, kit.Both), s.FreeAddr()
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, addr)
 			want := svc.Ending(s.Nodes[1].B.NotReady(), s.Nodes[2].B.Ending())
-			clients := append(s.PodClients(), s.NodeClients()...)
-			s.Each(svc.WaysTo(addr, append(clients, s.HostsBeyond(s.Nodes...)...)...), want)
+			s.Each(svc.WaysTo(addr, s.Everyone()...), want)
 		},
 	}
 }

@@ -18,7 +18,7 @@ func vipFromBeyond() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced, kit.Both), s.FreeAddr()
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			hosts := s.HostsBeyond(s.Nodes...)
+			hosts := s.HostsBeyond(s.FirstNodes()...)
 			for _, beside := range s.Beside() {
 				want := svc.Kinds(beside...)
 				s.Each(svc.WaysTo(vip, hosts...), want)

@@ -17,8 +17,7 @@ func vipReadyHidesTerminating() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced, kit.Both), s.FreeAddr()
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			clients := append(s.PodClients(), s.NodeClients()...)
-			ways := svc.WaysTo(vip, append(clients, s.HostsBeyond(s.Nodes...)...)...)
+			ways := svc.WaysTo(vip, s.Everyone()...)
 			for _, beside := range s.Beside()[1:] {
 				s.Each(ways, svc.Kinds(beside...))
 			}

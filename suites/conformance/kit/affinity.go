@@ -61,10 +61,10 @@ func Clients(pods ...*Pod) []Client {
 	return out
 }
 
-// AllPods are both pods of every node.
-func (s *Spec) AllPods() []*Pod {
+// EightPods are both pods of each of the first nodes.
+func (s *Spec) EightPods() []*Pod {
 	var out []*Pod
-	for _, n := range s.Nodes {
+	for _, n := range s.FirstNodes() {
 		out = append(out, n.A, n.B)
 	}
 	return out
