@@ -1,8 +1,6 @@
 package behaviours
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -14,11 +12,6 @@ func affinityVIP() kit.Behaviour {
 		Promises: []promise.Promise{promise.Affinity, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
-		Run: func(s *kit.Spec) {
-			svc, vip := s.Service(kit.LoadBalanced, kit.Sticky(600), kit.Both), s.FreeAddr()
-			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			svc.Kinds()
-			s.EachOne(svc.WaysTo(vip, s.Everyone()...), s.OfKinds()...)
-		},
+		Run:      stick(atVIP),
 	}
 }

@@ -12,13 +12,6 @@ func externalIPFromBeyond() kit.Behaviour {
 		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted, promise.AllEvenly, promise.ReadyEndpoints, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Needs:    []kit.Need{kit.NeedNodes},
-		Run: func(s *kit.Spec) {
-			addr := s.FreeAddr()
-			svc, hosts := s.Service(kit.ExternalIPs(addr), kit.Both), s.HostsBeyond(s.FirstNodes()...)
-			for _, beside := range s.Beside() {
-				want := svc.Kinds(beside...)
-				s.Each(svc.WaysTo(addr, hosts...), want)
-			}
-		},
+		Run:      reachAllReady(atExternalIP, beyond),
 	}
 }

@@ -28,6 +28,25 @@ func TestFreedNodePorts(t *testing.T) {
 	}
 }
 
+// What nobody is to answer was answered before, in each state anew: or a dataplane would pass that
+// has not heard of the Service yet.
+func TestSilenceAfterAnswers(t *testing.T) {
+	for _, b := range []kit.Behaviour{vipUnusableUnanswered(), externalIPUnusableUnanswered(), localNoneAnywhereUnanswered()} {
+		last, silent := map[string]kit.Round{}, 0
+		for _, r := range plan(t, b, corev1.IPv4Protocol, kit.Enough).Rounds {
+			if before := last[r.Way]; !r.Answers && !before.Answers && before.State != r.State {
+				t.Errorf("behaviour %s: %s is to be silent, and was not answered since the state before", b.ID, r.Way)
+			}
+			if last[r.Way] = r; !r.Answers {
+				silent++
+			}
+		}
+		if silent == 0 {
+			t.Errorf("behaviour %s: it expects no silence: nothing was tested", b.ID)
+		}
+	}
+}
+
 // A cluster of many nodes is asked no more than a small one, but by what says something of every node.
 func TestAskedOfManyNodes(t *testing.T) {
 	everyNode := []string{

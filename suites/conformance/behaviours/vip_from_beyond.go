@@ -1,8 +1,6 @@
 package behaviours
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -15,14 +13,6 @@ func vipFromBeyond() kit.Behaviour {
 		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1860"},
 		Needs:    []kit.Need{kit.NeedNodes},
-		Run: func(s *kit.Spec) {
-			svc, vip := s.Service(kit.LoadBalanced, kit.Both), s.FreeAddr()
-			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			hosts := s.HostsBeyond(s.FirstNodes()...)
-			for _, beside := range s.Beside() {
-				want := svc.Kinds(beside...)
-				s.Each(svc.WaysTo(vip, hosts...), want)
-			}
-		},
+		Run:      reachAllReady(atVIP, beyond),
 	}
 }
