@@ -47,6 +47,16 @@ func TestSilenceAfterAnswers(t *testing.T) {
 	}
 }
 
+// A clock that a timeout is held against starts when the dataplane has heard of the Service: before
+// its first connection another Service, made later, was answered to each client.
+func TestAffinityClockStartsLate(t *testing.T) {
+	rounds := plan(t, affinityLastsUntilTimeout(), corev1.IPv4Protocol, kit.Enough).Rounds
+	few := slices.IndexFunc(rounds, func(r kit.Round) bool { return r.Attempts == 1 })
+	if few < 12 {
+		t.Errorf("of %d rounds %d are before the first of a connection that counts, want one of each of 12 clients", len(rounds), few)
+	}
+}
+
 // A cluster of many nodes is asked no more than a small one, but by what says something of every node.
 func TestAskedOfManyNodes(t *testing.T) {
 	everyNode := []string{
