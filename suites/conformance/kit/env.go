@@ -77,7 +77,8 @@ type Noise struct {
 // controlPort is where probes are told what to do. It is none that tests use.
 const controlPort = 39797
 
-// Open puts probes on every node that takes pods, and connects to them.
+// Open puts probes on every node that takes pods and is none of the control plane's, and connects to
+// them.
 func Open(ctx context.Context, st Stage, cfg Config) (*Env, error) {
 	e := &Env{cfg: cfg, stage: st, namespace: Namespace(st.Run()), numbers: map[string]int{}, used: map[string]bool{}}
 	var err error
