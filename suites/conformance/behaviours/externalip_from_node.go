@@ -9,7 +9,7 @@ func externalIPFromNode() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "externalip-from-node", Level: kit.Must, Profile: kit.ProfileExternalIPs,
 		Says:     "What a node sends to an external IP of a Service reaches each ready endpoint, by TCP and UDP, from every node.",
-		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted, promise.AllEvenly, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts},
+		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Run:      reachAllReady(atExternalIP, (*kit.Spec).NodeClients),
 	}

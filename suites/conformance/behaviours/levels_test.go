@@ -111,7 +111,7 @@ func TestMustNeedsPromise(t *testing.T) {
 		"optional, with a feature":   {[]promise.Promise{promise.SourceRanges}, []kit.Feature{kit.FeatureSourceRanges}, kit.Must, true, ""},
 		"optional, with another":     {[]promise.Promise{promise.SourceRanges}, []kit.Feature{kit.FeatureExternalIPs}, kit.Must, false, ""},
 		"in summary": {[]promise.Promise{{
-			Kind: promise.Documentation, Where: promise.TCP.Where, Summary: "x", Since: "1.21",
+			Kind: promise.Documentation, Where: promise.TCP.Where, Summary: "x", Since: "1.21", NoPath: "y",
 		}}, nil, kit.Must, false, ""},
 		"nobody": {nil, nil, kit.May, false, ""},
 		"the API, and kube-proxy's code beside it": {[]promise.Promise{promise.ClusterIP}, nil, kit.Must, false, "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go"},
@@ -119,10 +119,10 @@ func TestMustNeedsPromise(t *testing.T) {
 		"the API, and a change beside it":          {[]promise.Promise{promise.ClusterIP}, nil, kit.Must, true, "https://github.com/kubernetes/kubernetes/pull/130542"},
 		"the API, a SHOULD, and code beside it":    {[]promise.Promise{promise.ClusterIP}, nil, kit.Should, true, "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go"},
 		"kube-proxy's code, as documentation": {[]promise.Promise{{
-			Kind: promise.Documentation, Where: "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go", Summary: "x", Since: "1.21",
+			Kind: promise.Documentation, Where: "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go", Summary: "x", Since: "1.21", NoPath: "y",
 		}}, nil, kit.Must, false, ""},
 		"kube-proxy's KEP, as one of all": {[]promise.Promise{{
-			Kind: promise.KEP, Where: promise.ProxyHealth.Where, Summary: "x", Since: "1.21",
+			Kind: promise.KEP, Where: promise.ProxyHealth.Where, Summary: "x", Since: "1.21", NoPath: "y",
 		}}, nil, kit.Must, false, ""},
 	} {
 		b := kit.Behaviour{ID: "a", Says: "It is.", Level: tc.level, Profile: kit.ProfileCore, Promises: tc.promises, Features: tc.features, Run: run}

@@ -147,12 +147,6 @@ func (w Want) From(addrs ...netip.Addr) Want {
 	return w
 }
 
-// NotFromItself wants servers to see another address than the client's.
-func (w Want) NotFromItself() Want {
-	w.source, w.sources = func(seen, client netip.Addr) bool { return seen != client }, "not the client's own address"
-	return w
-}
-
 // Times changes the number of attempts.
 func (w Want) Times(n int) Want { w.n = n; return w }
 
