@@ -50,7 +50,8 @@ func TestSilenceAfterAnswers(t *testing.T) {
 // A clock that a timeout is held against starts when the dataplane has heard of the Service: before
 // its first connection another Service, made later, was answered on each node.
 func TestAffinityClockStartsLate(t *testing.T) {
-	rounds := plan(t, affinityLastsUntilTimeout(), corev1.IPv4Protocol, kit.Enough).Rounds
+	at := slices.IndexFunc(All(), func(b kit.Behaviour) bool { return b.ID == "affinity-lasts-until-timeout" })
+	rounds := plan(t, All()[at], corev1.IPv4Protocol, kit.Enough).Rounds
 	few := slices.IndexFunc(rounds, func(r kit.Round) bool { return r.Attempts == 1 })
 	if few != kit.Enough {
 		t.Errorf("of %d rounds %d are before the first connection that counts, want one on each of %d nodes", len(rounds), few, kit.Enough)
