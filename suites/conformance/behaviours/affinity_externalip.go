@@ -12,12 +12,6 @@ func affinityExternalIP() kit.Behaviour {
 		Promises: []promise.Promise{promise.Affinity, promise.ExternalIPs},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Needs:    []kit.Need{kit.NeedNodes},
-		Run: func(s *kit.Spec) {
-			addr := s.FreeAddr()
-			svc := s.Service(kit.ExternalIPs(addr), kit.Sticky(600), kit.Both)
-			svc.Kinds()
-			clients := append(s.PodClients(), s.NodeClients()...)
-			s.EachOne(svc.WaysTo(addr, append(clients, s.HostsBeyond(s.Nodes...)...)...), s.OfKinds()...)
-		},
+		Run:      stick(atExternalIP),
 	}
 }

@@ -14,16 +14,21 @@ func affinityLastsUntilTimeout() kit.Behaviour {
 		Promises: []promise.Promise{promise.AffinityTimeout, promise.Affinity},
 		Run: func(s *kit.Spec) {
 			const timeout, gap = 10 * time.Second, 5 * time.Second
-			svc, pods := s.Service(kit.Sticky(int32(timeout/time.Second)), kit.Both), s.AllPods()
+			svc, pods := s.Service(kit.Sticky(int32(timeout/time.Second)), kit.Both), s.EightPods()
 			svc.Endpoints(kit.ReadyAll(pods)...)
-			bound, began := []kit.Client{}, time.Now()
-			ways := svc.Ways(append(kit.Clients(pods...), s.NodeClients()...)...)
-			for _, way := range ways {
-				bound = append(bound, s.ExpectOne(way.From, way.To, 3, kit.Clients(pods...)...))
-			}
-			s.Pause(gap - time.Since(began))
+			clients := append(kit.Clients(pods...), s.NodeClients()...)
+			later := s.Service()
+			later.Endpoints(pods[0].Ready())
+			s.Each(later.Ways(s.PodClients()...), kit.Pods(pods[0])) // the Service before it has been heard of on each node
+			ways := svc.Ways(clients...)
+			bound, began := make([]kit.Client, len(ways)), make([]time.Time, len(ways))
 			for i, way := range ways {
-				if since := time.Since(began); since > timeout-time.Second {
+				began[i] = time.Now()
+				bound[i] = s.ExpectOne(way.From, way.To, 3, kit.Clients(pods...)...)
+			}
+			for i, way := range ways {
+				s.Pause(gap - time.Since(began[i]))
+				if since := time.Since(began[i]); since > timeout-time.Second {
 					s.Inconclusive("the harness was too slow: %s since the first connection", since)
 				}
 				s.Expect(way.From, way.To, kit.Only(bound[i]).Times(3))

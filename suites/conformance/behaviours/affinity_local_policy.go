@@ -22,7 +22,7 @@ func affinityLocalPolicy() kit.Behaviour {
 			s.EachOne(svc.Ways(n.B.Client, n.Client), n.A.Client, n.B.Client)
 			s.EachOne(svc.WaysTo(vip, s.HostBeyond(n)), n.A.Client, n.B.Client)
 			s.EachOne(svc.NodePortWays(n, s.Outside()), n.A.Client, n.B.Client)
-			s.EachOne(svc.WaysTo(vip, append(s.PodClients(), s.NodeClients()...)...), append(s.OfKinds(), n.B.Client)...)
+			s.EachOne(svc.WaysTo(vip, s.Inside()...), append(s.OfKinds(), n.B.Client)...)
 		},
 	}
 }

@@ -15,7 +15,7 @@ func affinityPerServicePort() kit.Behaviour {
 		Features: []kit.Feature{kit.FeatureAffinityPerPort},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Sticky(600), kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("other", corev1.ProtocolTCP, 81)))
-			pods := s.AllPods()
+			pods := s.EightPods()
 			svc.Endpoints(kit.ReadyAll(pods)...)
 			differ := false
 			for _, c := range kit.Clients(pods...) { // by chance all are the same once in 10^7 runs

@@ -20,7 +20,7 @@ func affinitySharedOverAddresses() kit.Behaviour {
 			svc := s.Service(kit.LoadBalanced, kit.Sticky(600))
 			vip := netip.MustParseAddr(map[corev1.IPFamily]string{corev1.IPv4Protocol: "203.0.113.213", corev1.IPv6Protocol: "2001:db8:53::213"}[s.Family])
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			pods := s.AllPods()
+			pods := s.EightPods()
 			svc.Endpoints(kit.ReadyAll(pods)...)
 			for i, p := range pods { // by chance all are the same once in 10^14 runs
 				at := []netip.AddrPort{svc.ClusterIP(), svc.NodePort(p.Node), svc.At(vip)}

@@ -16,7 +16,7 @@ func affinitySurvivesRestart() kit.Behaviour {
 		Serial:   true,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Sticky(600))
-			pods := s.AllPods()
+			pods := s.EightPods()
 			svc.Endpoints(kit.ReadyAll(pods)...)
 			bound := map[string]kit.Client{}
 			for _, c := range kit.Clients(pods...) {

@@ -19,7 +19,7 @@ func affinityTimeoutChangedLive() kit.Behaviour {
 			const timeout = 2
 			ports := []corev1.ServicePort{kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("new", corev1.ProtocolTCP, 81)}
 			svc := s.Service(kit.Sticky(600))
-			pods := s.AllPods()
+			pods := s.EightPods()
 			both := []discoveryv1.EndpointPort{kit.SlicePort("http", corev1.ProtocolTCP, kit.PodPort), kit.SlicePort("new", corev1.ProtocolTCP, kit.PodPort)}
 			svc.Slice("a", both, kit.ReadyAll(pods)...)
 			s.ExpectOne(s.Nodes[0].Client, kit.TCP(svc.ClusterIP()), 5, kit.Clients(pods...)...)

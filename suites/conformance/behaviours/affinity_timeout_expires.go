@@ -15,7 +15,7 @@ func affinityTimeoutExpires() kit.Behaviour {
 		Upstream: "[sig-network] Services should have session affinity timeout work for service with type clusterIP [LinuxOnly]",
 		Run: func(s *kit.Spec) {
 			const timeout, of = 2, 8
-			pods, ways := s.AllPods(), []kit.Way{}
+			pods, ways := s.EightPods(), []kit.Way{}
 			for range of { // a record for each client at each Service
 				svc := s.Service(kit.Sticky(timeout))
 				svc.Endpoints(kit.ReadyAll(pods)...)

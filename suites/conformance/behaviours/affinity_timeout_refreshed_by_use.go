@@ -16,7 +16,7 @@ func affinityTimeoutRefreshedByUse() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			const timeout, gap = 3 * time.Second, time.Second
 			svc := s.Service(kit.Sticky(int32(timeout / time.Second)))
-			pods := s.AllPods()
+			pods := s.EightPods()
 			svc.Endpoints(kit.ReadyAll(pods)...)
 			at, bound, used := kit.TCP(svc.ClusterIP()), map[string]kit.Client{}, map[string]time.Time{}
 			for _, c := range kit.Clients(pods...) {

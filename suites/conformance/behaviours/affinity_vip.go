@@ -1,8 +1,6 @@
 package behaviours
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -14,12 +12,6 @@ func affinityVIP() kit.Behaviour {
 		Promises: []promise.Promise{promise.Affinity, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
-		Run: func(s *kit.Spec) {
-			svc, vip := s.Service(kit.LoadBalanced, kit.Sticky(600), kit.Both), s.FreeAddr()
-			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			svc.Kinds()
-			clients := append(s.PodClients(), s.NodeClients()...)
-			s.EachOne(svc.WaysTo(vip, append(clients, s.HostsBeyond(s.Nodes...)...)...), s.OfKinds()...)
-		},
+		Run:      stick(atVIP),
 	}
 }

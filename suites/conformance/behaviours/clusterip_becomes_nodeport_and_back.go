@@ -13,6 +13,7 @@ func clusterIPBecomesNodePortAndBack() kit.Behaviour {
 		Says:     "A Service that becomes one of type NodePort is served at its node port, and back at type ClusterIP no more; its ClusterIP loses no connection.",
 		Promises: []promise.Promise{promise.NodePort, promise.NodePortWiped},
 		Upstream: "[sig-network] Services should be able to change the type from ExternalName to NodePort",
+		Serial:   true, // others may be given the node ports that it expects to be silent
 		Run: func(s *kit.Spec) {
 			svc, pod := s.Service(), s.Nodes[1].A
 			svc.Endpoints(pod.Ready())

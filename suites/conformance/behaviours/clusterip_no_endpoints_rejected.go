@@ -13,7 +13,7 @@ func clusterIPNoEndpointsRejected() kit.Behaviour {
 		Upstream: "[sig-network] Services should be rejected when no endpoints exist",
 		Run: func(s *kit.Spec) {
 			svc := s.Service()
-			ways := svc.Ways(append(s.PodClients(), s.NodeClients()...)...)
+			ways := svc.Ways(s.Inside()...)
 			s.Each(ways, kit.Rejected())
 			svc.Endpoints(s.Nodes[1].A.Ready())
 			s.Each(ways, kit.Pods(s.Nodes[1].A))

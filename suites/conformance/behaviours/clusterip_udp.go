@@ -16,7 +16,7 @@ func clusterIPUDP() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
 			want := svc.Kinds()
-			s.Each(svc.Ways(append(s.PodClients(), s.NodeClients()...)...), want)
+			s.Each(svc.Ways(s.Inside()...), want)
 		},
 	}
 }

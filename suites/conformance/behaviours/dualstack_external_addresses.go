@@ -35,7 +35,7 @@ func dualStackExternalAddresses() kit.Behaviour {
 				s.In(family, func() {
 					for _, vip := range vips {
 						if vip.Is4() == (family == corev1.IPv4Protocol) {
-							s.Each(svc.WaysTo(vip, append(s.PodClients(), s.NodeClients()...)...), kit.Pods(pod))
+							s.Each(svc.WaysTo(vip, s.Inside()...), kit.Pods(pod))
 						}
 					}
 					s.Each(svc.NodePortWays(s.Nodes[3], s.Outside(), s.Nodes[3].B.Client, s.Nodes[2].Client), kit.Pods(pod))

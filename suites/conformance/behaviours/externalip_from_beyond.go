@@ -9,16 +9,9 @@ func externalIPFromBeyond() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "externalip-from-beyond", Level: kit.Must, Profile: kit.ProfileExternalIPs,
 		Says:     "What comes from outside to an external IP, arriving at any node, reaches each ready endpoint and is answered, by TCP and UDP.",
-		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted, promise.AllEvenly, promise.ReadyEndpoints, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts},
+		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted, promise.ReadyEndpoints, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Needs:    []kit.Need{kit.NeedNodes},
-		Run: func(s *kit.Spec) {
-			addr := s.FreeAddr()
-			svc, hosts := s.Service(kit.ExternalIPs(addr), kit.Both), s.HostsBeyond(s.Nodes...)
-			for _, beside := range s.Beside() {
-				want := svc.Kinds(beside...)
-				s.Each(svc.WaysTo(addr, hosts...), want)
-			}
-		},
+		Run:      reachAllReady(atExternalIP, beyond),
 	}
 }

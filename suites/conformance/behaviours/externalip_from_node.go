@@ -9,15 +9,8 @@ func externalIPFromNode() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "externalip-from-node", Level: kit.Must, Profile: kit.ProfileExternalIPs,
 		Says:     "What a node sends to an external IP of a Service reaches each ready endpoint, by TCP and UDP, from every node.",
-		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted, promise.AllEvenly, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts},
+		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
-		Run: func(s *kit.Spec) {
-			addr := s.FreeAddr()
-			svc := s.Service(kit.ExternalIPs(addr), kit.Both)
-			for _, beside := range s.Beside() {
-				want := svc.Kinds(beside...)
-				s.Each(svc.WaysTo(addr, s.NodeClients()...), want)
-			}
-		},
+		Run:      reachAllReady(atExternalIP, (*kit.Spec).NodeClients),
 	}
 }

@@ -9,16 +9,9 @@ func externalIPFromPod() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "externalip-from-pod", Level: kit.Must, Profile: kit.ProfileExternalIPs,
 		Says:     "What a pod sends to an external IP of a Service reaches each ready endpoint, by TCP and UDP, from every node.",
-		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted, promise.AllEvenly, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts},
+		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Upstream: "[sig-network] Services should be possible to connect to a service via ExternalIP when the external IP is not assigned to a node",
-		Run: func(s *kit.Spec) {
-			addr := s.FreeAddr()
-			svc := s.Service(kit.ExternalIPs(addr), kit.Both)
-			for _, beside := range s.Beside() {
-				want := svc.Kinds(beside...)
-				s.Each(svc.WaysTo(addr, s.PodClients()...), want)
-			}
-		},
+		Run:      reachAllReady(atExternalIP, (*kit.Spec).PodClients),
 	}
 }

@@ -12,14 +12,6 @@ func externalIPReadyHidesTerminating() kit.Behaviour {
 		Promises: []promise.Promise{promise.SomeTerminating, promise.Ready},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Needs:    []kit.Need{kit.NeedNodes},
-		Run: func(s *kit.Spec) {
-			addr := s.FreeAddr()
-			svc := s.Service(kit.ExternalIPs(addr), kit.Both)
-			clients := append(s.PodClients(), s.NodeClients()...)
-			ways := svc.WaysTo(addr, append(clients, s.HostsBeyond(s.Nodes...)...)...)
-			for _, beside := range s.Beside()[1:] {
-				s.Each(ways, svc.Kinds(beside...))
-			}
-		},
+		Run:      hideTerminating(atExternalIP),
 	}
 }

@@ -17,7 +17,8 @@ func hintsNode() kit.Behaviour {
 		Needs:    []kit.Need{kit.NeedZones},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Distribution(corev1.ServiceTrafficDistributionPreferSameNode))
-			a, b := s.Nodes[0], s.Nodes[1]
+			n := s.Zoned()
+			a, b := n[0], n[1] // of zones that differ: a hint may not name one twice
 			svc.Endpoints(
 				a.A.Ready().ForNodes(a.Name).ForZones(a.Zone, b.Zone),
 				b.A.Ready().ForNodes(b.Name).ForZones(a.Zone, b.Zone),

@@ -15,7 +15,7 @@ func hostNetworkEndpoint() kit.Behaviour {
 			svc := s.Service(kit.NodePorts, kit.Both)
 			host := s.Nodes[1]
 			svc.SliceAt("host", kit.HostPort, host.Ready())
-			s.Each(svc.Ways(append(s.PodClients(), s.NodeClients()...)...), kit.Only(host.Client))
+			s.Each(svc.Ways(s.Inside()...), kit.Only(host.Client))
 			s.Each(svc.NodePortWaysOfAll(), kit.Only(host.Client))
 		},
 	}

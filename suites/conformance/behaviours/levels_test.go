@@ -3,6 +3,7 @@ package behaviours
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,6 +102,7 @@ func TestMustNeedsPromise(t *testing.T) {
 		"the documentation":          {[]promise.Promise{promise.TCP}, nil, kit.Must, true, ""},
 		"a KEP":                      {[]promise.Promise{promise.SomeTerminating}, nil, kit.Must, true, ""},
 		"a KEP, of a feature":        {[]promise.Promise{promise.AllTerminating}, nil, kit.Must, false, ""},
+		"a KEP, of a feature, Local": {[]promise.Promise{promise.SomeTerminatingLocal}, nil, kit.Must, false, ""},
 		"kube-proxy":                 {[]promise.Promise{promise.ProxyHealth}, nil, kit.Must, false, ""},
 		"kube-proxy, with a feature": {[]promise.Promise{promise.ProxyHealth}, []kit.Feature{kit.FeatureHealthz}, kit.Must, false, ""},
 		"kube-proxy, SHOULD":         {[]promise.Promise{promise.ProxyHealth}, nil, kit.Should, true, ""},
@@ -109,7 +111,7 @@ func TestMustNeedsPromise(t *testing.T) {
 		"optional, with a feature":   {[]promise.Promise{promise.SourceRanges}, []kit.Feature{kit.FeatureSourceRanges}, kit.Must, true, ""},
 		"optional, with another":     {[]promise.Promise{promise.SourceRanges}, []kit.Feature{kit.FeatureExternalIPs}, kit.Must, false, ""},
 		"in summary": {[]promise.Promise{{
-			Kind: promise.Documentation, Where: promise.TCP.Where, Summary: "x", Since: "1.21",
+			Kind: promise.Documentation, Where: promise.TCP.Where, Summary: "x", Since: "1.21", NoPath: "y",
 		}}, nil, kit.Must, false, ""},
 		"nobody": {nil, nil, kit.May, false, ""},
 		"the API, and kube-proxy's code beside it": {[]promise.Promise{promise.ClusterIP}, nil, kit.Must, false, "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go"},
@@ -117,10 +119,10 @@ func TestMustNeedsPromise(t *testing.T) {
 		"the API, and a change beside it":          {[]promise.Promise{promise.ClusterIP}, nil, kit.Must, true, "https://github.com/kubernetes/kubernetes/pull/130542"},
 		"the API, a SHOULD, and code beside it":    {[]promise.Promise{promise.ClusterIP}, nil, kit.Should, true, "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go"},
 		"kube-proxy's code, as documentation": {[]promise.Promise{{
-			Kind: promise.Documentation, Where: "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go", Summary: "x", Since: "1.21",
+			Kind: promise.Documentation, Where: "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/topology.go", Summary: "x", Since: "1.21", NoPath: "y",
 		}}, nil, kit.Must, false, ""},
 		"kube-proxy's KEP, as one of all": {[]promise.Promise{{
-			Kind: promise.KEP, Where: promise.ProxyHealth.Where, Summary: "x", Since: "1.21",
+			Kind: promise.KEP, Where: promise.ProxyHealth.Where, Summary: "x", Since: "1.21", NoPath: "y",
 		}}, nil, kit.Must, false, ""},
 	} {
 		b := kit.Behaviour{ID: "a", Says: "It is.", Level: tc.level, Profile: kit.ProfileCore, Promises: tc.promises, Features: tc.features, Run: run}
@@ -133,10 +135,30 @@ func TestMustNeedsPromise(t *testing.T) {
 	}
 }
 
+// That terminating endpoints are gone back to is a feature, but where the documentation says that
+// they drain: what rests on that alone is not asked of who does not declare it.
+func TestFallbackIsDeclared(t *testing.T) {
+	asked := 0
+	for _, b := range Catalogue() {
+		fallsBack := func(p promise.Promise) bool { return p.Optional == string(kit.TerminatingFallback) }
+		drains := func(p promise.Promise) bool { return p.Quote == promise.DrainLocal.Quote }
+		if !slices.ContainsFunc(b.Promises, fallsBack) || slices.ContainsFunc(b.Promises, drains) {
+			continue
+		}
+		asked++
+		if !slices.Contains(b.Features, kit.TerminatingFallback) {
+			t.Errorf("behaviour %s: it asks for the feature %s and does not name it", b.ID, kit.TerminatingFallback)
+		}
+	}
+	if asked == 0 {
+		t.Error("no behaviour asks for it: nothing was tested")
+	}
+}
+
 // A cluster that cannot be given what a behaviour writes is not asked.
 func TestSinceWhatIsWritten(t *testing.T) {
 	written := map[string]string{
-		"kit.LoadBalanced,": kit.SinceClass, "kit.LoadBalanced)": kit.SinceClass, "kit.InternalLocal": kit.SinceInternalPolicy,
+		"kit.LoadBalanced,": kit.SinceClass, "kit.LoadBalanced)": kit.SinceClass, "atVIP": kit.SinceClass, "kit.InternalLocal": kit.SinceInternalPolicy,
 		"InternalTrafficPolicy =": kit.SinceInternalPolicy, "ServiceTrafficDistributionPreferSame": "1.34", "AddServiceCIDR(": "1.33",
 	}
 	used := map[string]bool{}

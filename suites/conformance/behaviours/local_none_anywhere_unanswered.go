@@ -15,15 +15,15 @@ func localNoneAnywhereUnanswered() kit.Behaviour {
 		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.ExternalLocal, kit.InternalLocal, kit.Both)
-			svc.Kinds()
-			var ways []kit.Way
-			for i, server := range s.OfKinds() {
-				n := s.Nodes[i]
-				of := append(svc.Ways(n.B.Client, n.Client), svc.NodePortWays(n, s.Outside())...)
-				s.Each(of, kit.Only(server))
-				ways = append(ways, of...)
-			}
 			for _, state := range []func(kit.Endpoint) kit.Endpoint{kit.Endpoint.Unready, kit.Endpoint.Ended} {
+				svc.Kinds()
+				var ways []kit.Way
+				for i, server := range s.OfKinds() {
+					n := s.Nodes[i]
+					of := append(svc.Ways(n.B.Client, n.Client), svc.NodePortWays(n, s.Outside())...)
+					s.Each(of, kit.Only(server))
+					ways = append(ways, of...)
+				}
 				svc.AllKinds(state)
 				s.Each(ways, kit.Unreachable())
 			}

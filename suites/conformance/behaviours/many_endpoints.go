@@ -14,7 +14,7 @@ func manyEndpoints() kit.Behaviour {
 		Promises: []promise.Promise{promise.Slices, promise.ClusterIP},
 		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/"},
 		Run: func(s *kit.Spec) {
-			pods := s.AllPods()
+			pods := s.EightPods()
 			ports := s.Serve(9000, 16, pods...)
 			svc := s.Service()
 			for _, number := range ports {

@@ -20,7 +20,7 @@ func manyPorts() kit.Behaviour {
 			for i := range int32(40) {
 				ports = append(ports, kit.Port(fmt.Sprintf("p%d", i), corev1.ProtocolTCP, 1000+i))
 			}
-			svc, pods := s.Service(kit.NodePorts, kit.Ports(ports...)), s.AllPods()
+			svc, pods := s.Service(kit.NodePorts, kit.Ports(ports...)), s.EightPods()
 			for i, p := range ports {
 				svc.Slice(p.Name, []discoveryv1.EndpointPort{kit.SlicePort(p.Name, p.Protocol, kit.PodPort)}, pods[i%len(pods)].Ready())
 			}

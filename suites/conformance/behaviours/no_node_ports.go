@@ -14,6 +14,7 @@ func noNodePorts() kit.Behaviour {
 		Promises: []promise.Promise{promise.NoNodePorts, promise.NodePortsRemoved},
 		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1864"},
+		Serial:   true, // others may be given the node ports that it expects to be silent
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()
 			svc.Endpoints(s.Nodes[0].A.Ready())

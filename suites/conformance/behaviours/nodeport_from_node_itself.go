@@ -9,7 +9,7 @@ func nodePortFromNodeItself() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "nodeport-from-node-itself", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "A node reaches a node port at its own address and at those of other nodes, by TCP and UDP, with an endpoint there or none.",
-		Promises: []promise.Promise{promise.NodePort, promise.EveryNode, promise.AllEvenly, promise.TCP, promise.NamedPorts, promise.AnyBackend},
+		Promises: []promise.Promise{promise.NodePort, promise.EveryNode, promise.TCP, promise.NamedPorts, promise.AnyBackend},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Both)
 			for _, beside := range s.Beside() {

@@ -9,7 +9,7 @@ func nodePortFromPod() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "nodeport-from-pod", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "A pod reaches a node port at its own node and at others, by TCP and UDP, with an endpoint there or none.",
-		Promises: []promise.Promise{promise.NodePort, promise.EveryNode, promise.AllEvenly, promise.TCP, promise.AnyBackend, promise.NamedPorts},
+		Promises: []promise.Promise{promise.NodePort, promise.EveryNode, promise.TCP, promise.AnyBackend, promise.NamedPorts},
 		Upstream: "[sig-network] Services should be able to create a functioning NodePort service",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Both)

@@ -13,6 +13,7 @@ func nodePortNumberChanged() kit.Behaviour {
 		Says:     "A node port that gets another number is served at this one, and no more at the old one.",
 		Promises: []promise.Promise{promise.NodePort, promise.Synchronized},
 		Upstream: "[sig-network] Networking Granular Checks: Services should update nodePort: http [Slow]",
+		Serial:   true, // others may be given the node ports that it expects to be silent
 		Run: func(s *kit.Spec) {
 			svc, pod := s.Service(kit.NodePorts), s.Nodes[1].A
 			svc.Endpoints(pod.Ready())

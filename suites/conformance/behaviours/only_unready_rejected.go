@@ -13,7 +13,7 @@ func onlyUnreadyRejected() kit.Behaviour {
 		Upstream: "[sig-network] Services should be rejected when no endpoints exist",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Both)
-			ways := svc.Ways(append(s.PodClients(), s.NodeClients()...)...)
+			ways := svc.Ways(s.Inside()...)
 			ways = append(ways, svc.NodePortWaysOfAll()...)
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.NotReady())
 			s.Each(ways, kit.Pods(s.Nodes[0].A))

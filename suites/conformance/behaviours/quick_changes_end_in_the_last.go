@@ -25,7 +25,7 @@ func quickChangesEndInTheLast() kit.Behaviour {
 			}
 			svc.Endpoints(b.Ready(), c.Ready())
 			for range 2 {
-				s.Each(svc.Ways(append(s.PodClients(), s.NodeClients()...)...), kit.Pods(b, c))
+				s.Each(svc.Ways(s.Inside()...), kit.Pods(b, c))
 				s.Each(svc.NodePortWays(client, s.Outside()), kit.Pods(b, c))
 				s.Pause(kit.Heard) // what comes late, such as a periodic sync, is no step back
 			}

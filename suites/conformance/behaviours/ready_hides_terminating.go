@@ -13,7 +13,7 @@ func readyHidesTerminating() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Both)
 			want := svc.Kinds(s.Nodes[0].B.Draining(), s.Nodes[3].A.Draining(), s.Nodes[1].B.Ending())
-			s.Each(svc.Ways(append(s.PodClients(), s.NodeClients()...)...), want)
+			s.Each(svc.Ways(s.Inside()...), want)
 			s.Each(svc.NodePortWaysOfAll(), want)
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Draining())
 			svc.SliceAt("port", kit.OtherPort)

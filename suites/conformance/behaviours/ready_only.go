@@ -14,7 +14,7 @@ func readyOnly() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Both)
 			want := svc.Kinds(s.Nodes[0].B.NotReady(), s.Nodes[1].B.NotReady())
-			s.Each(svc.Ways(append(s.PodClients(), s.NodeClients()...)...), want)
+			s.Each(svc.Ways(s.Inside()...), want)
 			s.Each(svc.NodePortWaysOfAll(), want)
 		},
 	}

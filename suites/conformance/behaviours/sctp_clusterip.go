@@ -20,8 +20,8 @@ func sctpClusterIP() kit.Behaviour {
 			s.ServeSCTP(pods...)
 			svc := s.Service(kit.NodePorts, kit.Ports(kit.Port("sctp", corev1.ProtocolSCTP, 80)))
 			svc.Endpoints(pods[0].Ready(), pods[1].Ready())
-			s.Each(svc.Ways(append(s.PodClients(), s.NodeClients()...)...), kit.Pods(pods...))
-			for _, n := range s.Nodes {
+			s.Each(svc.Ways(s.Inside()...), kit.Pods(pods...))
+			for _, n := range s.FirstNodes() {
 				s.Each(svc.NodePortWays(n, n.B.Client), kit.Pods(pods...))
 			}
 		},

@@ -11,6 +11,7 @@ func serviceDeletedStops() kit.Behaviour {
 		Says:     "A Service that is deleted is reached no more, by its ClusterIP and by its node port, and others with the same endpoints lose no connection.",
 		Promises: []promise.Promise{promise.Synchronized},
 		Upstream: "[sig-network] Services should be able to up and down services",
+		Serial:   true, // others may be given the node ports that it expects to be silent
 		Run: func(s *kit.Spec) {
 			gone, stays, pod := s.Service(kit.NodePorts), s.Service(), s.Nodes[1].A
 			for _, svc := range []*kit.Service{gone, stays} {

@@ -11,6 +11,7 @@ func serviceRecreatedOverItsSlices() kit.Behaviour {
 		Says:     "A Service that is deleted and made anew under the same name has the slices that stayed, and meanwhile nobody answers for it.",
 		Promises: []promise.Promise{promise.Slices, promise.Synchronized},
 		Upstream: "[sig-network] Services should work after the service has been recreated",
+		Serial:   true, // others may be given the node ports that it expects to be silent
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Both)
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())

@@ -11,6 +11,7 @@ func severalServicesOneEndpoint() kit.Behaviour {
 		Says:     "Pods that are endpoints of several Services at once are reached by each of them, and by the others when one goes.",
 		Promises: []promise.Promise{promise.ClusterIP, promise.Slices},
 		Upstream: "[sig-network] Networking Granular Checks: Services should function for multiple endpoint-Services with same selector",
+		Serial:   true, // others may be given the node ports that it expects to be silent
 		Run: func(s *kit.Spec) {
 			pods := []*kit.Pod{s.Nodes[0].A, s.Nodes[1].A}
 			var services []*kit.Service

@@ -17,7 +17,7 @@ func sliceBeforeService() kit.Behaviour {
 			s.Each(other.Ways(s.PodClients()...), kit.Pods(s.Nodes[2].A)) // the slice before it has been heard of
 			svc.Make()
 			want := kit.Pods(s.Nodes[0].A, s.Nodes[1].A)
-			s.Each(svc.Ways(append(s.PodClients(), s.NodeClients()...)...), want)
+			s.Each(svc.Ways(s.Inside()...), want)
 			s.Each(svc.NodePortWays(s.Nodes[2], s.Outside()), want)
 		},
 	}

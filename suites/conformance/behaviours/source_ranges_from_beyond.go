@@ -17,11 +17,12 @@ func sourceRangesFromBeyond() kit.Behaviour {
 		Upstream: "[sig-network] LoadBalancers [Feature:LoadBalancer] should only allow access from service loadbalancer source ranges [Slow]",
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
-			inside, outside := s.HostBeyond(s.Nodes[0]), s.HostBeyond(s.Nodes[3])
-			svc, vip := s.Service(kit.LoadBalanced, kit.SourceRanges(kit.Alone(inside.Addr(s.Family))), kit.Both), s.FreeAddr()
+			inside, outside := s.HostsBeyond(s.Nodes[0], s.Nodes[3]), s.HostBeyond(s.Nodes[3])
+			ranges := []string{kit.Alone(inside[0].Addr(s.Family)), kit.Alone(inside[1].Addr(s.Family))}
+			svc, vip := s.Service(kit.LoadBalanced, kit.SourceRanges(ranges...), kit.Both), s.FreeAddr()
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			want := svc.Kinds()
-			s.Each(svc.WaysTo(vip, inside), want)
+			s.Each(svc.WaysTo(vip, inside...), want)
 			s.Each(svc.WaysTo(vip, outside), kit.Unreachable())
 		},
 	}

@@ -16,7 +16,7 @@ func terminatingFallbackCluster() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Both)
 			want := svc.Ending(s.Nodes[1].B.NotReady(), s.Nodes[2].B.Ending())
-			s.Each(svc.Ways(append(s.PodClients(), s.NodeClients()...)...), want)
+			s.Each(svc.Ways(s.Inside()...), want)
 		},
 	}
 }

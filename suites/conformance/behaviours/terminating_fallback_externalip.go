@@ -13,12 +13,6 @@ func terminatingFallbackExternalIP() kit.Behaviour {
 		Source:   []string{"KEP-1672"},
 		Features: []kit.Feature{kit.TerminatingFallback, kit.FeatureExternalIPs},
 		Needs:    []kit.Need{kit.NeedNodes},
-		Run: func(s *kit.Spec) {
-			addr := s.FreeAddr()
-			svc := s.Service(kit.ExternalIPs(addr), kit.Both)
-			want := svc.Ending(s.Nodes[1].B.NotReady(), s.Nodes[2].B.Ending())
-			clients := append(s.PodClients(), s.NodeClients()...)
-			s.Each(svc.WaysTo(addr, append(clients, s.HostsBeyond(s.Nodes...)...)...), want)
-		},
+		Run:      fallBackToTerminating(atExternalIP),
 	}
 }

@@ -1,8 +1,6 @@
 package behaviours
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -16,12 +14,6 @@ func terminatingFallbackVIP() kit.Behaviour {
 		Source:   []string{"KEP-1672"},
 		Features: []kit.Feature{kit.TerminatingFallback},
 		Needs:    []kit.Need{kit.NeedNodes},
-		Run: func(s *kit.Spec) {
-			svc, addr := s.Service(kit.LoadBalanced, kit.Both), s.FreeAddr()
-			svc.Ingress(corev1.LoadBalancerIPModeVIP, addr)
-			want := svc.Ending(s.Nodes[1].B.NotReady(), s.Nodes[2].B.Ending())
-			clients := append(s.PodClients(), s.NodeClients()...)
-			s.Each(svc.WaysTo(addr, append(clients, s.HostsBeyond(s.Nodes...)...)...), want)
-		},
+		Run:      fallBackToTerminating(atVIP),
 	}
 }

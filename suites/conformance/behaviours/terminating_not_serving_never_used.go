@@ -14,7 +14,7 @@ func terminatingNotServingNeverUsed() kit.Behaviour {
 		Upstream: "[sig-network] Services should not be able to connect to terminating and unready endpoints if PublishNotReadyAddresses is false",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Both)
-			ways := svc.Ways(append(s.PodClients(), s.NodeClients()...)...)
+			ways := svc.Ways(s.Inside()...)
 			ways = append(ways, svc.NodePortWaysOfAll()...)
 			svc.Endpoints(s.Nodes[0].A.Ending(), s.Nodes[1].A.Ready())
 			s.Each(ways, kit.Pods(s.Nodes[1].A))

@@ -1,8 +1,6 @@
 package behaviours
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -11,18 +9,10 @@ func vipFromBeyond() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-from-beyond", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "What comes from outside to the address of a load balancer in VIP mode, arriving at any node, reaches each ready endpoint and is answered, by TCP and UDP.",
-		Promises: []promise.Promise{promise.Ingress, promise.IPModeVIP, promise.ExternalPolicy, promise.AllEvenly, promise.ReadyEndpoints, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts},
+		Promises: []promise.Promise{promise.Ingress, promise.IPModeVIP, promise.ExternalPolicy, promise.ReadyEndpoints, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts},
 		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1860"},
 		Needs:    []kit.Need{kit.NeedNodes},
-		Run: func(s *kit.Spec) {
-			svc, vip := s.Service(kit.LoadBalanced, kit.Both), s.FreeAddr()
-			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			hosts := s.HostsBeyond(s.Nodes...)
-			for _, beside := range s.Beside() {
-				want := svc.Kinds(beside...)
-				s.Each(svc.WaysTo(vip, hosts...), want)
-			}
-		},
+		Run:      reachAllReady(atVIP, beyond),
 	}
 }

@@ -11,7 +11,7 @@ func vipFromPod() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-from-pod", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "A pod that dials the address of a load balancer in VIP mode is answered by each ready endpoint, by TCP and UDP, without leaving its node first.",
-		Promises: []promise.Promise{promise.ExternalFromInside, promise.Ingress, promise.IPModeVIP, promise.AllEvenly, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts},
+		Promises: []promise.Promise{promise.ExternalFromInside, promise.Ingress, promise.IPModeVIP, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts},
 		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1860"},
 		Run: func(s *kit.Spec) {

@@ -1,8 +1,6 @@
 package behaviours
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -14,16 +12,6 @@ func vipLocalTerminatingUsed() kit.Behaviour {
 		Promises: []promise.Promise{promise.SomeTerminatingLocal, promise.DrainLocal, promise.ExternalLocal},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
-		Run: func(s *kit.Spec) {
-			svc, vip := s.Service(kit.LoadBalanced, kit.ExternalLocal, kit.Both), s.FreeAddr()
-			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			hosts := s.HostsBeyond(s.Nodes[:3]...)
-			for _, elsewhere := range [][]kit.Endpoint{nil, {s.Nodes[3].A.Ready()}} {
-				svc.Ending(append(elsewhere, s.Nodes[0].B.Ending())...)
-				for i, server := range s.OfKinds() {
-					s.Each(svc.WaysTo(vip, hosts[i]), kit.Only(server).FromItself())
-				}
-			}
-		},
+		Run:      drainLocally(atVIP),
 	}
 }

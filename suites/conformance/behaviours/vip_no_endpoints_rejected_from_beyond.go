@@ -17,7 +17,7 @@ func vipNoEndpointsRejectedFromBeyond() kit.Behaviour {
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced, kit.Both), s.FreeAddr()
-			ways := svc.WaysTo(vip, s.HostsBeyond(s.Nodes...)...)
+			ways := svc.WaysTo(vip, s.HostsBeyond(s.FirstNodes()...)...)
 			svc.Endpoints(s.Nodes[0].A.Ready())
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			s.Each(ways, kit.Pods(s.Nodes[0].A))

@@ -1,8 +1,6 @@
 package behaviours
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -14,14 +12,6 @@ func vipReadyHidesTerminating() kit.Behaviour {
 		Promises: []promise.Promise{promise.SomeTerminating, promise.Ready},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
-		Run: func(s *kit.Spec) {
-			svc, vip := s.Service(kit.LoadBalanced, kit.Both), s.FreeAddr()
-			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			clients := append(s.PodClients(), s.NodeClients()...)
-			ways := svc.WaysTo(vip, append(clients, s.HostsBeyond(s.Nodes...)...)...)
-			for _, beside := range s.Beside()[1:] {
-				s.Each(ways, svc.Kinds(beside...))
-			}
-		},
+		Run:      hideTerminating(atVIP),
 	}
 }

@@ -1,8 +1,6 @@
 package behaviours
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -14,17 +12,6 @@ func vipUnusableUnanswered() kit.Behaviour {
 		Promises: []promise.Promise{promise.Ready, promise.TerminatingNotServing},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
-		Run: func(s *kit.Spec) {
-			svc, addr := s.Service(kit.LoadBalanced, kit.Both), s.FreeAddr()
-			svc.Ingress(corev1.LoadBalancerIPModeVIP, addr)
-			ways := svc.WaysTo(addr, append(append(s.PodClients(), s.NodeClients()...), s.HostsBeyond(s.Nodes...)...)...)
-			for _, policy := range []func(*corev1.Service){kit.ExternalCluster, kit.ExternalLocal} {
-				svc.Update(policy)
-				for _, state := range []func(kit.Endpoint) kit.Endpoint{kit.Endpoint.Unready, kit.Endpoint.Ended} {
-					svc.AllKinds(state)
-					s.Each(ways, kit.Unreachable())
-				}
-			}
-		},
+		Run:      unusableUnanswered(atVIP),
 	}
 }

@@ -144,8 +144,7 @@ type Exception struct {
 	Says     string  // what it says, or does not say, in a line
 }
 
-// Space is the cells that a promise holds over. The zero Space is that of a promise that is
-// not about the path of a packet.
+// Space is the cells that a promise holds over. The zero Space has none.
 type Space struct {
 	Of     []Value // those it is about; of a dimension without any, all
 	Except []Exception

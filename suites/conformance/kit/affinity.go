@@ -20,15 +20,16 @@ func (s *Spec) ExpectOne(c Client, t Target, n int, servers ...Client) Client {
 		if wrong == "" {
 			only := Only(server)
 			s.delay = max(s.delay, began.Sub(s.at))
-			s.held[c.Name+" "+t.String()+" "+only.text+only.sources] = true
+			s.held[only.key(c, t)] = true
 			if !first {
 				s.goesOn(c, t, only.Times(n), began.Sub(s.at))
 			}
 			return server
 		}
+		s.unexpected(c, t, Want{text: "one server's answers", servers: servers}, res)
 		if time.Since(s.at) > s.limit() {
 			s.tried(trial{client: c, to: t, n: n, servers: servers, res: res})
-			s.Fail("%s to %s: want all of %d attempts at one server, but %s", c.Name, t, n, wrong)
+			s.Fail("%s to %s: want all of %d attempts at one server, but %s", c.at(), t, n, wrong)
 		}
 		s.must(kubewait.Pause(s.ctx, s.pace()), "wait for the next attempts")
 	}
@@ -60,10 +61,10 @@ func Clients(pods ...*Pod) []Client {
 	return out
 }
 
-// AllPods are both pods of every node.
-func (s *Spec) AllPods() []*Pod {
+// EightPods are both pods of each of the first nodes.
+func (s *Spec) EightPods() []*Pod {
 	var out []*Pod
-	for _, n := range s.Nodes {
+	for _, n := range s.FirstNodes() {
 		out = append(out, n.A, n.B)
 	}
 	return out

@@ -35,12 +35,11 @@ func (v *Service) wrote(name string, w *written) {
 	if v.slices == nil {
 		v.slices = map[string]*written{}
 	}
+	v.slices[name] = w
 	if w == nil {
 		delete(v.slices, name)
-		return
 	}
-	v.slices[name] = w
-	v.noteUsable(w.family, w.endpoints)
+	v.stands()
 }
 
 // asks notes in which cells an attempt is: it goes by a Service of the behaviour, as that is
@@ -53,9 +52,9 @@ func (s *Spec) asks(c Client, t Target) {
 			continue
 		}
 		if v.met == nil {
-			v.met = map[Target]bool{}
+			v.met = map[Target]cell.Value{}
 		}
-		v.met[t] = true
+		v.met[t] = front
 		base := cell.Cell{
 			cell.Protocol: cell.Value(strings.ToUpper(string(t.network))), cell.Frontend: front,
 			cell.Policy: v.policy(front), cell.Family: cell.Value(s.Family), cell.Source: s.source(c),
@@ -118,49 +117,97 @@ func (v *Service) policy(front cell.Value) cell.Value {
 }
 
 // cells are those of a base whose attempt a node handles (nil: any may) and whose client is
-// at home on one (nil: on none): one for each kind of endpoint that the Service has.
-func (v *Service) cells(base cell.Cell, arrives, home *Node, port corev1.ServicePort) []cell.Cell {
-	var at, all states
-	beside := false
-	kinds := map[cell.Value]bool{}
+// at home on one (nil: on none): one for each kind of endpoint that may answer, or is to be
+// shown not to.
+func (v *Service) cells(base cell.Cell, arrives, home *Node, port corev1.ServicePort) (out []cell.Cell) {
+	all := v.standing(port)
+	here := on(arrives, all)
+	if base[cell.Source] == cell.PodElsewhere && len(on(home, all)) > 0 {
+		base[cell.Source] = cell.PodHere
+	}
+	counts, only := all, scoped(base)
+	if only && len(here) > 0 {
+		counts = here
+	}
+	base[cell.State] = stateOf(counts)
+	if only && len(here) == 0 && len(all) > 0 {
+		base[cell.State] = cell.NoneHere
+	}
+	if base[cell.Frontend] == cell.NodePort && len(here) == 0 {
+		base[cell.Frontend] = cell.NodePortElsewhere
+	}
+	for kind := range kinds(counts) {
+		base[cell.Kind] = kind
+		out = append(out, base)
+	}
+	return out
+}
+
+// scoped tells whether an attempt is held to the endpoints of the node that handles it: what comes
+// from inside to an external IP or a load balancer's address is not.
+func scoped(in cell.Cell) bool {
+	atNode := in[cell.Frontend] == cell.ClusterIP || in[cell.Frontend] == cell.NodePort
+	return in[cell.Policy] == cell.Local && (atNode || in[cell.Source] == cell.Outside)
+}
+
+// standing is an endpoint of a Service port, and of which kind it is there.
+type standing struct {
+	Endpoint
+	kind cell.Value
+}
+
+func (v *Service) standing(port corev1.ServicePort) (out []standing) {
 	for _, w := range v.slices {
 		number, has := w.ports[port.Name]
 		if !has || w.family != v.spec.Family {
 			continue
 		}
 		for _, e := range w.endpoints {
-			all.add(e)
-			if arrives != nil && e.node == arrives.Name {
-				at.add(e)
-			}
-			beside = beside || home != nil && e.node == home.Name
-			kinds[v.spec.kind(e, number)] = true
+			out = append(out, standing{e, v.spec.kind(e, number)})
 		}
 	}
-	if base[cell.Source] == cell.PodElsewhere && beside {
-		base[cell.Source] = cell.PodHere
-	}
-	if base[cell.Frontend] == cell.NodePort && at == (states{}) {
-		base[cell.Frontend] = cell.NodePortElsewhere
-	}
-	inside := base[cell.Source] != cell.Outside && base[cell.Frontend] != cell.ClusterIP
-	switch {
-	case base[cell.Policy] == cell.Cluster || inside && base[cell.Frontend] != cell.NodePort && base[cell.Frontend] != cell.NodePortElsewhere:
-		base[cell.State] = all.value()
-	case at == (states{}) && all != (states{}):
-		base[cell.State] = cell.NoneHere
-	default:
-		base[cell.State] = at.value()
-	}
-	if len(kinds) == 0 {
-		kinds[cell.Pod] = true
-	}
-	var out []cell.Cell
-	for kind := range kinds {
-		base[cell.Kind] = kind
-		out = append(out, base)
+	return out
+}
+
+// on are those of a node; nil: of none.
+func on(n *Node, all []standing) (out []standing) {
+	for _, e := range all {
+		if n != nil && e.node == n.Name {
+			out = append(out, e)
+		}
 	}
 	return out
+}
+
+func stateOf(all []standing) cell.Value {
+	var n states
+	for _, e := range all {
+		n.add(e.Endpoint)
+	}
+	return n.value()
+}
+
+// kinds are those of the endpoints that a client may reach: the ready ones, or those that end and
+// serve if none is ready; where there are none of these either, of all, which it may not.
+func kinds(all []standing) map[cell.Value]bool {
+	ready, draining, rest := map[cell.Value]bool{}, map[cell.Value]bool{}, map[cell.Value]bool{}
+	for _, e := range all {
+		var n states
+		switch n.add(e.Endpoint); {
+		case n.ready > 0:
+			ready[e.kind] = true
+		case n.draining > 0:
+			draining[e.kind] = true
+		default:
+			rest[e.kind] = true
+		}
+	}
+	for _, have := range []map[cell.Value]bool{ready, draining, rest} {
+		if len(have) > 0 {
+			return have
+		}
+	}
+	return map[cell.Value]bool{cell.Pod: true}
 }
 
 // states counts endpoints.

@@ -77,6 +77,14 @@ func TestCellsOfAttempts(t *testing.T) {
 	if kinds := strings.Count(s.where(), "; or "); kinds != 1 {
 		t.Errorf("of two kinds of endpoints: %s", s.where())
 	}
+	local(v.obj)
+	write(PodPort, one.A.Ready(), one.Ready().Unready())
+	v.wrote("host", &written{family: s.Family, endpoints: []Endpoint{two.Ready()}, ports: map[string]int32{"http": HostPort}})
+	for n, kind := range map[*Node]string{one: "to pod", two: "to host network"} {
+		if s.asks(outside, TCP(netip.AddrPortFrom(n.Addr(s.Family), 30080))); !strings.HasSuffix(s.where(), kind) || strings.Contains(s.where(), "; or ") {
+			t.Errorf("of two kinds, under policy Local at node %s: %s, want %s alone", n.Name, s.where(), kind)
+		}
+	}
 	v.deleted = true
 	s.asks(two.Client, at("10.96.0.1:80"))
 	if got := s.where(); got != "" {

@@ -59,10 +59,10 @@ func (s *Spec) control() {
 
 func (s *Spec) controlled(from, to Client, at Target, n int) {
 	res, err := from.probe.Batch(s.ctx, remote.Batch{Network: at.network, Target: at.to, Attempts: n, Concurrency: min(n, 16)})
-	s.must(err, "control attempts of %s to %s", from.Name, at)
+	s.must(err, "control attempts of %s to %s", from.at(), at)
 	s.env.count(res)
 	if sum := res.Summary(); !sum.All(remote.OK) {
-		s.Inconclusive("control: %s does not reach %s (%s) without a Service either: %s", from.Name, to.Name, at, sum)
+		s.Inconclusive("control: %s does not reach %s (%s) without a Service either: %s", from.at(), to.Name, at, sum)
 	}
 }
 

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -19,7 +20,7 @@ const (
 )
 
 // Each is Expect of every way, of which the first attempts are made side by side: what is
-// right then is not asked again, and the others are asked one by one.
+// right then is not asked again, and the others, unless they held before, are asked one by one.
 func (s *Spec) Each(ways []Way, w Want) {
 	if s.planned != nil {
 		for _, way := range ways {
@@ -27,7 +28,7 @@ func (s *Spec) Each(ways []Way, w Want) {
 		}
 		return
 	}
-	began := time.Now()
+	began, held := time.Now(), maps.Clone(s.held)
 	all := make([]asking, len(ways))
 	for i, way := range ways {
 		all[i] = asking{way, w}
@@ -36,7 +37,8 @@ func (s *Spec) Each(ways []Way, w Want) {
 		way := ways[i]
 		if wrong := s.first(all[i], first); wrong != "" {
 			s.unexpected(way.From, way.To, w, first.res)
-			s.Expect(way.From, way.To, w)
+			s.fellBack(way.From, way.To, w, held[w.key(way.From, way.To)], wrong)
+			s.expect(way.From, way.To, w, false)
 			continue
 		}
 		s.holds(way.From, way.To, w, began)
@@ -46,7 +48,7 @@ func (s *Spec) Each(ways []Way, w Want) {
 
 // first judges the first attempts of a way.
 func (s *Spec) first(a asking, f firsts) (wrong string) {
-	s.must(f.err, "attempts of %s to %s", a.From.Name, a.To)
+	s.must(f.err, "attempts of %s to %s", a.From.at(), a.To)
 	s.asks(a.From, a.To)
 	return s.judged(a.From, a.To, s.spread(a.want), f.res)
 }
@@ -118,6 +120,7 @@ func (s *Spec) again() {
 // sticky tells whether a target is of a Service with affinity.
 func (s *Spec) sticky(t Target) bool {
 	return slices.ContainsFunc(s.services, func(v *Service) bool {
-		return v.met[t] && v.obj.Spec.SessionAffinity == corev1.ServiceAffinityClientIP
+		_, met := v.met[t]
+		return met && v.obj.Spec.SessionAffinity == corev1.ServiceAffinityClientIP
 	})
 }

@@ -44,37 +44,116 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// Who answers that no state so far has allowed to is not late; who was allowed to before is.
-func TestUnexpected(t *testing.T) {
-	wanted := Client{Name: "wanted"}
+// What Each found wrong at first must go on to hold; what was right at once is not asked again.
+func TestEachHeldLate(t *testing.T) {
 	for name, c := range map[string]struct {
-		before Endpoint // of the one that answers
+		right  string // + or - of each answer that is looked at; the last goes on
 		result conformance.Result
+		looked int // at most, if it is one; or at least
 		reason string
 	}{
-		"ready before":       {Endpoint{}.Bare(), ResultFail, " within "},
-		"terminating before": {Endpoint{}.With(new(false), new(true), new(true)), ResultFail, " within "},
-		"never ready":        {Endpoint{}.With(new(false), new(false), new(false)), ResultFail, "in no state of the Service so far"},
-		"ended before":       {Endpoint{}.With(new(false), new(false), new(true)), ResultFail, "in no state of the Service so far"},
+		"at once":            {"+-", ResultPass, 1, ""},
+		"late":               {"-+", ResultPass, 2 + confirmations, ""},
+		"late, not for long": {"-++-+", ResultFail, 4, "after "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, _ := served(t)
-			e.cfg.Dir, e.cfg.Limit = "", 300*time.Millisecond
-			began := time.Now()
+			e, b := served(t)
+			e.cfg.Dir, e.cfg.Limit = "", time.Minute
+			looked := 0
 			r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
-				o := &corev1.Service{}
-				o.Spec.ExternalIPs, o.Spec.Ports = []string{"192.0.2.2"}, []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 9}}
-				v := &Service{spec: s, obj: o}
-				s.services = append(s.services, v)
-				c.before.at = func(corev1.IPFamily) netip.Addr { return netip.MustParseAddr("192.0.2.2") }
-				v.wrote("a", &written{family: s.Family, endpoints: []Endpoint{c.before}})
-				v.wrote("a", &written{family: s.Family})
-				s.Expect(s.Outside(), TCP(netip.MustParseAddrPort("192.0.2.2:9")), Only(wanted).Times(3))
+				w := Only(b).Times(1)
+				w.class = func(remote.Result) bool {
+					i := min(looked, len(c.right)-1)
+					looked++
+					return c.right[i] == '+'
+				}
+				s.Each([]Way{{s.Outside(), TCP(netip.MustParseAddrPort("192.0.2.2:38081"))}}, w)
+				s.good = nil // see TestAgain
 			}}, corev1.IPv4Protocol)
-			if r.Result != c.result || !strings.Contains(r.Reason, c.reason) {
-				t.Errorf("after %s %s: %s", time.Since(began), r.Result, r.Reason)
+			if r.Result != c.result || !strings.Contains(r.Reason, c.reason) || looked < c.looked || c.looked == 1 && looked > 1 {
+				t.Errorf("looked %d times, %s: %s", looked, r.Result, r.Reason)
 			}
 		})
+	}
+}
+
+// What held since the last change may not be wrong in a later round, whoever asks.
+func TestEachAfterHeld(t *testing.T) {
+	for name, c := range map[string]struct {
+		between func(*Spec)
+		result  conformance.Result
+		reason  string
+	}{
+		"held, then wrong":  {func(*Spec) {}, ResultFail, "want answers of b alone, but "},
+		"changed meanwhile": {(*Spec).changed, ResultPass, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, b := served(t)
+			e.cfg.Dir, e.cfg.Limit = "", time.Minute
+			r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
+				looked := 0
+				w := Only(b).Times(1)
+				w.class = func(remote.Result) bool { looked++; return looked != 2 }
+				ways := []Way{{s.Outside(), TCP(netip.MustParseAddrPort("192.0.2.2:38081"))}}
+				s.Each(ways, w)
+				c.between(s)
+				s.Each(ways, w)
+			}}, corev1.IPv4Protocol)
+			if r.Result != c.result || !strings.Contains(r.Reason, c.reason) {
+				t.Errorf("%s: %s", r.Result, r.Reason)
+			}
+		})
+	}
+}
+
+// Who answers that no state so far has allowed to is not late; who was allowed to before is. Under
+// policy Local it is allowed where it stands.
+func TestUnexpected(t *testing.T) {
+	wanted, at := Client{Name: "wanted"}, TCP(netip.MustParseAddrPort("192.0.2.2:9"))
+	asks := map[string]func(*Spec, Client){
+		"Expect":    func(s *Spec, c Client) { s.Expect(c, at, Only(wanted).Times(3)) },
+		"ExpectOne": func(s *Spec, c Client) { s.ExpectOne(c, at, 3, wanted) },
+		"Reach":     func(s *Spec, c Client) { s.Flows(c, at, 2).Reach(wanted) },
+	}
+	const late, never = "", "in no state of the Service so far"
+	for name, c := range map[string]struct {
+		before Endpoint // of the one that answers
+		node   string
+		policy func(*corev1.Service)
+		reason string
+	}{
+		"ready before":                {Endpoint{}.Bare(), "", ExternalCluster, late},
+		"terminating before":          {Endpoint{}.With(new(false), new(true), new(true)), "", ExternalCluster, late},
+		"never ready":                 {Endpoint{}.With(new(false), new(false), new(false)), "", ExternalCluster, never},
+		"ended before":                {Endpoint{}.With(new(false), new(false), new(true)), "", ExternalCluster, never},
+		"of the node, Local":          {Endpoint{}.Bare(), "b", ExternalLocal, late},
+		"of another node, Local":      {Endpoint{}.Bare(), "c", ExternalLocal, never},
+		"of another node, of Cluster": {Endpoint{}.Bare(), "c", ExternalCluster, late},
+	} {
+		for by, ask := range asks {
+			t.Run(by+" "+name, func(t *testing.T) {
+				e, _ := served(t)
+				e.cfg.Dir, e.cfg.Limit = "", 300*time.Millisecond
+				r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
+					o := &corev1.Service{}
+					o.Spec.ExternalIPs, o.Spec.Ports = []string{"192.0.2.2"}, []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 9}}
+					c.policy(o)
+					v := &Service{spec: s, obj: o}
+					s.services = append(s.services, v)
+					c.before.node, c.before.at = c.node, func(corev1.IPFamily) netip.Addr { return netip.MustParseAddr("192.0.2.2") }
+					v.wrote("a", &written{family: s.Family, endpoints: []Endpoint{c.before}})
+					v.wrote("a", &written{family: s.Family})
+					ExternalLocal(o)
+					v.stands()
+					client := s.Outside()
+					client.router = &Node{Name: "b", Client: e.nodes[0].Client}
+					ask(s, client)
+				}}, corev1.IPv4Protocol)
+				if r.Result != ResultFail || !strings.Contains(r.Reason, c.reason) || c.reason == late && strings.Contains(r.Reason, never) {
+					t.Errorf("%s: %s", r.Result, r.Reason)
+				}
+			})
+		}
 	}
 }
 

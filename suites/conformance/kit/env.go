@@ -77,7 +77,8 @@ type Noise struct {
 // controlPort is where probes are told what to do. It is none that tests use.
 const controlPort = 39797
 
-// Open puts probes on every node that takes pods, and connects to them.
+// Open puts probes on every node that takes pods and is none of the control plane's, and connects to
+// them.
 func Open(ctx context.Context, st Stage, cfg Config) (*Env, error) {
 	e := &Env{cfg: cfg, stage: st, namespace: Namespace(st.Run()), numbers: map[string]int{}, used: map[string]bool{}}
 	var err error
@@ -118,8 +119,8 @@ func (e *Env) connect(ctx context.Context) error {
 		return err
 	}
 	nodes = slices.DeleteFunc(nodes, func(n cluster.Node) bool { return n.ControlPlane })
-	if len(nodes) < enough {
-		return fmt.Errorf("the suite needs %d nodes that take pods; the cluster has %d", enough, len(nodes))
+	if len(nodes) < Enough {
+		return fmt.Errorf("the suite needs %d nodes that take pods; the cluster has %d", Enough, len(nodes))
 	}
 	pods, err := e.awaitProbes(ctx, nodes)
 	if err != nil {
@@ -150,8 +151,8 @@ func (e *Env) connect(ctx context.Context) error {
 	return nil
 }
 
-// enough nodes take pods: a client, and endpoints on others, in three zones.
-const enough = 4
+// Enough nodes take pods: a client, and endpoints on others, in three zones.
+const Enough = 4
 
 func (e *Env) pod(ctx context.Context, n *Node, p corev1.Pod) (*Pod, error) {
 	var addrs []netip.Addr

@@ -30,7 +30,7 @@ func (e *Env) evidence(s *Spec) {
 	}
 	if s.last.res != nil {
 		var attempts strings.Builder
-		fmt.Fprintf(&attempts, "%s to %s\n", s.last.client.Name, s.last.to)
+		fmt.Fprintf(&attempts, "%s to %s\n", s.last.client.at(), s.last.to)
 		for _, r := range s.last.res.Attempts {
 			fmt.Fprintln(&attempts, r)
 		}

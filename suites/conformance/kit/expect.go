@@ -24,12 +24,17 @@ type Client struct {
 // Addr is its address of a family.
 func (c Client) Addr(f corev1.IPFamily) netip.Addr { return c.addrs[f] }
 
-// at is the client's name, and where it is told to dial from.
+// at is the client's name, with the node that it is beyond and the address that it is told to
+// dial from: it tells clients apart.
 func (c Client) at() string {
-	if c.source.IsValid() {
-		return c.Name + " at " + c.source.String()
+	at := c.Name
+	if c.router != nil {
+		at += " beyond " + c.router.Name
 	}
-	return c.Name
+	if c.source.IsValid() {
+		at += " at " + c.source.String()
+	}
+	return at
 }
 
 // Probe is for what expectations do not cover: connections that last, streams,
@@ -142,12 +147,6 @@ func (w Want) From(addrs ...netip.Addr) Want {
 	return w
 }
 
-// NotFromItself wants servers to see another address than the client's.
-func (w Want) NotFromItself() Want {
-	w.source, w.sources = func(seen, client netip.Addr) bool { return seen != client }, "not the client's own address"
-	return w
-}
-
 // Times changes the number of attempts.
 func (w Want) Times(n int) Want { w.n = n; return w }
 
@@ -155,9 +154,11 @@ func (w Want) Times(n int) Want { w.n = n; return w }
 // the dataplane may be late (Limit after the last change) and as long as the same
 // has not held since, it is asked again; the time it took is reported. What held late
 // must go on to hold.
-func (s *Spec) Expect(c Client, t Target, w Want) {
-	key := w.key(c, t)
-	for first := true; ; first = false {
+func (s *Spec) Expect(c Client, t Target, w Want) { s.expect(c, t, w, true) }
+
+// expect is Expect; first: no round before was wrong.
+func (s *Spec) expect(c Client, t Target, w Want, first bool) {
+	for ; ; first = false {
 		began := time.Now()
 		res, wrong := s.attempt(c, t, w)
 		if wrong == "" {
@@ -169,14 +170,18 @@ func (s *Spec) Expect(c Client, t Target, w Want) {
 			return
 		}
 		s.unexpected(c, t, w, res)
-		if s.held[key] || time.Since(s.at) > s.limit() {
-			late := ""
-			if !s.held[key] {
-				late = fmt.Sprintf(" within %s of the last change", s.limit())
-			}
-			s.Fail("%s to %s: want %s%s, but %s", c.at(), t, w.text, late, wrong)
+		s.fellBack(c, t, w, s.held[w.key(c, t)], wrong)
+		if time.Since(s.at) > s.limit() {
+			s.Fail("%s to %s: want %s within %s of the last change, but %s", c.at(), t, w.text, s.limit(), wrong)
 		}
 		s.knock(c, t, w)
+	}
+}
+
+// fellBack fails for what was wrong after it had held since the last change.
+func (s *Spec) fellBack(c Client, t Target, w Want, held bool, wrong string) {
+	if held {
+		s.Fail("%s to %s: want %s, but %s", c.at(), t, w.text, wrong)
 	}
 }
 
@@ -197,7 +202,7 @@ func (s *Spec) holds(c Client, t Target, w Want, began time.Time) {
 // told says what it came to, where several ways are right.
 func (s *Spec) told(c Client, t Target, w Want, res *remote.Results) {
 	if w.said {
-		s.Say("%s to %s: %s", c.Name, t, res.Summary())
+		s.Say("%s to %s: %s", c.at(), t, res.Summary())
 	}
 }
 
@@ -209,7 +214,7 @@ const confirmations = flowTries - 1
 func (s *Spec) goesOn(c Client, t Target, w Want, late time.Duration) {
 	for range confirmations {
 		if _, wrong := s.attempt(c, t, w); wrong != "" {
-			s.Fail("%s to %s: want %s, which held after %s, then did not: %s", c.Name, t, w.text, late.Round(time.Millisecond), wrong)
+			s.Fail("%s to %s: want %s, which held after %s, then did not: %s", c.at(), t, w.text, late.Round(time.Millisecond), wrong)
 		}
 	}
 }
@@ -229,10 +234,10 @@ func (s *Spec) attempt(c Client, t Target, w Want) (*remote.Results, string) {
 	w = s.spread(w)
 	s.asks(c, t)
 	if s.planned != nil {
-		return s.planned.want(c, t, w), ""
+		return s.plan(c, t, w), ""
 	}
 	res, err := c.probe.Batch(s.ctx, w.batch(c, t))
-	s.must(err, "attempts of %s to %s", c.Name, t)
+	s.must(err, "attempts of %s to %s", c.at(), t)
 	return res, s.judged(c, t, w, res)
 }
 
@@ -269,9 +274,9 @@ func (s *Spec) sound(c Client, t Target, res *remote.Results) {
 	for _, r := range res.Attempts {
 		switch {
 		case r.Class == remote.LocalErr:
-			s.Inconclusive("%s to %s: the client itself failed: %s", c.Name, t, r)
+			s.Inconclusive("%s to %s: the client itself failed: %s", c.at(), t, r)
 		case r.Late > starved:
-			s.Inconclusive("%s to %s: the client itself was %s late with an attempt: %s", c.Name, t, r.Late.Round(time.Millisecond), r)
+			s.Inconclusive("%s to %s: the client itself was %s late with an attempt: %s", c.at(), t, r.Late.Round(time.Millisecond), r)
 		}
 	}
 }

@@ -140,6 +140,22 @@ func TestRejected(t *testing.T) {
 	}
 }
 
+// Hosts beyond different nodes are different clients: what one reached says nothing of another.
+func TestHostsBeyondApart(t *testing.T) {
+	s := &Spec{held: map[string]bool{}, at: time.Now()}
+	to, w := TCP(netip.MustParseAddrPort("192.0.2.2:9")), Only(Client{Name: "b"})
+	host := func(router string) Client { return Client{Name: Outside, router: &Node{Name: router}} }
+	for _, router := range []string{"node-1", "node-2"} {
+		s.holds(host(router), to, w, time.Now())
+	}
+	if s.held[w.key(host("node-3"), to)] || s.held[w.key(Client{Name: Outside}, to)] {
+		t.Errorf("what held beyond two nodes is said to hold elsewhere: %v", s.held)
+	}
+	if len(s.good) != 2 || s.good[1].From.at() != "outside beyond node-2" {
+		t.Errorf("to be asked again: %+v", s.good)
+	}
+}
+
 // Nothing can be said of attempts that the client itself could not make, or not in time.
 func TestSound(t *testing.T) {
 	at := netip.MustParseAddrPort("192.0.2.2:9")

@@ -38,7 +38,7 @@ func (s *Spec) flows(c Client, t Target, n int, unconnected bool) *Flows {
 		return &Flows{s, c, t, conns, conns.First}
 	}
 	conns, err := c.probe.Open(s.ctx, remote.Batch{Network: t.network, Target: t.to, Attempts: n, Timeout: silence, Unconnected: unconnected})
-	s.must(err, "flows of %s to %s", c.Name, t)
+	s.must(err, "flows of %s to %s", c.at(), t)
 	s.onEnd(func() error { return conns.Close(s.ctx) })
 	s.attempts += n
 	s.sound(c, t, conns.First)
@@ -75,6 +75,10 @@ func (f *Flows) reach(port uint16, servers []Client) {
 		wrong := f.wrong(func(_ int, r remote.Result) bool {
 			return slices.ContainsFunc(servers, func(c Client) bool { return c.Name == r.Name }) && (port == 0 || r.Dst.Port() == port)
 		})
+		if wrong != "" {
+			f.tried(servers)
+			f.spec.unexpected(f.client, f.target, Want{text: "flows to reach " + names(servers), servers: servers}, f.last)
+		}
 		switch {
 		case wrong == "":
 			if held == 0 {
@@ -121,8 +125,13 @@ func (f *Flows) wrong(right func(int, remote.Result) bool) string {
 
 // fail ends the behaviour for what the last answers were; the servers were to give them.
 func (f *Flows) fail(servers []Client, format string, args ...any) {
+	f.tried(servers)
+	f.spec.Fail("flows of %s to %s: %s", f.client.at(), f.target, fmt.Sprintf(format, args...))
+}
+
+// tried notes what the last answers were; the servers were to give them.
+func (f *Flows) tried(servers []Client) {
 	f.spec.tried(trial{client: f.client, to: f.target, n: len(f.last.Attempts), servers: servers, res: f.last})
-	f.spec.Fail("flows of %s to %s: %s", f.client.Name, f.target, fmt.Sprintf(format, args...))
 }
 
 func names(clients []Client) string {

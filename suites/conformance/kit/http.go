@@ -75,14 +75,14 @@ func (s *Spec) askHTTP(c Client, at netip.AddrPort, path string, wrong func(*rem
 	s.attempts++
 	s.tried(trial{client: c, to: TCP(at), path: path, n: 1})
 	if r.Class == remote.LocalErr {
-		s.Inconclusive("%s asks http://%s%s: the client itself failed: %s", c.Name, at, path, r.Err)
+		s.Inconclusive("%s asks http://%s%s: the client itself failed: %s", c.at(), at, path, r.Err)
 	}
 	return r, wrong(r)
 }
 
 func (s *Spec) failHTTP(c Client, at netip.AddrPort, path string, r *remote.Response, why string) {
 	s.keep("answer.txt", fmt.Sprintf("http://%s%s\n%s %d\n%v\n\n%s\n", at, path, r.Class, r.Status, r.Header, r.Body))
-	s.Fail("%s asks http://%s%s: %s", c.Name, at, path, why)
+	s.Fail("%s asks http://%s%s: %s", c.at(), at, path, why)
 }
 
 // Status wants an HTTP status.

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/plumbline/plumbline/suites/conformance/cell"
 )
 
 // Ports of every probe pod and, on the nodes themselves, of every node's probe.
@@ -85,8 +87,8 @@ type Service struct {
 	draft   *corev1.Service     // as it is to be made
 	slices  map[string]*written // by name
 	deleted bool
-	met     map[Target]bool // it was reached there, or was to be
-	ever    map[string]bool // addresses of endpoints that it might use in some state so far
+	met     map[Target]cell.Value // it was reached there, or was to be: at which kind of address
+	stood   []stood               // its states so far
 }
 
 // Port is a port of a Service; the target is a number, in the slices.
@@ -132,6 +134,7 @@ func (v *Service) Make() {
 	}
 	s.must(err, "make Service %s", v.draft.Name)
 	v.obj, v.deleted = made, false
+	v.stands()
 	s.changed()
 }
 
@@ -209,6 +212,7 @@ func (v *Service) Update(mutate func(*corev1.Service)) {
 		}
 		return err
 	}), "change Service %s", v.obj.Name)
+	v.stands()
 	v.spec.changed()
 }
 

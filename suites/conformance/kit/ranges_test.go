@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
@@ -110,6 +113,42 @@ func TestKeyIsInTheSecret(t *testing.T) {
 	}
 	if strings.Contains(manifest, "PRIVATE KEY") {
 		t.Error("the key is in clear")
+	}
+}
+
+// Every pod that a selector may find is one that the suite knows: none is on a node of the control
+// plane, which may take pods.
+func TestProbesAreNotOnTheControlPlane(t *testing.T) {
+	api := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Namespace: "default"}}
+	e := &Env{client: fake.NewClientset(api), stage: atlas{}, key: key(), namespace: "ns"}
+	manifest, err := e.manifest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets := 0
+	for doc := range strings.SplitSeq(manifest, "\n---\n") {
+		var set appsv1.DaemonSet
+		if err := yaml.Unmarshal([]byte(doc), &set); err != nil {
+			t.Fatal(err)
+		}
+		if set.Kind != "DaemonSet" {
+			continue
+		}
+		sets++
+		want := []corev1.NodeSelectorRequirement{{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.NodeSelectorOpDoesNotExist}}
+		a := set.Spec.Template.Spec.Affinity
+		if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+			t.Errorf("%s may be on any node", set.Name)
+			continue
+		}
+		for _, term := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+			if diff := cmp.Diff(want, term.MatchExpressions); diff != "" {
+				t.Errorf("%s may be on other nodes (-want +have):\n%s", set.Name, diff)
+			}
+		}
+	}
+	if sets != 3 {
+		t.Errorf("%d DaemonSets", sets)
 	}
 }
 

@@ -125,7 +125,12 @@ func (s *Spec) Say(format string, args ...any) { s.said = append(s.said, fmt.Spr
 func (s *Spec) Context() context.Context { return s.ctx }
 
 // changed notes that from now the dataplane has something to follow.
-func (s *Spec) changed() { s.at, s.held, s.good = time.Now(), map[string]bool{}, nil }
+func (s *Spec) changed() {
+	s.at, s.held, s.good = time.Now(), map[string]bool{}, nil
+	if s.planned != nil {
+		s.planned.state++
+	}
+}
 
 // onEnd has f called when the behaviour has ended, last first.
 func (s *Spec) onEnd(f func() error) { s.ends = append(s.ends, f) }

@@ -115,7 +115,7 @@ func (s *Spec) judge(st *stream, controls []*stream, servers []Client) {
 	if wrong == "" {
 		return
 	}
-	failure := fmt.Sprintf("%s to %s: want %s, but %s", st.from.Name, st.at, w.text, wrong)
+	failure := fmt.Sprintf("%s to %s: want %s, but %s", st.from.at(), st.at, w.text, wrong)
 	for _, c := range controls {
 		if c.failedBeside(st, w) {
 			s.Inconclusive("%s; control: %s did not reach %s (%s) without a Service then either: %s", failure, c.from.Name, c.to.Name, c.at, c.res.Summary())

@@ -48,21 +48,31 @@ func (v *Service) NodePortWays(n *Node, clients ...Client) (out []Way) {
 	return out
 }
 
-// PodClients is a pod of every node: its second one.
+// FirstNodes are as many nodes as the suite needs, from the first on: what a promise says of any
+// node is asked of these, however many there are.
+func (s *Spec) FirstNodes() []*Node { return s.Nodes[:min(Enough, len(s.Nodes))] }
+
+// PodClients is a pod of each of the first nodes: its second one.
 func (s *Spec) PodClients() (out []Client) {
-	for _, n := range s.Nodes {
+	for _, n := range s.FirstNodes() {
 		out = append(out, n.B.Client)
 	}
 	return out
 }
 
-// NodeClients is every node itself.
+// NodeClients is each of the first nodes itself.
 func (s *Spec) NodeClients() (out []Client) {
-	for _, n := range s.Nodes {
+	for _, n := range s.FirstNodes() {
 		out = append(out, n.Client)
 	}
 	return out
 }
+
+// Inside are the clients in the cluster: pods and nodes.
+func (s *Spec) Inside() []Client { return append(s.PodClients(), s.NodeClients()...) }
+
+// Everyone are those inside, and a host beyond each of the first nodes.
+func (s *Spec) Everyone() []Client { return append(s.Inside(), s.HostsBeyond(s.FirstNodes()...)...) }
 
 // SliceAt makes or replaces one of the Service's slices, with all its ports at one number of
 // the endpoints.
@@ -74,12 +84,13 @@ func (v *Service) SliceAt(name string, number int32, eps ...Endpoint) {
 	v.Slice(name, ports, eps...)
 }
 
-// NodePortWaysOfAll are those to every node's ports: of the client outside, of the node itself, of
-// a pod there and of one on the next node.
+// NodePortWaysOfAll are those to the ports of each of the first nodes: of the client outside, of the
+// node itself, of a pod there, and of the next node and a pod on it.
 func (v *Service) NodePortWaysOfAll() (out []Way) {
 	s := v.spec
-	for i, n := range s.Nodes {
-		next := s.Nodes[(i+1)%len(s.Nodes)]
+	nodes := s.FirstNodes()
+	for i, n := range nodes {
+		next := nodes[(i+1)%len(nodes)]
 		out = append(out, v.NodePortWays(n, s.Outside(), n.Client, n.B.Client, next.B.Client, next.Client)...)
 	}
 	return out
@@ -107,10 +118,14 @@ func (v *Service) AllKinds(state func(Endpoint) Endpoint, beside ...Endpoint) {
 	v.SliceAt("host", HostPort, state(n[2].Ready()))
 }
 
-// Beside is what may stand beside ready endpoints and is to get nothing: in turn nobody, one
-// that is not ready, and one that terminates and serves.
+// Beside is what may stand beside ready endpoints and is to get nothing: in turn nobody, and on
+// each node that has one of OfKinds a pod that is not ready, and one that terminates and serves.
 func (s *Spec) Beside() [][]Endpoint {
-	return [][]Endpoint{nil, {s.Nodes[1].B.NotReady()}, {s.Nodes[1].B.Draining()}}
+	out := make([][]Endpoint, 3)
+	for _, n := range s.Nodes[:len(s.OfKinds())] {
+		out[1], out[2] = append(out[1], n.B.NotReady()), append(out[2], n.B.Draining())
+	}
+	return out
 }
 
 // perWay makes chance spare one of three servers once in 10^10 ways: 3 * (2/3)^60.

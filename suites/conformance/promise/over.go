@@ -30,7 +30,7 @@ var ( // const
 	byAnyNode    = over(cell.NodePort, cell.NodePortElsewhere, cell.Cluster, cell.Ready, cell.SomeNotReady, cell.SomeTerminating, cell.Outside)
 	atBalancers  = over(cell.LoadBalancer, cell.Cluster, cell.Ready, cell.SomeNotReady, cell.SomeTerminating)
 	atExternals  = over(cell.ExternalIP, cell.Cluster, cell.Ready, cell.SomeNotReady, cell.SomeTerminating)
-	everywhere   = over(cell.NodePort, cell.NodePortElsewhere, cell.LoadBalancer, cell.ExternalIP, cell.Cluster, cell.Ready, cell.SomeNotReady, cell.SomeTerminating)
+	evenly       = over(cell.ClusterIP, cell.NodePort, cell.NodePortElsewhere, cell.LoadBalancer, cell.ExternalIP, cell.Cluster, cell.Ready)
 	localOutside = fromOutside(cell.NodePort, cell.LoadBalancer, cell.ExternalIP, cell.Local, cell.Ready, cell.SomeNotReady, cell.SomeTerminating)
 	noneOutside  = fromOutside(cell.NodePortElsewhere, cell.LoadBalancer, cell.ExternalIP, cell.Local, cell.NoneHere)
 	localInside  = over(cell.LoadBalancer, cell.ExternalIP, cell.Local, cell.Ready, cell.SomeNotReady, cell.SomeTerminating, cell.PodHere, cell.PodElsewhere, cell.Node)
@@ -57,4 +57,21 @@ var ( // const
 	nobody      = over(cell.None, cell.Cluster)
 	nobodyLocal = over(cell.None, cell.NoneUsable, cell.Local)
 	trusted     = fromOutside(cell.NodePort, cell.NodePortElsewhere, cell.Local, cell.Ready, cell.NoneHere)
+)
+
+// Why promises are about the path of no packet.
+const (
+	follows     = "it is about what is followed of the API, whichever path is asked"
+	ofFields    = "it is about a field of an object and what it makes of one, not about a path"
+	ofHealth    = "it is about a port that says how a node is, which is no address of a Service"
+	elsewhere   = "its paths are those of other promises, which have the cells: ClusterIP, NodePort, TCP, UDP, SCTP, NamedPorts, Ready and AllTerminating"
+	ofBalancers = "it is about the load balancer that stands before the nodes, not about an address that they serve"
+	ofTime      = "it is about how long something holds, which a cell does not have"
+	ofFlows     = "it is about connections and flows that stand, and not about where new ones go"
+	ofTopology  = "it is about hints and zones, which no dimension of a cell has"
+	ofNoService = "it is about what no Service has an address or a port for, so that there is no endpoint"
+	ofSources   = "it is about the source address that is seen or let through, which no dimension of a cell has"
+	ofRecords   = "it is about which record of a client counts, beside the promise that there is one (Affinity)"
+	ofAgents    = "it is about the agents and the rules of a dataplane, not about a path"
+	ofOneWay    = "it is about one way that kube-proxy alone has, or a size: behaviours of it ask that one"
 )

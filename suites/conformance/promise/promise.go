@@ -7,7 +7,7 @@
 //	Promise   who says what, and where
 //	api.go, documentation.go, kep.go   those that a MUST may rest on
 //	kubeproxy.go                       those that it may not
-//	over.go                            the cells that those about the path of a packet hold over
+//	over.go                            the cells that those about the path of a packet hold over, and why others are not
 package promise
 
 import (
@@ -39,7 +39,8 @@ type Promise struct {
 	Summary  string     // those of this project
 	Since    string     // the first Kubernetes that it holds in by default, such as 1.26
 	Optional string     // it may be left: the feature that says who has it, which a MUST then needs
-	Over     cell.Space // the cells it holds over, with exceptions; none: it is not about the path of a packet
+	Over     cell.Space // the cells it holds over, with exceptions; or
+	NoPath   string     // why it is not about the path of a packet
 }
 
 // first is the oldest Kubernetes that the suite can ask: the first with EndpointSlices as
@@ -76,6 +77,8 @@ func (p Promise) Check() error {
 		return fmt.Errorf("promise at %s: since %q, want a version from %s on", p.Where, p.Since, first)
 	case p.Binds() && OfKubeProxy(p.Where):
 		return fmt.Errorf("promise at %s: it is kube-proxy's own, no %s that binds others", p.Where, p.Kind)
+	case (p.Over.Of == nil) == (p.NoPath == ""):
+		return fmt.Errorf("promise at %s: it has either cells that it holds over, or a reason why it is about the path of no packet", p.Where)
 	case slices.ContainsFunc(p.Over.Except, func(e cell.Exception) bool { return !anAddress.MatchString(e.Document) || e.Says == "" }):
 		return fmt.Errorf("promise at %s: an exception names no document, or not what it says", p.Where)
 	case !p.Binds() && p.Kind != KubeProxy && p.Kind != Test:

@@ -37,3 +37,21 @@ func TestExceptionNamesDocument(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A promise says over which cells it holds, or why it is about none: never neither.
+func TestSpaceOrReason(t *testing.T) {
+	space := cell.Space{Of: []cell.Value{cell.TCP}}
+	for name, tc := range map[string]struct {
+		over   cell.Space
+		noPath string
+		ok     bool
+	}{
+		"cells": {space, "", true}, "a reason": {cell.Space{}, ofHealth, true}, "both": {space, ofHealth, false}, "neither": {cell.Space{}, "", false},
+	} {
+		p := ClusterIP
+		p.Over, p.NoPath = tc.over, tc.noPath
+		if err := p.Check(); (err == nil) != tc.ok {
+			t.Errorf("%s: %v, want allowed %t", name, err, tc.ok)
+		}
+	}
+}

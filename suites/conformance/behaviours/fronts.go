@@ -1,0 +1,128 @@
+package behaviours
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+// front makes a Service, with a port for TCP and one for UDP, and gives it an address beside its
+// ClusterIP: a load balancer's or an external IP. What is asked of both is one function of it.
+type front func(s *kit.Spec, as ...func(*corev1.Service)) (*kit.Service, netip.Addr)
+
+// atVIP is the address of a load balancer in VIP mode.
+func atVIP(s *kit.Spec, as ...func(*corev1.Service)) (*kit.Service, netip.Addr) {
+	svc, vip := s.Service(append(as, kit.LoadBalanced, kit.Both)...), s.FreeAddr()
+	svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
+	return svc, vip
+}
+
+// atExternalIP is an external IP, of a Service of type ClusterIP if it is not made another.
+func atExternalIP(s *kit.Spec, as ...func(*corev1.Service)) (*kit.Service, netip.Addr) {
+	addr := s.FreeAddr()
+	return s.Service(append(as, kit.ExternalIPs(addr), kit.Both)...), addr
+}
+
+// reachAllReady: all ready endpoints answer these clients, whatever stands beside them.
+func reachAllReady(f front, clients func(*kit.Spec) []kit.Client) func(*kit.Spec) {
+	return func(s *kit.Spec) {
+		svc, addr := f(s)
+		ways := svc.WaysTo(addr, clients(s)...)
+		for _, beside := range s.Beside() {
+			s.Each(ways, svc.Kinds(beside...))
+		}
+	}
+}
+
+// beyond is a host beyond each node.
+func beyond(s *kit.Spec) []kit.Client { return s.HostsBeyond(s.FirstNodes()...) }
+
+// hideTerminating: while one is ready, those that are not answer nobody.
+func hideTerminating(f front) func(*kit.Spec) {
+	return func(s *kit.Spec) {
+		svc, addr := f(s)
+		ways := svc.WaysTo(addr, s.Everyone()...)
+		for _, beside := range s.Beside()[1:] {
+			s.Each(ways, svc.Kinds(beside...))
+		}
+	}
+}
+
+// fallBackToTerminating: with none ready those that terminate and serve answer everyone.
+func fallBackToTerminating(f front) func(*kit.Spec) {
+	return func(s *kit.Spec) {
+		svc, addr := f(s)
+		want := svc.Ending(s.Nodes[1].B.NotReady(), s.Nodes[2].B.Ending())
+		s.Each(svc.WaysTo(addr, s.Everyone()...), want)
+	}
+}
+
+// drainLocally: under policy Local those of a node that terminate and serve answer hosts beyond it,
+// whether others are ready elsewhere or not.
+func drainLocally(f front) func(*kit.Spec) {
+	return func(s *kit.Spec) {
+		svc, addr := f(s, kit.NodePorts, kit.ExternalLocal)
+		hosts := s.HostsBeyond(s.Nodes[:3]...)
+		for _, elsewhere := range [][]kit.Endpoint{nil, {s.Nodes[3].A.Ready()}} {
+			svc.Ending(append(elsewhere, s.Nodes[0].B.Ending())...)
+			for i, server := range s.OfKinds() {
+				s.Each(svc.WaysTo(addr, hosts[i]), kit.Only(server).FromItself())
+			}
+		}
+	}
+}
+
+// unusableUnanswered: who was answered while endpoints were ready is not when they are not ready or
+// have ended, under each policy.
+func unusableUnanswered(f front) func(*kit.Spec) {
+	return func(s *kit.Spec) {
+		svc, addr := f(s, kit.NodePorts)
+		inside, hosts := svc.WaysTo(addr, s.Inside()...), beyond(s)
+		for _, local := range []bool{false, true} {
+			svc.Update(map[bool]func(*corev1.Service){false: kit.ExternalCluster, true: kit.ExternalLocal}[local])
+			for _, state := range []func(kit.Endpoint) kit.Endpoint{kit.Endpoint.Unready, kit.Endpoint.Ended} {
+				want, ways := svc.Kinds(), inside
+				s.Each(inside, want)
+				for i, host := range hosts {
+					wants, of := want, svc.WaysTo(addr, host)
+					switch {
+					case local && i < len(s.OfKinds()):
+						wants = kit.Only(s.OfKinds()[i])
+					case local:
+						continue // its node has no endpoint, and answers it in no state
+					}
+					s.Each(of, wants)
+					ways = append(ways[:len(ways):len(ways)], of...)
+				}
+				svc.AllKinds(state)
+				s.Each(ways, kit.Unreachable())
+			}
+		}
+	}
+}
+
+// stick: of a Service with affinity one endpoint answers each client.
+func stick(f front) func(*kit.Spec) {
+	return func(s *kit.Spec) {
+		svc, addr := f(s, kit.Sticky(600))
+		svc.Kinds()
+		s.EachOne(svc.WaysTo(addr, s.Everyone()...), s.OfKinds()...)
+	}
+}
+
+// emptied: when the one endpoint goes, each client in the cluster meets what is wanted, under each policy.
+func emptied(f front, want kit.Want) func(*kit.Spec) {
+	return func(s *kit.Spec) {
+		svc, addr := f(s, kit.NodePorts)
+		ways := svc.WaysTo(addr, s.Inside()...)
+		for _, policy := range []func(*corev1.Service){kit.ExternalCluster, kit.ExternalLocal} {
+			svc.Update(policy)
+			svc.Endpoints(s.Nodes[0].A.Ready())
+			s.Each(ways, kit.Pods(s.Nodes[0].A))
+			svc.Endpoints()
+			s.Each(ways, want)
+		}
+	}
+}
