@@ -173,8 +173,9 @@
 // boot, or until somebody removes it: its programs went with the devices and the cgroup. A later fragment to a
 // Service that comes before its first one, or 30 s after it, is dropped. A client that speaks to an
 // endpoint and to a Service with that endpoint from one port at once gets both answers as the
-// Service's, and so does one that comes to the endpoint by a port whose connection to the Service ended
-// less than 61 s before. In a namespace that a device has moved to, its programs know it still if it got a
+// Service's, and so does one that sends UDP to the endpoint by a port that is remembered for the Service
+// still; a TCP connection to the endpoint ends what is left of one to the Service that both sides have
+// ended. In a namespace that a device has moved to, its programs know it still if it got a
 // number there that a device of the node has. The checksum that a device was to complete is not
 // completed in what an ICMP refusal quotes. Maps of other sizes are replaced, and open connections
 // end. A pod's UDP socket that is connected stays with its endpoint, also when that is gone, and so

@@ -120,3 +120,75 @@ func TestPortsRest(t *testing.T) {
 		t.Errorf("the last connection comes from %s, want %s: no other is left", source, ended)
 	}
 }
+
+// A client comes to an endpoint itself by the ports of a connection to its Service that has ended: the
+// answers are the endpoint's own. One that is open keeps its answers.
+func TestDirectAfterService(t *testing.T) {
+	s := service{number: 1, endpoints: both(2)}
+	for name, f := range map[string]frame{
+		"as it is":     {device: "pa", src: from(podA), dst: s.vip(false), proto: objects.TCP},
+		"masqueraded":  {device: "out", src: outside(0), dst: s.nodePort(false), proto: objects.TCP},
+		"over IPv6":    {device: "pa", src: from("[fd00:10:244:1::2]:40000"), dst: s.vip(true), proto: objects.TCP},
+		"at node port": {device: "pa", src: from(podA), dst: s.nodePort(false), proto: objects.TCP},
+	} {
+		for ended, want := range map[string]bool{"ended": true, "open": false, "reset": true} {
+			t.Run(name+"/"+ended, func(t *testing.T) {
+				w := newWorld(t, planOf(s), nil)
+				at := w.spoke(f, ended)
+				direct := frame{device: f.device, src: f.src, dst: at, proto: objects.TCP, flags: syn}
+				if verdict, out := w.ingress(direct); verdict != passes {
+					t.Fatalf("a SYN to the endpoint: verdict %d", verdict)
+				} else if _, to := out.ends(); to != at {
+					t.Fatalf("a SYN to the endpoint goes to %s", to)
+				}
+				direct.device = "rem"
+				if _, out := w.egress(direct); want {
+					if source, _ := out.ends(); source != f.src {
+						t.Errorf("a SYN to the endpoint comes from %s", source)
+					}
+				}
+				_, out := w.egress(frame{device: f.device, src: at, dst: f.src, proto: objects.TCP, flags: syn | ack})
+				if source, _ := out.ends(); (source == at) != want {
+					t.Errorf("the answer is from %s, the endpoint is %s and the Service %s", source, at, f.dst)
+				}
+			})
+		}
+	}
+}
+
+// spoke makes a connection, which stays open, or both sides end it, or the endpoint resets it.
+func (w *world) spoke(f frame, how string) (at netip.AddrPort) {
+	w.t.Helper()
+	var source netip.AddrPort
+	send := func(flags byte) {
+		w.t.Helper()
+		f.flags = flags
+		verdict, out := w.ingress(f)
+		if verdict != passes {
+			w.t.Fatalf("%s to %s: verdict %d", f.src, f.dst, verdict)
+		}
+		_, at = out.ends()
+		_, out = w.egress(frame{device: "rem", src: f.src, dst: at, proto: f.proto, flags: flags})
+		source, _ = out.ends()
+	}
+	answer := func(flags byte) {
+		w.t.Helper()
+		if source == f.src {
+			w.answers(f, at, flags)
+			return
+		}
+		w.back(f, at, source, flags)
+	}
+	send(syn)
+	answer(syn | ack)
+	send(ack)
+	switch how {
+	case "ended":
+		send(fin | ack)
+		answer(fin | ack)
+		send(ack)
+	case "reset":
+		answer(rst)
+	}
+	return at
+}

@@ -132,6 +132,26 @@ static __always_inline int icmp_error(struct __sk_buff *skb, const struct packet
 	return done == NOT_WRITTEN ? stop(p, COUNT_NOT_WRITTEN, now) : done;
 }
 
+// direct is a packet that is for no Service. A SYN ends what is left of a connection by the same ports to a
+// Service whose endpoint this is, and which has ended: its answers would be taken for that one's. S stays, for
+// its port rests.
+SEPARATE int direct(const struct packet *p)
+{
+	if (!p || p->t.step != INGRESS || !is_syn(p))
+		return TC_ACT_UNSPEC;
+	struct flow_key r = {.src = p->t.dst, .dst = p->t.src, .sport = p->t.dport, .dport = p->t.sport, .proto = p->t.proto, .step = EGRESS};
+	struct flow *f = bpf_map_lookup_elem(&plumb_flows, &r);
+	if (!f || !f->answer || !closed(f))
+		return TC_ACT_UNSPEC;
+	bpf_map_delete_elem(&plumb_flows, &r);
+	struct flow_key m = p->t;
+	m.step = EGRESS;
+	f = bpf_map_lookup_elem(&plumb_flows, &m);
+	if (f && closed(f))
+		bpf_map_delete_elem(&plumb_flows, &m);
+	return TC_ACT_UNSPEC;
+}
+
 // beginning is a packet that no entry is for.
 SEPARATE int beginning(struct __sk_buff *skb, const struct packet *p, __u64 now)
 {
@@ -139,7 +159,7 @@ SEPARATE int beginning(struct __sk_buff *skb, const struct packet *p, __u64 now)
 		return TC_ACT_UNSPEC;
 	__u32 class = class_of(&p->t.dst);
 	if (!class && !unallocated(&p->t.dst))
-		return TC_ACT_UNSPEC;
+		return direct(p);
 	if (p->cut || p->unknown)
 		return !class || class & (ADDRESS_CLUSTER_IP | ADDRESS_EXTERNAL) ? stop(p, COUNT_MALFORMED, now) : TC_ACT_UNSPEC;
 	if (is_icmp_error(p))
@@ -164,7 +184,7 @@ SEPARATE int beginning(struct __sk_buff *skb, const struct packet *p, __u64 now)
 		why = decide(skb, p, want, now);
 	switch (why) {
 	case NOT_OURS:
-		return TC_ACT_UNSPEC;
+		return direct(p);
 	case COUNT_REFUSED:
 	case COUNT_REFUSED_REST:
 		done = refuse(skb, p, why, now);
