@@ -43,6 +43,10 @@ GINKGO = ./suites/conformance
 # Whose tests need the processors, too, and go fewer at a time.
 BACKENDS = ./dataplane/iptables ./dataplane/nftables ./dataplane/userspace
 
+# Whose tests wait, for Kubernetes' own times and for each other, and take a tenth of a processor: these
+# packages go side by side, all at once, so that their programs are linked before most of it.
+WAITING = ./dataplane/dptest ./fixtures/lab/control ./fixtures/lab/kubelet ./fixtures/lab/network ./fixtures/probe/remote ./suites/conformance/kit ./suites/lifecycle ./suites/stage ./suites/verdict
+
 # Tests that are run each time are linked each time: nobody debugs these programs.
 BARE = -ldflags='-s -w'
 
@@ -58,16 +62,17 @@ interrupted:
 	go test -count=1 -p 1 -parallel 8 -timeout 60m -run 'Test(Contract|AtSockets)/.*Interrupted' ./dataplane/nftables ./dataplane/iptables ./dataplane/userspace ./dataplane/ebpf -args -places=1000
 
 # As root all of it, on a prepared host; otherwise what needs root skips by name. What
-# depends on real time has the host for itself: no compiler and no other package beside it;
-# within a package those that mostly wait go side by side. It is run every time: what it
+# depends on real time has the host for itself: no compiler and no other package beside it, but
+# for those that only wait; within a package those that mostly wait go side by side. It is run every time: what it
 # depends on, kernel and host, Go's cache of results does not know.
 test: build
 	go vet ./...
 	go test $(PURE)
 	if [ $$(id -u) = 0 ]; then ci/host/prepare.sh; fi
 	go test $(BARE) -count=1 -p 1 -parallel 8 $(BACKENDS)
-	go test $(BARE) -count=1 -parallel 8 -skip '$(ATDEVICES)' $(TC)
-	go test $(BARE) -count=1 -p 1 -parallel 16 $(filter-out $(GINKGO) $(TC) $(BACKENDS),$(REALTIME))
+	go test $(BARE) -count=1 -parallel 12 -skip '$(ATDEVICES)' $(TC)
+	go test $(BARE) -count=1 -p $(words $(WAITING)) -parallel 16 $(WAITING)
+	go test $(BARE) -count=1 -p 1 -parallel 16 $(filter-out $(GINKGO) $(TC) $(BACKENDS) $(WAITING),$(REALTIME))
 	go test $(BARE) -count=1 -p 1 $(GINKGO)
 
 # What needs no root and no kernel: before a commit.
@@ -178,9 +183,10 @@ conformance: build
 	ci/host/prepare.sh $(if $(filter lab existing,$(CLUSTER)),--lab)
 	bin/plumbline conformance --cluster=$(CLUSTER) --dataplane=$(DATAPLANE) $(CONFORMANCE)
 
-# Whether the last run of it, a whole one in a lab, has looked at every behaviour.
+# Whether the last runs of it, in labs, have looked at every behaviour between them.
+REPORTS ?= 1
 observed:
-	go test -count=1 ./suites/conformance -run '^TestObserved$$' -report=$(CURDIR)/$(lastword $(sort $(wildcard results/*-conformance-*)))
+	go test -count=1 ./suites/conformance -run '^TestObserved$$' -reports=$$(ls -d $(CURDIR)/results/*-conformance-* | tail -n $(REPORTS) | paste -sd,)
 
 # Whether the conformance suite notices dataplanes that are broken on purpose, such
 # as make teeth TEETH='affinity.*|hcnp.*'.
@@ -226,6 +232,7 @@ nightly: host build
 	$(MAKE) selftest CLUSTER=lab
 	$(MAKE) selftest CLUSTER=existing
 	$(MAKE) conformance CLUSTER=kind
+	$(MAKE) conformance observed CLUSTER=lab
 	$(MAKE) differential
 	$(MAKE) tc
 	$(MAKE) interrupted
