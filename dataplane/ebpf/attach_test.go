@@ -43,6 +43,7 @@ func devicesOf(t *testing.T, ns *netns.NS) (out []netlink.LinkAttrs) {
 
 // A process that ends while it attaches leaves no second program to a device, however often.
 func TestEndsWhileAttaching(t *testing.T) {
+	t.Parallel()
 	needTCX(t)
 	n, p := dptest.NewNet(t), planOf(service{number: 1, endpoints: both(2)})
 	cfg, fails := config(t, n.FD()), errors.New("ended")
@@ -88,6 +89,7 @@ func TestEndsWhileAttaching(t *testing.T) {
 // No device has a program at ingress, which begins connections, before all have one at egress,
 // which masquerades them.
 func TestEgressFirst(t *testing.T) {
+	t.Parallel()
 	needTCX(t)
 	n := dptest.NewNet(t)
 	cfg, devs := config(t, n.FD()), devicesOf(t, n.Node)
@@ -120,6 +122,7 @@ func TestEgressFirst(t *testing.T) {
 
 // A device with no room for one more program stops no other, and gets its program when it has.
 func TestOneDeviceFails(t *testing.T) {
+	t.Parallel()
 	needTCX(t)
 	n, p := dptest.NewNet(t), planOf(service{number: 1, endpoints: both(2)})
 	cfg, devs, others := config(t, n.FD()), devicesOf(t, n.Node), foreign(t, 63, -1)
@@ -151,6 +154,7 @@ func TestOneDeviceFails(t *testing.T) {
 
 // A predecessor's program that somebody takes away just before it is replaced is no failure.
 func TestTakenAwayMeanwhile(t *testing.T) {
+	t.Parallel()
 	needTCX(t)
 	p := planOf(service{number: 1, endpoints: both(2)})
 	w := newWorld(t, p, nil)
@@ -177,6 +181,7 @@ func TestTakenAwayMeanwhile(t *testing.T) {
 
 // A program of somebody else's that lets a packet pass ends its way before later ones: ours is first.
 func TestBeforeOthers(t *testing.T) {
+	t.Parallel()
 	needTCX(t)
 	n, s := dptest.NewNet(t), service{number: 1, endpoints: both(2)}
 	cfg, log := config(t, n.FD()), &strings.Builder{}
@@ -201,6 +206,7 @@ func TestBeforeOthers(t *testing.T) {
 
 // What is said of one device costs a look at that one.
 func TestLooksAtOne(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, planOf(), nil)
 	devs := devicesOf(t, w.Node)
 	for _, d := range devs[:2] {
@@ -222,6 +228,7 @@ func TestLooksAtOne(t *testing.T) {
 
 // The source of what is masqueraded is an address that lasts.
 func TestMasqueradeAddress(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, planOf(), nil)
 	index := 0
 	w.in(w.Node, func() error {
@@ -270,6 +277,7 @@ func TestMasqueradeAddress(t *testing.T) {
 
 // The node's own addresses have room beside as many as there are frontends.
 func TestNodeHasRoom(t *testing.T) {
+	t.Parallel()
 	cfg := config(t, netns.ForTest(t, "node").FD())
 	cfg.Sizes.Frontends = 4
 	target, p := started(t, cfg), many(4)

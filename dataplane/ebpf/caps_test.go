@@ -26,6 +26,7 @@ const childEnv = "EBPF_TEST_CHILD"
 // mounted: a child has no more, as root but for that. The programs serve when it has ended. With
 // PERFMON the verifier checks less, and the same programs load; before Linux 6.12.5 only with it.
 func TestCapabilities(t *testing.T) {
+	t.Parallel()
 	if how := os.Getenv(childEnv); how != "" {
 		child(t, how == "clsact")
 		return

@@ -17,6 +17,7 @@ import (
 // Of what comes in, that is translated or refused which is for the node by its frame: not what a
 // device only hears.
 func TestFramesOfOthers(t *testing.T) {
+	t.Parallel()
 	s, none := service{number: 1, endpoints: both(2)}, service{number: 2}
 	w := newWorld(t, planOf(s, none), nil)
 	for what, mac := range map[string]net.HardwareAddr{
@@ -47,6 +48,7 @@ func podAddr(v6 bool) netip.AddrPort {
 // A bridge with a pod: its port sees frames for the bridge, and they are the bridge's for a plan
 // whose own pods are known by that.
 func TestBridge(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	p := planOf(s)
 	p.Node.LocalLink, p.Node.LocalPods = "cbr*", nil
@@ -72,6 +74,7 @@ func TestBridge(t *testing.T) {
 
 // A device that moves to another namespace takes its programs along: there they do nothing.
 func TestDeviceLeaves(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := newWorld(t, planOf(s), nil)
 	watched(t, w.target)
@@ -99,6 +102,7 @@ func TestDeviceLeaves(t *testing.T) {
 
 // A pod behind a bridge is served as any other.
 func TestPodBehindBridge(t *testing.T) {
+	t.Parallel()
 	s, none := service{number: 1, endpoints: both(2)}, service{number: 2}
 	w := newWorld(t, planOf(), nil)
 	w.echo(pod(false, 2))

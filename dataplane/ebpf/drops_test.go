@@ -42,6 +42,7 @@ func telling(f func(ebpf.Drop)) func(context.Context) func(ebpf.Drop) {
 // A packet that goes no further is counted under its reason and under no other, and shown with
 // that, as it was.
 func TestDrops(t *testing.T) {
+	t.Parallel()
 	serving, none, restricted, local, empty := service{number: 1, endpoints: both(2)}, service{number: 2}, service{number: 3, endpoints: both(2)}, service{number: 4}, service{number: 5, endpoints: both(2)}
 	p := planOf(serving, none, restricted, local, empty)
 	p.Node.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}
@@ -155,6 +156,7 @@ func (w *world) counts() map[string]uint64 {
 
 // Of many packets of one reason a few are shown, and they hide no other reason.
 func TestDropsAreFew(t *testing.T) {
+	t.Parallel()
 	none, serving := service{number: 2}, service{number: 1, endpoints: both(2)}
 	seen := make(chan ebpf.Drop, 10000)
 	w := newWorld(t, planOf(none, serving), func(c *ebpf.Config) { c.Dropped = telling(func(d ebpf.Drop) { seen <- d }) })
@@ -194,6 +196,7 @@ func TestDropsAreFew(t *testing.T) {
 // A sample of another size, as programs of another build may write, ends what is shown and nothing
 // else: devices that come have their programs. It is said once.
 func TestDropsOfAnotherBuild(t *testing.T) {
+	t.Parallel()
 	said := make(chan string, 1000)
 	w := newWorld(t, planOf(), func(c *ebpf.Config) {
 		c.Dropped = telling(func(ebpf.Drop) {})
@@ -246,6 +249,7 @@ func sampler(t *testing.T, ring *cilium.Map) (write func()) {
 
 // There is one place where a packet is dropped, and it takes a reason.
 func TestOnePlaceDrops(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("bpf/*")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
@@ -266,6 +270,7 @@ func TestOnePlaceDrops(t *testing.T) {
 // More refusals than a processor may send are dropped, under a reason of their own; a while later
 // there are some again, and what is not refused is not held up.
 func TestRefusalsLimited(t *testing.T) {
+	t.Parallel()
 	none, serving := service{number: 2}, service{number: 1, endpoints: both(2)}
 	w := newWorld(t, planOf(none, serving), nil)
 	ingress := w.program("plumb_ingress")

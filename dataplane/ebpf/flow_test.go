@@ -12,6 +12,7 @@ const podA = "10.244.1.2:40000"
 
 // A connection that ends takes nothing with it of another one that has its answers' place by then.
 func TestForgetsItsOwn(t *testing.T) {
+	t.Parallel()
 	one, two := service{number: 1, endpoints: both(2)}, service{number: 2, endpoints: both(2)}
 	w := newWorld(t, planOf(one, two), nil)
 	first := frame{device: "pa", src: from(podA), dst: one.vip(false), proto: objects.UDP}
@@ -30,7 +31,10 @@ func TestForgetsItsOwn(t *testing.T) {
 
 // A TCP connection that stays open; one that nobody answers is not, nor one whose client has not
 // answered the answer; one that has ended is soon over.
-func TestTCPLasts(t *testing.T) { tcpLasts(t, (*world).lasts) }
+func TestTCPLasts(t *testing.T) {
+	t.Parallel()
+	tcpLasts(t, (*world).lasts)
+}
 
 func tcpLasts(t *testing.T, expect func(*world, frame, netip.AddrPort, time.Duration)) {
 	s := service{number: 1, endpoints: both(2)}
@@ -100,7 +104,10 @@ func (w *world) swept(d time.Duration) {
 
 // A UDP connection is kept for two minutes where both sides still speak after a second; questions
 // and answers are soon forgotten.
-func TestUDPLasts(t *testing.T) { udpLasts(t, (*world).lasts) }
+func TestUDPLasts(t *testing.T) {
+	t.Parallel()
+	udpLasts(t, (*world).lasts)
+}
 
 func udpLasts(t *testing.T, expect func(*world, frame, netip.AddrPort, time.Duration)) {
 	s := service{number: 1, endpoints: both(2)}
@@ -125,6 +132,7 @@ func udpLasts(t *testing.T, expect func(*world, frame, netip.AddrPort, time.Dura
 
 // What another processor saw a moment later than now is not over.
 func TestSeenLater(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := newWorld(t, planOf(s), nil)
 	f := frame{device: "pa", src: from(podA), dst: s.vip(false), proto: objects.UDP}

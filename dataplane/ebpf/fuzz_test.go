@@ -89,6 +89,7 @@ func FuzzFrames(f *testing.F) {
 
 // Packets that end anywhere, and say so or not.
 func TestCutPackets(t *testing.T) {
+	t.Parallel()
 	m := newMangler(t)
 	for _, c := range m.whole {
 		all := c.packet

@@ -24,6 +24,7 @@ func other(n int) *plan.Plan {
 
 // What no frontend leads to any more stays for packets that are on their way, and goes by itself.
 func TestGrace(t *testing.T) {
+	t.Parallel()
 	cfg := config(t, netns.ForTest(t, "node").FD())
 	cfg.Grace = 300 * time.Millisecond
 	target, p, begin := started(t, cfg), clusterIP(map[uint16]int{80: 4}), time.Now()
@@ -43,6 +44,7 @@ func TestGrace(t *testing.T) {
 
 // A slot that was given up and is taken again is not deleted.
 func TestGraceCalledOff(t *testing.T) {
+	t.Parallel()
 	cfg := config(t, netns.ForTest(t, "node").FD())
 	cfg.Grace = 50 * time.Millisecond
 	target, long, short := started(t, cfg), clusterIP(map[uint16]int{80: 6}), clusterIP(map[uint16]int{80: 5})
@@ -60,6 +62,7 @@ func TestGraceCalledOff(t *testing.T) {
 
 // What waits to be deleted takes no room from what comes, nor outlives the next complete Apply.
 func TestGraceGivesWay(t *testing.T) {
+	t.Parallel()
 	cfg := config(t, netns.ForTest(t, "node").FD())
 	cfg.Grace, cfg.Sizes.Endpoints = time.Hour, 8
 	target, p := started(t, cfg), clusterIP(map[uint16]int{80: 4})
@@ -83,6 +86,7 @@ func TestGraceGivesWay(t *testing.T) {
 
 // Whatever packets depend on is seen in what Dump and Missing say.
 func TestDumpShows(t *testing.T) {
+	t.Parallel()
 	p := planOf(service{number: 1, endpoints: append(both(2), both(3)...), leaving: both(4)})
 	w := newWorld(t, p, nil)
 	empty := func(name string) {
@@ -149,6 +153,7 @@ func dumpNow(cfg dataplane.Config) (string, error) {
 
 // What waits to be deleted is bounded.
 func TestGraceIsBounded(t *testing.T) {
+	t.Parallel()
 	const endpoints, most = 10000, 1 << 14
 	cfg := config(t, netns.ForTest(t, "node").FD())
 	cfg.Grace, cfg.Sizes.Endpoints = time.Hour, 8*endpoints

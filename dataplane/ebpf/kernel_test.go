@@ -19,6 +19,7 @@ import (
 
 // A plan with SCTP is applied but for its SCTP frontends, which are named.
 func TestSCTPIsRefused(t *testing.T) {
+	t.Parallel()
 	all, err := dptest.Load(cases)
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +64,7 @@ func holds(t *testing.T, cfg dataplane.Config, p *plan.Plan) {
 // A map that is full refuses what comes, by name, and nothing else: what is there stays whole, and
 // what is taken away makes room.
 func TestFullMapsRefuse(t *testing.T) {
+	t.Parallel()
 	for what, sizes := range map[string]dataplane.Sizes{
 		"frontends": {Frontends: 8, Endpoints: 1 << 10, Sources: 16, Connections: 1 << 10, Clients: 16},
 		"endpoints": {Frontends: 1 << 10, Endpoints: 13, Sources: 16, Connections: 1 << 10, Clients: 16},
@@ -103,6 +105,7 @@ func TestFullMapsRefuse(t *testing.T) {
 
 // Whatever of these somebody does to the maps, a complete Apply mends.
 func TestDamage(t *testing.T) {
+	t.Parallel()
 	cfg := config(t, netns.ForTest(t, "node").FD())
 	target := started(t, cfg)
 	p := planOf(service{number: 1, endpoints: append(both(2), both(3)...), leaving: both(4)}, service{number: 2})
@@ -161,6 +164,7 @@ func counted(t *testing.T, cfg dataplane.Config) {
 
 // Left names what Clean removes, which is everything; and what is there though its pins are lost.
 func TestClean(t *testing.T) {
+	t.Parallel()
 	p := planOf(service{number: 1, endpoints: both(2)})
 	for _, c := range []struct {
 		lost, noTCX bool
@@ -201,6 +205,7 @@ func TestClean(t *testing.T) {
 
 // Maps of other sizes are replaced, and filled before they serve.
 func TestOtherSizes(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	p := planOf(s)
 	w := newWorld(t, p, nil)

@@ -48,6 +48,7 @@ func refusedOf(t *testing.T, target *dataplane.Target, old, new *plan.Plan) map[
 
 // A port that was refused, and goes, leaves the address to the one that is served.
 func TestRefusedPortGoes(t *testing.T) {
+	t.Parallel()
 	cfg := config(t, netns.ForTest(t, "node").FD())
 	cfg.Sizes.Endpoints = 4
 	target, one, two := started(t, cfg), clusterIP(map[uint16]int{80: 1}), clusterIP(map[uint16]int{80: 1, 81: 10})
@@ -64,6 +65,7 @@ func TestRefusedPortGoes(t *testing.T) {
 
 // The rest of a ClusterIP is not refused before its ports are served, nor after.
 func TestAddressComesLast(t *testing.T) {
+	t.Parallel()
 	for _, complete := range []bool{false, true} {
 		t.Run(fmt.Sprint("complete=", complete), func(t *testing.T) {
 			cfg, asked := config(t, netns.ForTest(t, "node").FD()), 0
@@ -96,6 +98,7 @@ func TestAddressComesLast(t *testing.T) {
 
 // A process that finds what it is to write writes nothing.
 func TestRestartWritesNothing(t *testing.T) {
+	t.Parallel()
 	all, err := dptest.Load(cases)
 	if err != nil {
 		t.Fatal(err)
@@ -142,6 +145,7 @@ func size(t *testing.T, m *ebpf.Map) (n int) {
 
 // A list that got shorter fails at any write; the complete Apply that follows leaves nothing of it.
 func TestFailedShrink(t *testing.T) {
+	t.Parallel()
 	for fails := 1; ; fails++ {
 		cfg, left := config(t, netns.ForTest(t, "node").FD()), 0
 		cfg.Fault = func() error {
@@ -177,6 +181,7 @@ func TestFailedShrink(t *testing.T) {
 
 // A frontend that is damaged and finds no room for what it is to be serves on by what it has.
 func TestRefusedServesOn(t *testing.T) {
+	t.Parallel()
 	cfg := config(t, netns.ForTest(t, "node").FD())
 	cfg.Sizes.Endpoints = 6
 	target, p := started(t, cfg), clusterIP(map[uint16]int{80: 3})
@@ -201,6 +206,7 @@ func TestRefusedServesOn(t *testing.T) {
 
 // What is refused leaves what it would have changed in place as it was.
 func TestRefusedChangesNothing(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*plan.Frontend){
 		"an endpoint is local now": func(f *plan.Frontend) { f.Outside.Endpoints[0].Local = true },
 		"one that drains is local": func(f *plan.Frontend) { f.Draining[0].Local = true },

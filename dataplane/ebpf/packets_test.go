@@ -39,6 +39,7 @@ func both(n int) []string {
 // One port of one client speaks to two Services that have one endpoint: the answers of each come
 // as its own.
 func TestSamePortToTwoServices(t *testing.T) {
+	t.Parallel()
 	one, two := service{number: 1, endpoints: both(2)}, service{number: 2, endpoints: both(2)}
 	w := newWorld(t, planOf(one, two), nil)
 	for name, v6 := range families() {
@@ -72,6 +73,7 @@ func TestSamePortToTwoServices(t *testing.T) {
 // As many masqueraded connections to an endpoint as there are ports, each by one of its own; the
 // next one is dropped and counted, and served once there is room.
 func TestPortsUsedUp(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := newWorld(t, planOf(s), func(c *ebpf.Config) { c.SNATPorts = [2]uint16{61000, 61007} })
 	w.echo(pod(false, 2))
@@ -102,6 +104,7 @@ func TestPortsUsedUp(t *testing.T) {
 
 // Datagrams that come in fragments, both ways, masqueraded and not.
 func TestFragments(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := newWorld(t, planOf(s), nil)
 	for name, v6 := range families() {
@@ -125,6 +128,7 @@ func TestFragments(t *testing.T) {
 
 // A later fragment that comes before its first one is dropped, and counted.
 func TestLaterFragmentFirst(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := newWorld(t, planOf(s), nil)
 	vip, src := s.vip(false).Addr().As4(), dptest.PodA.Addrs()[0].As4()
@@ -143,6 +147,7 @@ func TestLaterFragmentFirst(t *testing.T) {
 // What is refused at the endpoint, beyond a masquerade, is refused for the client; and what the
 // client refuses of an answer is for the endpoint.
 func TestRefusalsFromBeyond(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := newWorld(t, planOf(s), nil)
 	for name, v6 := range families() {
@@ -201,6 +206,7 @@ func refusedByClient(t *testing.T, w *world, client net.Conn, at netip.AddrPort)
 
 // What an ICMP error quotes is the packet that the client sent, to the last bit of its checksums.
 func TestQuotedPacket(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := newWorld(t, planOf(s), nil)
 	for _, place := range []dptest.Source{dptest.Self, dptest.Outside, dptest.Remote} {
@@ -269,6 +275,7 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 // A path that is narrower than the client thinks, behind the node: the client learns it, of the
 // address that it knows.
 func TestPathMTU(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := newWorld(t, planOf(s), nil)
 	w.in(w.Node, func() error {
@@ -315,6 +322,7 @@ func TestPathMTU(t *testing.T) {
 
 // A UDP client stays with an endpoint that drains, and not with one that is gone.
 func TestUDPMoves(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, planOf(), nil)
 	at := func(endpoints, leaving []string) service {
 		return service{number: 1, endpoints: endpoints, leaving: leaving}
@@ -366,6 +374,7 @@ func arrives(t *testing.T, c net.Conn, at *net.UDPConn) {
 // Without checksum offload every checksum that the programs write is looked at; with it and GSO
 // what is sent is larger than a packet.
 func TestChecksums(t *testing.T) {
+	t.Parallel()
 	s, none := service{number: 1, endpoints: both(2)}, service{number: 2}
 	for _, offload := range []bool{true, false} {
 		t.Run(fmt.Sprintf("offload=%t", offload), func(t *testing.T) {
@@ -444,6 +453,7 @@ func withoutOffload() error {
 
 // Two nodes on one kernel: what one has, the other knows nothing of.
 func TestTwoNodes(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	here, there := newWorld(t, planOf(s), nil), newWorld(t, planOf(), nil)
 	here.echo(pod(false, 2))

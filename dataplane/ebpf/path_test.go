@@ -20,6 +20,7 @@ import (
 
 // The path of every kind of frontend, as the maps have it, and without maps.
 func TestPath(t *testing.T) {
+	t.Parallel()
 	all, err := dptest.Load(cases)
 	if err != nil {
 		t.Fatal(err)
@@ -61,6 +62,7 @@ func TestPath(t *testing.T) {
 
 // Path says who takes what begins where, with programs at sockets.
 func TestPathAtSockets(t *testing.T) {
+	t.Parallel()
 	cidrs := []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}
 	plain, admitted, denied, dropped := service{number: 1, endpoints: both(2)}, service{number: 2, endpoints: both(2)}, service{number: 3, endpoints: both(2)}, service{number: 4, endpoints: both(2)}
 	caught, refused := service{number: 5, endpoints: append(both(2), "10.96.200.1")}, service{number: 6}

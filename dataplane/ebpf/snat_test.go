@@ -40,6 +40,7 @@ func outside(n int) netip.AddrPort { return from(fmt.Sprintf("192.0.2.100:%d", 4
 
 // The last port is found too.
 func TestEveryPortIsUsed(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := newWorld(t, planOf(s), func(c *ebpf.Config) { c.SNATPorts = [2]uint16{61000, 61199} })
 	used := map[netip.AddrPort]bool{}
@@ -56,6 +57,7 @@ func TestEveryPortIsUsed(t *testing.T) {
 // Where all ports are taken, those of connections that both sides have ended serve new ones at
 // once; the old ones harm them no more.
 func TestPortsOfEndedConnections(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	for name, ended := range map[string]bool{"open": false, "ended": true} {
 		t.Run(name, func(t *testing.T) {
@@ -91,6 +93,7 @@ func TestPortsOfEndedConnections(t *testing.T) {
 // The port of a connection that both sides have ended is given to no other for as long as one of them may
 // be in TIME_WAIT, while another port is free.
 func TestPortsRest(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := newWorld(t, planOf(s), func(c *ebpf.Config) { c.SNATPorts = [2]uint16{61000, 61007} })
 	begin := func(n int) (frame, netip.AddrPort, netip.AddrPort) {
@@ -124,6 +127,7 @@ func TestPortsRest(t *testing.T) {
 // A client comes to an endpoint itself by the ports of a connection to its Service that has ended: the
 // answers are the endpoint's own. One that is open keeps its answers.
 func TestDirectAfterService(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	for name, f := range map[string]frame{
 		"as it is":     {device: "pa", src: from(podA), dst: s.vip(false), proto: objects.TCP},

@@ -75,6 +75,7 @@ func peerOf(fd int) (netip.AddrPort, error) {
 // The node and its pods reach a Service by ClusterIP and node port, TCP and UDP, with sockets that say
 // that they speak to it; no packet is translated.
 func TestSockets(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := socketWorld(t, planOf(s))
 	for _, v6 := range []bool{false, true} {
@@ -107,6 +108,7 @@ func TestSockets(t *testing.T) {
 
 // An endpoint at an address that Services are given, and that none has, is reached all the same.
 func TestEndpointAmongServices(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: []string{"10.96.200.1"}}
 	p := planOf(s)
 	p.Node.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}
@@ -123,6 +125,7 @@ func TestEndpointAmongServices(t *testing.T) {
 
 // An IPv6 socket reaches a Service of IPv4 by its mapped address.
 func TestMappedSocket(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := socketWorld(t, planOf(s))
 	w.echo(pod(false, 2))
@@ -176,6 +179,7 @@ func (w *world) in6(typ int, f func(fd int) error) {
 // Without an endpoint the call is refused, of UDP too, and so is a port that a ClusterIP does not
 // have; what a policy drops is silent.
 func TestRefusedAtSocket(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1}
 	w := socketWorld(t, planOf(s))
 	other := netip.AddrPortFrom(s.vip(false).Addr(), 81)
@@ -219,6 +223,7 @@ func (w *world) send(from dptest.Source, to netip.AddrPort) error {
 // One UDP socket speaks to two Services and to the endpoint of one of them, and is told of each
 // answer whose it is. When an endpoint is gone, the next datagram goes to another one.
 func TestUnconnectedSocket(t *testing.T) {
+	t.Parallel()
 	one, two := service{number: 1, endpoints: both(2)}, service{number: 2, endpoints: both(3)}
 	w := socketWorld(t, planOf(one, two))
 	for _, v6 := range []bool{false, true} {
@@ -252,6 +257,7 @@ func TestUnconnectedSocket(t *testing.T) {
 // A socket that has let go of its peer, and one whose next connect is refused, speak to whom they did
 // last: the first to whom each datagram goes, the other to its peer.
 func TestPeerLetGo(t *testing.T) {
+	t.Parallel()
 	one, two, none := service{number: 1, endpoints: both(2)}, service{number: 2, endpoints: both(2)}, service{number: 3}
 	w := socketWorld(t, planOf(one, two, none))
 	w.echo(pod(false, 2))
@@ -317,6 +323,7 @@ func exchange(c *net.UDPConn, to netip.AddrPort) error {
 
 // A pod stays with its endpoint by sockets too, and another one of the node has its own.
 func TestStickySocket(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: slices.Concat(both(2), both(3), both(4), both(5)), sticky: true}
 	w := socketWorld(t, planOf(s))
 	rows := []dptest.Row{}
@@ -332,6 +339,7 @@ func TestStickySocket(t *testing.T) {
 // A successor takes over what is at the cgroup: of its own build as it is, of another it is replaced in
 // place. One that is to have nothing there takes it away; and so does Clean.
 func TestSocketsAreTakenOver(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	p := planOf(s)
 	w := socketWorld(t, p)
@@ -420,6 +428,7 @@ func (w *world) forgetBuild() {
 
 // Programs whose maps have been replaced are not taken over.
 func TestSocketsOfOtherMaps(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := socketWorld(t, planOf(s))
 	w.echo(pod(false, 2))
@@ -466,6 +475,7 @@ func (w *world) atCgroup() (out []cebpf.ProgramID) {
 
 // What somebody takes away at the cgroup is named, and put back by the next look.
 func TestSocketsAreMended(t *testing.T) {
+	t.Parallel()
 	p := planOf(service{number: 1, endpoints: both(2)})
 	w := socketWorld(t, p)
 	pins, err := filepath.Glob(filepath.Join(w.cfg.Pins, "*", "plumb_connect4_link"))

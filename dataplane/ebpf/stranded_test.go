@@ -17,6 +17,7 @@ import (
 // and counted where it is a pod's; the next one gets another endpoint. Those whose endpoint serves or
 // drains, those that were connected to the endpoint itself, and TCP stay.
 func TestStranded(t *testing.T) {
+	t.Parallel()
 	one := service{number: 1, endpoints: both(2)}
 	other := service{number: 2, endpoints: both(3)}
 	p := planOf(one, other)
@@ -138,6 +139,7 @@ func (w *world) mapped(to netip.AddrPort) net.Conn {
 // What a socket has sent without connect is remembered for two minutes after the last datagram of
 // either side, and what is connected until the socket is closed.
 func TestSweepsSockets(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := socketWorld(t, planOf(s))
 	w.echo(pod(false, 2))
@@ -183,6 +185,7 @@ func TestSweepsSockets(t *testing.T) {
 
 // An answer keeps the memory of what was sent, without another question.
 func TestAnswersKeepWhatWasSent(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := socketWorld(t, planOf(s))
 	var server, c *net.UDPConn

@@ -25,6 +25,7 @@ func icmp(kind, code byte, rest ...byte) []byte {
 
 // A connection stays with an endpoint that is gone, but a SYN has nothing to lose.
 func TestSYNMoves(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := newWorld(t, planOf(s), nil)
 	syns := frame{device: "pa", src: from(podA), dst: s.vip(false), proto: objects.TCP, flags: syn}
@@ -44,6 +45,7 @@ func TestSYNMoves(t *testing.T) {
 
 // Nothing leaves the node for an address of the Services that no entry translates, whatever it is.
 func TestNothingLeaves(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	p := planOf(s)
 	p.Node.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd00:10:96::/108")}
@@ -77,6 +79,7 @@ func TestNothingLeaves(t *testing.T) {
 
 // A packet of IPv6 with an address that stands for one of IPv4 is not one of that's connections.
 func TestMappedAddresses(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := newWorld(t, planOf(s), nil)
 	mapped := func(a netip.AddrPort) netip.AddrPort {
@@ -92,6 +95,7 @@ func TestMappedAddresses(t *testing.T) {
 
 // What is no echo is not answered by an ICMP error, nor what comes from nobody or from many.
 func TestNotRefused(t *testing.T) {
+	t.Parallel()
 	none := service{number: 2}
 	w := newWorld(t, planOf(none), nil)
 	for what, c := range map[string]struct {
@@ -122,6 +126,7 @@ func TestNotRefused(t *testing.T) {
 
 // What is shorter than it says is no packet: it is neither translated nor answered.
 func TestShorterThanItSays(t *testing.T) {
+	t.Parallel()
 	one, none := service{number: 1, endpoints: both(2)}, service{number: 2}
 	w := newWorld(t, planOf(one, none), nil)
 	for name, v6 := range families() {
@@ -140,6 +145,7 @@ func TestShorterThanItSays(t *testing.T) {
 
 // A SYN with options of the network before TCP is refused by ICMP.
 func TestSYNWithOptionsRefused(t *testing.T) {
+	t.Parallel()
 	none := service{number: 2}
 	w := newWorld(t, planOf(none), nil)
 	tcp := frame{proto: objects.TCP, flags: syn, src: podAddr(true), dst: none.vip(true)}.transport()
@@ -164,6 +170,7 @@ func TestSYNWithOptionsRefused(t *testing.T) {
 // An ICMP error for a masqueraded connection reaches the client and quotes its packet, also if
 // that has options; what the device has summed up stays right.
 func TestErrorsTranslated(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := newWorld(t, planOf(s), nil)
 	for name, c := range map[string]struct {
@@ -203,6 +210,7 @@ func TestErrorsTranslated(t *testing.T) {
 
 // An error that quotes a packet of no version, or of the other one, is nobody's.
 func TestErrorQuotesNoPacket(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
 	w := newWorld(t, planOf(s), nil)
 	for name, v6 := range families() {
@@ -226,6 +234,7 @@ func TestErrorQuotesNoPacket(t *testing.T) {
 // A later fragment fares as its first one did, for a while; one without is dropped where it must
 // be for a Service.
 func TestFragmentsOf(t *testing.T) {
+	t.Parallel()
 	const node, elsewhere = "192.0.2.1", "203.0.113.9"
 	s := service{number: 1, endpoints: both(2), external: []string{node, elsewhere}}
 	w := newWorld(t, planOf(s), nil)

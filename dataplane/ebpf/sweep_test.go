@@ -13,6 +13,7 @@ import (
 
 // A sweep deletes connections when the programs take them for ended.
 func TestSweepsConnections(t *testing.T) {
+	t.Parallel()
 	swept := func(w *world, _ frame, _ netip.AddrPort, d time.Duration) { w.swept(d) }
 	t.Run("tcp", func(t *testing.T) { tcpLasts(t, swept) })
 	t.Run("udp", func(t *testing.T) { udpLasts(t, swept) })
@@ -20,6 +21,7 @@ func TestSweepsConnections(t *testing.T) {
 
 // The same of clients with affinity and of fragments.
 func TestSweepsTheRest(t *testing.T) {
+	t.Parallel()
 	s := service{number: 1, endpoints: both(2), sticky: true}
 	w := newWorld(t, planOf(s), nil)
 	w.goes(frame{device: "pa", src: from(podA), dst: s.vip(false), proto: objects.UDP, fragment: 0x2000})
@@ -55,6 +57,7 @@ func (w *world) remembered(name string) int {
 // is swept: the kernel makes room by what was unused for longest, which may be an idle connection
 // that is open and older than one that was short.
 func TestCrowded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, planOf(), func(c *ebpf.Config) { c.Sizes.Connections = 10000 })
 	at := func(n int, crowded bool) {
 		t.Helper()
@@ -95,6 +98,7 @@ func TestCrowded(t *testing.T) {
 
 // Watch sweeps; before the first Apply there is nothing to tell.
 func TestWatchSweeps(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, planOf(), nil)
 	if err := ebpf.Fill(w.cfg.Pins, 0, 5000, false); err != nil {
 		t.Fatal(err)
@@ -111,6 +115,7 @@ func TestWatchSweeps(t *testing.T) {
 
 // A map that was found nearly full is swept again soon, though little of it was alive.
 func TestSweepsTheCrowdedSooner(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, planOf(), func(c *ebpf.Config) { c.Sizes.Connections = 10000 })
 	fill := func() {
 		t.Helper()

@@ -12,6 +12,7 @@ import (
 // A frontend's connections are counted as they begin, and what is refused or dropped of it packet
 // by packet; on a frontend that is gone, and comes again, nothing is.
 func TestTallies(t *testing.T) {
+	t.Parallel()
 	serving, none, restricted := service{number: 1, endpoints: both(2)}, service{number: 2}, service{number: 3, endpoints: both(2)}
 	p := planOf(serving, none, restricted)
 	s := p.Services[objects.Name{Namespace: "default", Name: "web-3"}]

@@ -17,6 +17,7 @@ import (
 // on one of them is translated by that one's maps and never by the other's, wherever it speaks, and one
 // that was made on neither by none.
 func TestSocketsOfTwoNodes(t *testing.T) {
+	t.Parallel()
 	of := func(endpoint int) (service, *world) {
 		s := service{number: 1, endpoints: both(endpoint)}
 		w := socketWorld(t, planOf(s))
