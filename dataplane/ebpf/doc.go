@@ -122,7 +122,8 @@
 // room of their own; what of the node's part has none all the same is logged, and stops no Service.
 //
 // Nothing but the maps is state: affinity has the key of the Service's port, not a number. A
-// Target that finds maps adopts the lists that are whole, and writes what differs.
+// Target that finds maps adopts the lists that are whole, and writes what differs. One of another
+// layout fills maps of its own and goes on with what the programs remember (layouts.go).
 //
 // What somebody else deletes from the maps no notification tells of. Watch asks four times a second for
 // the memory of each map, which the kernel works out by its entries (Linux 6.4), and for the pins (look.go):

@@ -221,3 +221,11 @@ func (t *Target) Taken() ([]string, error) {
 	what, _, err := t.taken()
 	return what, err
 }
+
+// AnotherLayout is what a build with another layout has, until back is called. No other test may run
+// meanwhile.
+func AnotherLayout(name string) (back func()) {
+	was := layout
+	layout = name
+	return func() { layout = was }
+}
