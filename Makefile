@@ -23,7 +23,7 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 1m
 
-.PHONY: pages build host generate test tc interrupted test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy kernels agree conformance observed teeth bench microbench fuzz soak nightly lint clean
+.PHONY: pages build host generate test tc interrupted lives test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy kernels agree conformance observed teeth bench microbench fuzz soak nightly lint clean
 
 build:
 	@mkdir -p bin
@@ -60,6 +60,10 @@ tc:
 # Changes that end at each of their writes, of all backends.
 interrupted:
 	go test -count=1 -p 1 -parallel 8 -timeout 60m -run 'Test(Contract|AtSockets)/.*Interrupted' ./dataplane/nftables ./dataplane/iptables ./dataplane/userspace ./dataplane/ebpf -args -places=1000
+
+# An agent of eBPF that is killed, and builds with another layout of the maps, over and over under load.
+lives:
+	go test -count=1 -v -timeout 30m ./tools/internal/proxy -run '^TestLives$$' -lives=25
 
 # As root all of it, on a prepared host; otherwise what needs root skips by name. What
 # depends on real time has the host for itself: no compiler and no other package beside it, but
@@ -236,6 +240,7 @@ nightly: host build
 	$(MAKE) differential
 	$(MAKE) tc
 	$(MAKE) interrupted
+	$(MAKE) lives
 	$(MAKE) kernels
 	$(MAKE) haproxy
 	$(MAKE) installed

@@ -71,6 +71,7 @@ func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
 	if err := t.start(); err != nil {
 		return nil, err
 	}
+	t.refill()
 	if err := t.repin(); err != nil {
 		return nil, err
 	}
@@ -79,7 +80,10 @@ func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{fault: t.cfg.Fault, grace: t.grace}
+	if err := t.ledger.open(&t.objs.plumbMaps, s); err != nil {
+		return nil, err
+	}
+	w := &writer{fault: t.cfg.Fault, grace: t.grace, ledger: t.ledger}
 	table, orphans := adopt(&t.objs.plumbMaps, w, s)
 	t.table, t.net = table, s.networks
 	orphans.remove(w, &t.objs.plumbMaps, table.named(), true) // before anything wants their room
@@ -193,8 +197,8 @@ func (t *Target) setNetworks(want map[netip.Prefix]uint32) {
 		}
 	}
 	for p, flags := range want {
-		if t.net[p] != flags {
-			put(w, m, plumbNetworkKey{Bits: bits(p), Addr: toAddr(p.Addr())}, flags)
+		if was, had := t.net[p]; was != flags {
+			write(w, m, plumbNetworkKey{Bits: bits(p), Addr: toAddr(p.Addr())}, flags, !had)
 			w.err = t.roomless(w.err, "network", p)
 		}
 	}

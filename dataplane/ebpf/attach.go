@@ -60,13 +60,16 @@ func (t *Target) attach(only []int) (damaged bool, err error) {
 	if err = errors.Join(err, failed); err != nil {
 		return damaged, err
 	}
+	if t.alone {
+		return damaged, nil
+	}
 	for _, h := range hooks {
-		if t.alone {
-			break
-		}
 		if err := h.pin(t.cfg.Pins); err != nil {
 			return damaged, err
 		}
+	}
+	if err := dropOtherLayouts(t.cfg.Pins); err != nil {
+		return damaged, err
 	}
 	t.alone = true
 	return damaged, nil

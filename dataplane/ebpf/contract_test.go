@@ -142,9 +142,21 @@ func small() ebpf.Sizes {
 	return ebpf.Sizes{Frontends: 1 << 13, Endpoints: 1 << 14, Sources: 1 << 12, Connections: 1 << 14, Clients: 1 << 12}
 }
 
+// last has the target of a folder of pins that was started last.
+var last sync.Map
+
+// At the end of the test each map has the entries that the target has written, if no other one has
+// written since.
 func started(t testing.TB, cfg ebpf.Config) *ebpf.Target {
 	target := ebpf.New(cfg)
-	t.Cleanup(func() { _ = target.Close() })
+	last.Store(cfg.Pins, target)
+	t.Cleanup(func() {
+		wrong, err := target.Wrong()
+		if writer, _ := last.Load(cfg.Pins); writer == target && (err != nil || len(wrong) > 0) {
+			t.Errorf("other entries than were written are in %q, %v", wrong, err)
+		}
+		_ = target.Close()
+	})
 	return target
 }
 

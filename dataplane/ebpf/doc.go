@@ -20,9 +20,8 @@
 // (dptest.Backend.NoNode); all others hold.
 //
 // With Config.Cgroup there is the part at sockets as well, which serves the node's own, and
-// TestAtSockets asks the whole contract but for two rows (see Limits). Not built yet: repair of entries that somebody
-// else deleted before the next complete Apply (programs are put back within a second). Frontends of
-// SCTP are refused by name.
+// TestAtSockets asks the whole contract but for two rows (see Limits). Frontends of SCTP are refused by
+// name.
 //
 // # Words
 //
@@ -123,7 +122,15 @@
 // room of their own; what of the node's part has none all the same is logged, and stops no Service.
 //
 // Nothing but the maps is state: affinity has the key of the Service's port, not a number. A
-// Target that finds maps adopts the lists that are whole, and writes what differs.
+// Target that finds maps adopts the lists that are whole, and writes what differs. One of another
+// layout fills maps of its own and goes on with what the programs remember (layouts.go).
+//
+// What somebody else deletes from the maps no notification tells of. Watch asks four times a second for
+// the memory of each map, which the kernel works out by its entries (Linux 6.4), and for the pins (look.go):
+// so it costs the same however many Services there are. Before Linux 6.4 it counts the entries instead, as
+// seldom as that takes a fiftieth of a processor: every 15 s with 44 000 Services. What is missing is
+// written anew from what the Target knows, and then everything is compared: with 44 000 Services the former took
+// 0.2 to 0.7 s, the latter 3 s (BenchmarkRefill, BenchmarkStart, on a busy host).
 //
 // # What is counted
 //

@@ -71,7 +71,7 @@ func (t *Target) drops(ctx context.Context, tell func(Drop)) error {
 
 // samples waits for the first Apply; nil if ctx ends before.
 func (t *Target) samples(ctx context.Context) (*ebpf.Map, error) {
-	again := time.NewTicker(glance)
+	again := time.NewTicker(glanceEvery)
 	defer again.Stop()
 	for {
 		t.mu.Lock()

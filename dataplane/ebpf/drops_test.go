@@ -121,6 +121,7 @@ func TestDrops(t *testing.T) {
 			t.Errorf("no packet here is stopped as %s", reason)
 		}
 	}
+	apply(t, w.target, nil, p) // the slots are back
 }
 
 func (w *world) shown(seen <-chan ebpf.Drop, reason string, f frame, leaving bool, begin time.Time) {

@@ -179,3 +179,53 @@ func openMaps(pins string) (*plumbMaps, error) {
 
 // HaveTCX tells whether the kernel has tcx.
 func HaveTCX() (bool, error) { return haveTCX() }
+
+// Wrong names the maps that have other entries than were written.
+func (t *Target) Wrong() ([]string, error) {
+	names, _, err := t.ledger.wrong()
+	return names, err
+}
+
+// CountOneByOne is how a target counts entries where the kernel does not tell what they take.
+func (t *Target) CountOneByOne() {
+	t.ledger.mu.Lock()
+	defer t.ledger.mu.Unlock()
+	for _, a := range t.ledger.accounts {
+		a.one = 0
+	}
+}
+
+// NeverGlance has Watch look for programs only where something is said of a device. It is called before Watch.
+func (t *Target) NeverGlance() { t.glance = time.Hour }
+
+// Tells tells whether the kernel says what entries take.
+func (t *Target) Tells() bool {
+	t.ledger.mu.Lock()
+	defer t.ledger.mu.Unlock()
+	for _, a := range t.ledger.accounts {
+		if a.one == 0 {
+			return false
+		}
+	}
+	return len(t.ledger.accounts) > 0
+}
+
+// Refill is what a complete Apply begins with.
+func (t *Target) Refill(names ...string) {
+	t.short = names
+	t.refill()
+}
+
+// Taken is what Watch asks four times a second.
+func (t *Target) Taken() ([]string, error) {
+	what, _, err := t.taken()
+	return what, err
+}
+
+// AnotherLayout is what a build with another layout has, until back is called. No other test may run
+// meanwhile.
+func AnotherLayout(name string) (back func()) {
+	was := layout
+	layout = name
+	return func() { layout = was }
+}

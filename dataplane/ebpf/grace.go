@@ -16,8 +16,9 @@ const most = 1 << 14
 // frontend as it was finds them too, and what the kernel keeps them in is not given to others
 // under its eyes. Its methods are for several goroutines at once.
 type grace struct {
-	after time.Duration
-	log   *slog.Logger
+	after  time.Duration
+	ledger *ledger
+	log    *slog.Logger
 
 	mu      sync.Mutex
 	queue   []leftover          // guarded by mu; oldest first, some called off
@@ -36,8 +37,8 @@ type leftover struct {
 	since time.Time
 }
 
-func newGrace(after time.Duration, log *slog.Logger) *grace {
-	return &grace{after: after, log: log, waiting: map[entry]time.Time{}}
+func newGrace(after time.Duration, l *ledger, log *slog.Logger) *grace {
+	return &grace{after: after, ledger: l, log: log, waiting: map[entry]time.Time{}}
 }
 
 // later deletes an entry in a while.
@@ -75,7 +76,7 @@ func (g *grace) first() {
 		return
 	}
 	delete(g.waiting, l.entry)
-	if err := l.m.Delete(l.key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	if err := g.ledger.remove(l.m, l.key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		g.log.Warn("an entry that is nobody's stays until the maps are read back", "map", l.m.String(), "err", err)
 	}
 }

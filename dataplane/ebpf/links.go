@@ -19,9 +19,14 @@ func (h socketHook) path(pins string) string {
 	return filepath.Join(layoutFolder(pins), h.name+"_link")
 }
 
-// pinnedLink is nil if there is none; at is the cgroup that it is attached to, 0 for none any more.
+// pinnedLink is that of this layout, or of another if there is none; nil: of none. at is the cgroup that it
+// is attached to, 0 for none any more.
 func (h socketHook) pinnedLink(pins string) (l link.Link, program ebpf.ProgramID, at uint64, err error) {
-	l, err = link.LoadPinnedLink(h.path(pins), nil)
+	paths, err := inLayouts(pins, filepath.Base(h.path(pins)))
+	if err != nil || len(paths) == 0 {
+		return nil, 0, 0, err
+	}
+	l, err = link.LoadPinnedLink(paths[0], nil)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, 0, 0, nil
 	}
@@ -53,13 +58,7 @@ func (h socketHook) attach(pins, cgroup string, w *writer) (lacked bool, err err
 		defer was.Close()
 	}
 	if was != nil && at == st.Ino {
-		if program == idOf(*h.program) || !w.next() {
-			return false, w.err
-		}
-		if err := was.Update(*h.program); err != nil {
-			return false, fmt.Errorf("replace %s at cgroup %s: %w", h.name, cgroup, err)
-		}
-		return false, nil
+		return false, h.update(was, program, pins, cgroup, w)
 	}
 	if !w.next() {
 		return false, w.err
@@ -78,17 +77,41 @@ func (h socketHook) attach(pins, cgroup string, w *writer) (lacked bool, err err
 	return true, nil
 }
 
+// update puts the program in place of a predecessor's, whose link is then this layout's.
+func (h socketHook) update(l link.Link, program ebpf.ProgramID, pins, cgroup string, w *writer) error {
+	if program != idOf(*h.program) {
+		if !w.next() {
+			return w.err
+		}
+		if err := l.Update(*h.program); err != nil {
+			return fmt.Errorf("replace %s at cgroup %s: %w", h.name, cgroup, err)
+		}
+	}
+	if err := l.Pin(h.path(pins)); err != nil { // which moves that of another layout
+		return fmt.Errorf("pin the link of %s: %w", h.name, err)
+	}
+	return nil
+}
+
 // remove takes the program from its cgroup at once, where a link whose pin goes ends some time later.
 func (h socketHook) remove(pins string) error {
-	l, _, _, err := h.pinnedLink(pins)
-	if l == nil {
-		return err
+	paths, err := inLayouts(pins, filepath.Base(h.path(pins)))
+	for _, path := range paths {
+		err = errors.Join(err, h.removeAt(path))
+	}
+	return err
+}
+
+func (h socketHook) removeAt(path string) error {
+	l, err := link.LoadPinnedLink(path, nil)
+	if err != nil {
+		return fmt.Errorf("open pinned link of %s: %w", h.name, err)
 	}
 	defer l.Close()
 	if err := l.Detach(); err != nil {
 		return fmt.Errorf("detach %s from its cgroup: %w", h.name, err)
 	}
-	if err := os.Remove(h.path(pins)); err != nil {
+	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("unpin the link of %s: %w", h.name, err)
 	}
 	return nil

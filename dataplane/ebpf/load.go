@@ -30,9 +30,6 @@ func (z Sizes) spec() (*ebpf.CollectionSpec, error) {
 	return s, nil
 }
 
-// maps is the folder of this layout.
-func layoutFolder(pins string) string { return filepath.Join(pins, layout) }
-
 // load opens the programs and maps that are pinned, where they are of this build and size; else it
 // loads the programs over the maps that are there, or over new ones. Maps of other sizes are
 // replaced: what they remember of connections and clients is lost.
@@ -52,6 +49,9 @@ func load(cfg Config) (*plumbObjects, error) {
 		return objs, nil
 	} else if err != nil {
 		cfg.Logger.Info("what is pinned cannot be used as it is", "folder", folder, "err", err)
+	}
+	if err := inherit(cfg.Pins, spec, inherited(), cfg.Logger); err != nil {
+		return nil, err
 	}
 	objs := &plumbObjects{}
 	err = spec.LoadAndAssign(objs, opts)

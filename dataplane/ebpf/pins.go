@@ -21,9 +21,9 @@ func (h hook) path(pins string) string {
 	return filepath.Join(layoutFolder(pins), h.name+"_"+build(_PlumbBytes))
 }
 
-// pinned calls f with every program that is pinned for the hook, of whatever build.
+// pinned calls f with every program that is pinned for the hook, of whatever build and layout.
 func (h hook) pinned(pins string, f func(path string, p *ebpf.Program) error) error {
-	paths, err := filepath.Glob(filepath.Join(layoutFolder(pins), h.name+"_*"))
+	paths, err := inLayouts(pins, h.name+"_*")
 	if err != nil {
 		return fmt.Errorf("look for pinned programs: %w", err)
 	}

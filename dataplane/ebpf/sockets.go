@@ -3,6 +3,8 @@ package ebpf
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -56,6 +58,9 @@ func loadSockets(cfg Config, shared *plumbMaps) (*socketObjects, error) {
 	objs, err := foundSockets(cfg.Pins, shared, spec)
 	if objs != nil || err != nil {
 		return objs, err
+	}
+	if err := inherit(cfg.Pins, spec, slices.Collect(maps.Keys((&socketMaps{}).pinned())), cfg.Logger); err != nil {
+		return nil, err
 	}
 	if err := cfg.tell(spec); err != nil {
 		return nil, err

@@ -59,6 +59,8 @@ type Target struct {
 	synced bool         // table is what the maps hold
 	table  *table
 	grace  *grace                  // const after New
+	ledger *ledger                 // const after New
+	glance time.Duration           // const after New
 	net    map[netip.Prefix]uint32 // networks in the map
 
 	changed chan struct{} // const after New; there was an Apply
@@ -74,6 +76,7 @@ type Target struct {
 	atSockets bool           // guarded by mu; the cgroup had all of them
 	uses      []Use          // guarded by mu; of the last sweep
 	stranded  int            // guarded by mu; sockets at the last look
+	short     []string       // guarded by mu; maps that lack entries, until a complete Apply
 }
 
 // New makes a Target; nothing is opened or changed before Apply.
@@ -87,7 +90,8 @@ func New(cfg Config) *Target {
 	if cfg.Grace == 0 {
 		cfg.Grace = 100 * time.Millisecond
 	}
-	return &Target{cfg: cfg, log: cfg.Logger, grace: newGrace(cfg.Grace, cfg.Logger), changed: make(chan struct{}, 1)}
+	l := &ledger{}
+	return &Target{cfg: cfg, log: cfg.Logger, ledger: l, glance: glanceEvery, grace: newGrace(cfg.Grace, l, cfg.Logger), changed: make(chan struct{}, 1)}
 }
 
 // Close closes what this process has open. Programs and maps stay, and what was still to be
@@ -99,6 +103,7 @@ func (t *Target) Close() error {
 		return nil
 	}
 	t.grace.forget()
+	t.ledger.close()
 	err := t.objs.Close()
 	if t.socks != nil {
 		err = errors.Join(err, t.socks.Close())

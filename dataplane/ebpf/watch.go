@@ -15,12 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// glance is how often programs are looked for where nothing tells that they are gone.
-const glance = time.Second
+// glanceEvery is how often programs are looked for where nothing tells that they are gone.
+const glanceEvery = 500 * time.Millisecond
 
 // Watch gives devices that come their programs, within milliseconds, and keeps what is known of
 // devices (their addresses, whether own pods come by them) up to date. Where somebody took a
-// program away it is put back within a second and lost is called: more may be missing. It deletes
+// program away it is put back within a second and lost is called: more may be missing. So it is where
+// somebody took entries out of the maps, or pins away: the next complete Apply puts these back. It deletes
 // what has ended of connections, clients and fragments, ends UDP sockets whose endpoint is gone, and
 // tells Config.Dropped of packets; where that fails it goes on without. Watch runs until ctx ends or the socket fails; it may run beside
 // Apply.
@@ -41,6 +42,7 @@ func (t *Target) Watch(ctx context.Context, lost func()) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
 	run.Go(func() error { return hear(ctx, conn, changed) })
 	run.Go(func() error { return t.follow(ctx, changed, lost) })
+	run.Go(func() error { return t.looks(ctx, lost) })
 	run.Go(func() error { return t.sweeps(ctx) })
 	run.Go(func() error { return t.rescues(ctx) })
 	if tell := t.dropped(ctx); tell != nil {
@@ -112,7 +114,7 @@ func hear(ctx context.Context, conn *netlink.Conn, changed *news) error {
 }
 
 func (t *Target) follow(ctx context.Context, changed *news, lost func()) error {
-	again := time.NewTicker(glance)
+	again := time.NewTicker(t.glance)
 	defer again.Stop()
 	for {
 		var only []int

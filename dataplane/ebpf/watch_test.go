@@ -3,7 +3,6 @@ package ebpf_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -27,6 +26,7 @@ func watched(t *testing.T, target *dataplane.Target) (lost chan struct{}) {
 // A device that comes has its programs within milliseconds.
 func TestNewDevice(t *testing.T) {
 	w := newWorld(t, planOf(), nil)
+	w.target.NeverGlance()
 	lost := watched(t, w.target)
 	for range 5 {
 		index := 0
@@ -43,9 +43,6 @@ func TestNewDevice(t *testing.T) {
 		})
 		took := await(t, "the new device has its programs", func() bool { return programs(t, w.Node, index) == 2 })
 		t.Logf("after %s", took)
-		if took > 500*time.Millisecond { // a glance would take a second; a busy host gets time
-			t.Errorf("a new device had no programs for %s", took)
-		}
 		w.in(w.Node, func() error {
 			l, err := netlink.LinkByName("new")
 			if err != nil {

@@ -11,30 +11,31 @@ import (
 // writer writes entries, one at a time and in the order in which it is asked to. After the first
 // error it does nothing more.
 type writer struct {
-	fault func() error // nil: nothing is to fail
-	grace *grace       // nil: nothing is deleted later
-	err   error
-	undo  []func() error // what takes away the entries that are new
+	fault  func() error // nil: nothing is to fail
+	grace  *grace       // nil: nothing is deleted later
+	ledger *ledger      // nil: nothing is counted
+	err    error
+	undo   []func() error // what takes away the entries that are new
 }
 
 // put writes an entry, and fresh one that was not there: back takes these away again.
-func put[K, V any](w *writer, m *ebpf.Map, k K, v V) { write(w, m, k, v) }
+func put[K, V any](w *writer, m *ebpf.Map, k K, v V) { write(w, m, k, v, false) }
 func fresh[K, V any](w *writer, m *ebpf.Map, k K, v V) {
-	if write(w, m, k, v) {
-		w.undo = append(w.undo, func() error { return m.Delete(k) })
+	if write(w, m, k, v, true) {
+		w.undo = append(w.undo, func() error { return w.ledger.remove(m, k) })
 	}
 }
 
-func write[K, V any](w *writer, m *ebpf.Map, k K, v V) bool {
+func write[K, V any](w *writer, m *ebpf.Map, k K, v V, fresh bool) bool {
 	if !w.next() {
 		return false
 	}
 	if w.grace != nil {
 		w.grace.keep(m, k)
 	}
-	err := m.Update(k, v, ebpf.UpdateAny)
+	err := w.ledger.write(m, k, v, fresh)
 	if noRoom(err) && w.grace != nil && w.grace.flush() {
-		err = m.Update(k, v, ebpf.UpdateAny)
+		err = w.ledger.write(m, k, v, fresh)
 	}
 	switch {
 	case noRoom(err):
@@ -69,7 +70,7 @@ func drop[K any](w *writer, m *ebpf.Map, k K) {
 	if !w.next() {
 		return
 	}
-	if err := m.Delete(k); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	if err := w.ledger.remove(m, k); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		w.err = fmt.Errorf("delete from map %s: %w", m, err)
 	}
 }

@@ -46,7 +46,7 @@ func (b *backendFlags) register(fs *flag.FlagSet) {
 	fs.UintVar(&b.masqueradeBit, "iptables-masquerade-bit", uint(bits.TrailingZeros32(iptables.DefaultMark)), "`bit` of the packet mark that asks for masquerading, from 0 to 31; no other program on the node may use it")
 	fs.StringVar(&b.stateDir, "userspace-state-dir", "/run/plumbline", "`directory` that outlives the process, where it notes what would end with it; empty: nowhere")
 	fs.StringVar(&b.verifierLog, "ebpf-verifier-log", "", "`file` for what the kernel's verifier says of the programs, some ten megabytes, which are then loaded anew; empty: none. What it says of programs that it refuses is logged in any case")
-	fs.StringVar(&b.sockets, "sockets", socketsAuto, "auto (with --backend ebpf connections that begin on the node are translated at their sockets, if the node's cgroup2 is found) or off (pods' are translated at the devices, and the node's own are not served)")
+	fs.StringVar(&b.sockets, "sockets", socketsAuto, "auto (with --backend ebpf connections that begin on the node are translated at their sockets, if the node's cgroup2 is found and the kernel takes programs there) or off (pods' are translated at the devices, and the node's own are not served)")
 	fs.StringVar(&b.cgroupRoot, "cgroup-root", "", "`folder` of the node's cgroup2, or the one that has it as its folder unified (default: "+ebpf.CgroupRoot+", on a host whose process 1 is in the same network namespace, and not in a container)")
 }
 
@@ -84,8 +84,9 @@ func (b *backendFlags) options() backend.Options {
 }
 
 // atSockets has what begins on the node translated at its sockets, by a backend that can do so,
-// where the node's cgroup2 is known. Where it is not, that is said by whom is then not served.
-func (b *backendFlags) atSockets(cfg *agent.Config) error {
+// where the node's cgroup2 is known and the kernel takes the programs, which taken tells. Where not, that
+// is said by whom is then not served.
+func (b *backendFlags) atSockets(cfg *agent.Config, taken func() error) error {
 	if !cfg.Backend.Sockets {
 		return nil
 	}
@@ -102,6 +103,10 @@ func (b *backendFlags) atSockets(cfg *agent.Config) error {
 	}
 	if err != nil {
 		cfg.Backend.NoNode += "; as with --sockets=" + socketsOff + ", without --cgroup-root: " + err.Error()
+		return nil
+	}
+	if err := taken(); err != nil {
+		cfg.Backend.NoNode += "; as with --sockets=" + socketsOff + ": " + err.Error()
 		return nil
 	}
 	cfg.Own.Cgroup, cfg.Plan.Sockets, cfg.Backend.NoNode = path, true, ""

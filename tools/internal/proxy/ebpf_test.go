@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/plumbline/plumbline/dataplane/agent"
 	"github.com/plumbline/plumbline/dataplane/backend"
 	"github.com/plumbline/plumbline/dataplane/ebpf"
 	"github.com/plumbline/plumbline/dataplane/node"
@@ -203,6 +205,28 @@ func TestSocketsOnAndOff(t *testing.T) {
 	want := "plumb-proxy: --cgroup-root " + w.cgroup + ": there is no cgroup2 at " + w.cgroup
 	w.await(t, want, func() bool { return strings.Contains(p.log.String(), want) })
 	_ = p.cmd.Wait()
+}
+
+// Where the kernel takes no programs at sockets those of devices serve alone, and it is told why the node
+// itself is not served.
+func TestSocketsNotTaken(t *testing.T) {
+	w := newWorld(t, theNode())
+	for _, c := range []struct {
+		err  error
+		says string
+	}{{nil, ""}, {errors.New("the kernel has no programs at sockets"), "; as with --sockets=off: the kernel has no programs at sockets"}} {
+		cfg := agent.Config{Backend: backend.All(w.ns.FD())["ebpf"]}
+		own := backendFlags{sockets: socketsAuto, cgroupRoot: w.cgroup}
+		if err := own.atSockets(&cfg, func() error { return c.err }); err != nil {
+			t.Fatalf("%v: %v", c.err, err)
+		}
+		if at := c.err == nil; cfg.Plan.Sockets != at || (cfg.Own.Cgroup == w.cgroup) != at {
+			t.Errorf("%v: the plan has sockets %t, and the cgroup is %q", c.err, cfg.Plan.Sockets, cfg.Own.Cgroup)
+		}
+		if !strings.HasSuffix(cfg.Backend.NoNode, c.says) || (c.says == "") != (cfg.Backend.NoNode == "") {
+			t.Errorf("%v: of the node is said %q", c.err, cfg.Backend.NoNode)
+		}
+	}
 }
 
 // Who is not served is said once, in the log and by an Event.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/plumbline/plumbline/dataplane/agent"
 	"github.com/plumbline/plumbline/dataplane/backend"
+	"github.com/plumbline/plumbline/dataplane/ebpf"
 	"github.com/plumbline/plumbline/dataplane/kubeproxy"
 	"github.com/plumbline/plumbline/dataplane/nftables"
 	"github.com/plumbline/plumbline/dataplane/node"
@@ -78,7 +79,7 @@ func act(ctx context.Context, opt options, log *slog.Logger, alter Alter) error 
 		if cfg.Client, err = newClient(opt.kubeconfig); err != nil {
 			return err
 		}
-		if err := opt.own.atSockets(&cfg); err != nil {
+		if err := opt.own.atSockets(&cfg, ebpf.SocketsTaken); err != nil {
 			return err
 		}
 	}

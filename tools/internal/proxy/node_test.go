@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,6 +145,7 @@ type world struct {
 	api        *api.Server
 	kubeconfig string
 	cgroup     string   // that of the node's programs; empty: none is looked for
+	program    string   // another build of the agent; empty: this one
 	env        []string // more of it, for the agent
 }
 
@@ -210,7 +212,7 @@ func (w *world) apply(t *testing.T, objects ...api.Object) {
 
 // command is plumb-proxy on this node.
 func (w *world) command(ctx context.Context, args ...string) *exec.Cmd {
-	c := exec.CommandContext(ctx, os.Args[0], args...)
+	c := exec.CommandContext(ctx, cmp.Or(w.program, os.Args[0]), args...)
 	c.Env = append(append(os.Environ(), asProgram+"=1"), w.env...)
 	return c
 }

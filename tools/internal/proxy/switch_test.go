@@ -213,9 +213,8 @@ func newSwitched(t *testing.T) *switched {
 	return s
 }
 
-// load runs connections while f does something, and some time before and after. It returns the new connections that failed, and which that lasted did not go on: of
-// TCP at all, of UDP within two seconds.
-func (s *switched) load(t *testing.T, f func()) (failed []failure, broken []string) {
+// hold opens one connection of each kind, which are to last.
+func (s *switched) hold(t *testing.T) map[*stream]net.Conn {
 	t.Helper()
 	open := map[*stream]net.Conn{}
 	for _, h := range s.held {
@@ -231,8 +230,39 @@ func (s *switched) load(t *testing.T, f func()) (failed []failure, broken []stri
 			open[h] = c
 			return err == nil
 		})
-		defer open[h].Close()
 	}
+	return open
+}
+
+func closeAll(open map[*stream]net.Conn) {
+	for _, c := range open {
+		_ = c.Close()
+	}
+}
+
+// broken are those that do not go on: of TCP at all, of UDP within two seconds.
+func broken(open map[*stream]net.Conn) (out []string) {
+	for h, c := range open {
+		err := talk(c, time.Second)
+		for range 2 {
+			if err != nil && h.protocol == "udp" {
+				err = talk(c, time.Second)
+			}
+		}
+		if err != nil {
+			out = append(out, fmt.Sprintf("%s: %v", h.name, err))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// load runs connections while f does something, and some time before and after. It returns the new
+// connections that failed, and which that lasted did not go on.
+func (s *switched) load(t *testing.T, f func()) (failed []failure, ended []string) {
+	t.Helper()
+	open := s.hold(t)
+	defer closeAll(open)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	for _, one := range s.streams {
@@ -248,6 +278,7 @@ func (s *switched) load(t *testing.T, f func()) (failed []failure, broken []stri
 			return !slices.ContainsFunc(s.streams, func(one *stream) bool { return one.count() < until[one] })
 		})
 	}
+	begin := time.Now()
 	enough(10)
 	f()
 	enough(25)
@@ -258,20 +289,9 @@ func (s *switched) load(t *testing.T, f func()) (failed []failure, broken []stri
 		begun += one.begun
 		failed = append(failed, one.failed...)
 	}
-	for h, c := range open {
-		err := talk(c, time.Second)
-		for range 2 {
-			if err != nil && h.protocol == "udp" {
-				err = talk(c, time.Second)
-			}
-		}
-		if err != nil {
-			broken = append(broken, fmt.Sprintf("%s: %v", h.name, err))
-		}
-	}
-	t.Logf("%d new connections, %d failed; %d of %d that lasted did not go on", begun, len(failed), len(broken), len(open))
-	slices.Sort(broken)
-	return failed, broken
+	ended = broken(open)
+	t.Logf("%d new connections in %s, %d failed; %d of %d that lasted did not go on", begun, time.Since(begin).Round(time.Millisecond), len(failed), len(ended), len(open))
+	return failed, ended
 }
 
 // Each backend takes over from each other one under load. What conntrack keeps goes on whoever
@@ -315,7 +335,7 @@ func (s *switched) change(t *testing.T, from, to string, gapless, keeps bool) {
 	old := s.w.start(t, "--backend="+from)
 	var next *process
 	var ready time.Time
-	failed, broken := s.load(t, func() {
+	failed, ended := s.load(t, func() {
 		old.end(t, syscall.SIGTERM)
 		next = s.w.start(t, "--backend="+to)
 		ready = time.Now()
@@ -327,8 +347,8 @@ func (s *switched) change(t *testing.T, from, to string, gapless, keeps bool) {
 			t.Logf("failed, before %s was ready: %s", to, f.text)
 		}
 	}
-	if keeps && len(broken) > 0 {
-		t.Errorf("of those that were open did not go on:\n%s", strings.Join(broken, "\n"))
+	if keeps && len(ended) > 0 {
+		t.Errorf("of those that were open did not go on:\n%s", strings.Join(ended, "\n"))
 	}
 	if left, err := all[from].Left(); err != nil || len(left) > 0 {
 		t.Errorf("of %s is left: %v, %v", from, left, err)
