@@ -25,6 +25,10 @@ import (
 // translates. One that takes connections in would have them translated on their way to it:
 // it lets new ones wait until the others' rules are gone (backend.Options.Others).
 //
+// Programs at sockets see who connects and not what he sends then (plan.Options.Sockets). Who connected before
+// them may send his first packet after them: that is translated by the others' rules, or by none. So these stay
+// for a while.
+//
 // What cannot be told or taken away is tried again, at first after a second, then whenever it
 // has failed for twice as long. What is to stay, or stays whoever tries (backend.Stays), is told
 // once, and looked at again with each complete change. Services are served by the own rules all
@@ -36,6 +40,7 @@ type successor struct {
 	tell   func(reason, text string)               // of what cannot be taken away
 	forget func(context.Context, *plan.Plan) error // ends what conntrack holds of the others
 	log    *slog.Logger
+	beside time.Duration // the others' rules stay so long beside the own
 
 	looked  bool              // in this change
 	alone   bool              // nothing of the others is left
@@ -46,16 +51,25 @@ type successor struct {
 	named   map[string]bool   // what was told of those whose rules stay
 	stayed  map[string]string // what stayed of each when it was last tried
 	retry   *time.Timer
+	since   time.Time // the own are in and the others' are to go
+	waits   bool      // for that
 }
 
+// besideSockets is for who has connected, to send his first packet: a second, if he is busy.
+const besideSockets = time.Second
+
 func newSuccessor(cfg *Config, tell func(reason, text string)) *successor {
-	return &successor{
+	s := &successor{
 		own: cfg.Backend, others: cfg.Others, tell: tell, log: cfg.Logger, named: map[string]bool{}, stayed: map[string]string{},
 		due: cfg.Backend.Keeps != backend.Conntrack, // they may have outlived their rules; who translates by it finds that by itself (Flows)
 		forget: func(ctx context.Context, p *plan.Plan) error {
 			return conntrack.Forget(ctx, cfg.NetNS, p, cfg.Backend.Keeps == backend.Conntrack)
 		},
 	}
+	if cfg.Backend.Sockets && cfg.Own.Cgroup != "" {
+		s.beside = besideSockets
+	}
+	return s
 }
 
 // find looks for what the others left, and returns what takes it away; nil: there is nothing
@@ -135,12 +149,13 @@ func (s *successor) fail(err error) { s.failed = errors.Join(s.failed, err) }
 
 // finish ends a complete change that is in.
 func (s *successor) finish(ctx context.Context, p *plan.Plan) {
+	s.waits = false
 	if !s.looked {
-		if take := s.find(); take != nil {
+		if take := s.find(); take != nil && s.stoodBeside() {
 			take()
 		}
 	}
-	if s.due {
+	if s.due && !s.waits {
 		if err := s.forget(ctx, p); err != nil {
 			s.fail(fmt.Errorf("take the place of another proxy: %w", err))
 		} else {
@@ -152,15 +167,27 @@ func (s *successor) finish(ctx context.Context, p *plan.Plan) {
 	}
 }
 
+// stoodBeside tells whether the others' rules have been there long enough beside the own.
+func (s *successor) stoodBeside() bool {
+	if s.since.IsZero() {
+		s.since = time.Now()
+	}
+	s.waits = time.Since(s.since) < s.beside
+	return !s.waits
+}
+
 // firstRetry is the pause before what failed is tried again for the first time.
 const firstRetry = time.Second
 
 // complain tells of a failure once for as long as it stays the same, and asks for another
-// change.
+// change, as who waits does.
 func (s *successor) complain() {
 	s.stop()
 	if s.failed == nil {
 		s.failing, s.told = time.Time{}, ""
+		if s.waits {
+			s.retry = time.AfterFunc(s.beside-time.Since(s.since), s.again)
+		}
 		return
 	}
 	if s.failing.IsZero() {

@@ -22,6 +22,7 @@ type leftovers struct {
 	look, clean, forget int // so many fail
 	stays               bool
 	only                bool // to be named, not to be taken away
+	sockets             bool // who comes has programs there
 	begin               time.Time
 	did                 []string
 }
@@ -99,6 +100,13 @@ func TestSuccessor(t *testing.T) {
 		{"it cannot be forgotten", leftovers{left: true, forget: 4}, true, false, false, []string{
 			"0s look", "0s clean", "0s forget", "0s tell take the place of another proxy: fault", "1s forget", "2s forget", "4s forget", "8s forget",
 		}},
+		{"left, for who is at sockets", leftovers{left: true, sockets: true}, false, true, false, []string{
+			"0s look", "1s look", "1s clean", "1s forget",
+		}},
+		{"nothing left, for who is at sockets", leftovers{sockets: true}, false, true, false, []string{"0s look", "0s forget"}},
+		{"it cannot be taken away, for who is at sockets", leftovers{left: true, clean: 1, sockets: true}, false, true, false, []string{
+			"0s look", "1s look", "1s clean", "1s forget", "1s tell take away what other left: fault", "2s look", "2s clean", "2s forget",
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -128,8 +136,8 @@ func TestSuccessor(t *testing.T) {
 					other.Clean = nil
 				}
 				s := newSuccessor(&Config{
-					Backend: backend.Backend{Keeps: keeper[c.own]}, Logger: slog.New(slog.DiscardHandler),
-					Others: map[string]backend.Backend{"other": other},
+					Backend: backend.Backend{Keeps: keeper[c.own], Sockets: n.sockets}, Logger: slog.New(slog.DiscardHandler),
+					Others: map[string]backend.Backend{"other": other}, Own: backend.Options{Cgroup: "/sys/fs/cgroup"},
 				}, func(reason, text string) { n.note("tell " + text); told = append(told, reason) })
 				s.forget = func(context.Context, *plan.Plan) error {
 					n.note("forget")
