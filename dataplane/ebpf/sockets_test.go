@@ -25,11 +25,14 @@ import (
 )
 
 // socketWorld is a world whose node has a cgroup, and a Target that translates there too.
-func socketWorld(t *testing.T, p *plan.Plan) *world {
+func socketWorld(t testing.TB, p *plan.Plan, change ...func(*ebpf.Config)) *world {
 	t.Helper()
 	n := dptest.NewNet(t)
 	n.Sockets(t)
 	cfg := socketConfig(t, n.FD())
+	for _, c := range change {
+		c(&cfg)
+	}
 	w := &world{Net: n, t: t, cfg: cfg, target: started(t, cfg)}
 	apply(t, w.target, nil, p)
 	return w
