@@ -116,3 +116,32 @@ func TestSlotsWithGap(t *testing.T) {
 		t.Errorf("got %v, want the two before the gap", got)
 	}
 }
+
+// The mirror has the plan's own frontend only while its endpoints are that one's list: another
+// order, or another length, is its own.
+func TestMirror(t *testing.T) {
+	list := eps("abc")
+	from := plan.Frontend{Outside: plan.Route{Endpoints: list}, Inside: &plan.Route{Endpoints: list[:2]}}
+	for _, c := range []struct {
+		what            string
+		outside, inside []plan.Endpoint
+		shared          bool
+	}{
+		{"the same", list, list[:2], true},
+		{"another order outside", eps("cba"), list[:2], false},
+		{"another order inside", list, eps("ba"), false},
+		{"fewer outside", list[:2], list[:2], false},
+		{"more inside", list, list, false},
+		{"none inside", list, nil, false},
+	} {
+		f := kernelFrontend{Frontend: plan.Frontend{Outside: plan.Route{Endpoints: c.outside}, Inside: &plan.Route{Endpoints: c.inside}}, group: 7}
+		got := mirror(f, &from)
+		if shared := got.front == &from; shared != c.shared || !slices.Equal(got.front.Outside.Endpoints, c.outside) || !slices.Equal(got.front.Inside.Endpoints, c.inside) || got.group != 7 {
+			t.Errorf("%s: the plan's own: %t, outside %v, inside %v", c.what, shared, got.front.Outside.Endpoints, got.front.Inside.Endpoints)
+		}
+	}
+	bare := plan.Frontend{Outside: plan.Route{Endpoints: list}}
+	if got := mirror(kernelFrontend{Frontend: bare}, &bare); got.front != &bare {
+		t.Error("without an inside: not the plan's own")
+	}
+}
