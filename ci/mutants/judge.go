@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/ci/compiled"
@@ -91,6 +92,8 @@ func (j *judge) target(ctx context.Context, t target, sum *summary) error {
 	if j.many, err = newProgram(filepath.Join(j.dir, filepath.Base(t.folder)), src.switched(all)); err != nil {
 		return err
 	}
+	// A test that is new is most likely for what nothing noticed.
+	slices.SortStableFunc(all, func(a, b mutant) int { return j.table.noticed(a) - j.table.noticed(b) })
 	j.whole = map[stage]time.Duration{}
 	for _, m := range all {
 		was := j.table.rows[m.Name]

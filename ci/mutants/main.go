@@ -36,7 +36,7 @@ func run() int {
 	defer stop()
 	budget := flag.Duration("time", 0, "end after this `duration`, between two mutants (default: when all are judged)")
 	folders := flag.String("packages", ".", "`regexp` of the folders that are mutated")
-	contract := flag.Bool("contract", true, "what other tests do not notice is put before a backend's contract, which takes about a minute for each")
+	contract := flag.Bool("contract", true, "what other tests do not notice is put before a backend's contract, which takes minutes for each")
 	flag.Parse()
 	chosen, err := regexp.Compile(*folders)
 	if err != nil || flag.NArg() > 0 {

@@ -84,6 +84,14 @@ func (t *table) keep(folder string, all []mutant) {
 	})
 }
 
+// noticed is 0 for a mutant that survived when it was last judged, otherwise 1.
+func (t *table) noticed(m mutant) int {
+	if r := t.rows[m.Name]; r != nil && r.Verdict == survived {
+		return 0
+	}
+	return 1
+}
+
 func (t *table) write() error {
 	text := tableHead + "\n"
 	for _, name := range slices.Sorted(maps.Keys(t.rows)) {

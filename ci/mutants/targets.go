@@ -11,7 +11,7 @@ type target struct {
 type stage struct {
 	name        string // in the table
 	folder, run string // the package, and which of its tests
-	contract    bool   // they take about a minute
+	contract    bool   // they take longer, up to some minutes
 }
 
 // targets have their stages by cost. What decides for all backends, the plan, is held against its
@@ -27,9 +27,10 @@ var targets = []target{ // const
 		{"conntrack", "dataplane/conntrack", "^(TestQuestions|TestNodeAddressAlone|TestGoneTCP|TestJudgeUDP|TestDone|TestResetAfterGrace)$", false},
 		{"contract of nftables", "dataplane/nftables", "^TestContract$", true},
 	}},
-	{"dataplane/nftables", []string{"render.go", "rules.go", "chains.go", "hooks.go", "affinity.go", "path.go", "slots.go"}, []stage{
-		{"golden", "dataplane/nftables", "^TestContract$/^Golden$", false},
-		{"rules", "dataplane/nftables", "^(TestNftLists|TestNftListsCases|TestIntervals|TestOpsFold|TestEndpointBytes|TestSlots.*|TestPath.*|TestGroups|TestScript.*|TestChainsComeFirst|TestHooksComeLast|TestSCTP)$", false},
+	{"dataplane/nftables", []string{"render.go", "rules.go", "chains.go", "affinity.go", "slots.go"}, []stage{
+		{"golden", "dataplane/nftables", "^TestContract$/^Golden$|^(TestNftLists|TestPath.*|TestGroups|TestRemembers|TestJhash|TestIntervals|TestEndpointBytes|TestOpsFold|TestSlotsWithGap|TestScriptSays.*)$", false},
+		{"rules", "dataplane/nftables", "^(TestNftListsCases|TestSlotsIn.*|TestScriptIsTaken|TestChainsComeFirst|TestHooksComeLast|TestSCTP|TestMemorySurvives|TestMirror|TestElementsThatDiffer|TestMasqueradeSet|TestPodsOfOneBridge)$", false},
+		{"random packets", "dataplane/nftables", "^TestContract$/^(Random|Distribution|Names)$", false},
 		{"contract", "dataplane/nftables", "^TestContract$", true},
 	}},
 }
