@@ -23,7 +23,7 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 1m
 
-.PHONY: pages build host generate test tc interrupted lives test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy kernels agree conformance observed teeth bench microbench fuzz soak nightly lint clean
+.PHONY: pages build host generate test tc interrupted lives test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy kernels agree conformance observed teeth bench microbench fuzz soak mutants nightly lint clean
 
 build:
 	@mkdir -p bin
@@ -222,6 +222,12 @@ SOAK ?=
 soak: host build
 	go run ./ci/soak $(SOAK)
 
+# Which small changes of what decides about packets no test notices, on from where
+# ci/mutants.tsv stands, such as make mutants MUTANTS='--time=1h --packages=plan$$ --contract=false'.
+MUTANTS ?=
+mutants: host
+	go run ./ci/mutants $(MUTANTS)
+
 # Reports as a browser shows them, such as
 # make pages PAGES=results/latest/report.html.
 PAGES ?= suites/run/testdata/kept-judged/report.html suites/report/testdata/report.html suites/report/conformance/testdata/report.html
@@ -247,6 +253,7 @@ nightly: host build
 	$(MAKE) race
 	$(MAKE) fuzz
 	$(MAKE) soak SOAK='--time=2h'
+	$(MAKE) mutants MUTANTS='--time=1h'
 	$(MAKE) pages
 
 lint:

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plumbline/plumbline/ci/compiled"
 	"github.com/plumbline/plumbline/fixtures/host"
 )
 
@@ -44,7 +45,7 @@ func (s *soak) all(ctx context.Context) (err error) {
 		return fmt.Errorf("read the tests that depend on real time: %w", err)
 	}
 	real := strings.Split(strings.TrimSpace(string(text)), "\n")
-	packages, err := testedPackages(ctx)
+	packages, err := compiled.All(ctx)
 	if err != nil {
 		return err
 	}
@@ -73,10 +74,10 @@ func (s *soak) all(ctx context.Context) (err error) {
 	running, ctx := errgroup.WithContext(ctx)
 	running.SetLimit(s.beside)
 	for _, p := range packages {
-		if !s.packages.MatchString(p.folder) {
+		if !s.packages.MatchString(p.Folder) {
 			continue
 		}
-		t := &trial{soak: s, tested: p, binary: filepath.Join(dir, strings.ReplaceAll(p.folder, "/", "-")+".test"), commit: strings.TrimSpace(string(commit)), real: real}
+		t := &trial{soak: s, Tests: p, binary: filepath.Join(dir, strings.ReplaceAll(p.Folder, "/", "-")+".test"), commit: strings.TrimSpace(string(commit)), real: real}
 		if s.budget > 0 {
 			t.until = begun.Add(s.budget)
 		}
@@ -88,7 +89,7 @@ func (s *soak) all(ctx context.Context) (err error) {
 // trial is the running of one package's tests.
 type trial struct {
 	*soak
-	tested
+	compiled.Tests
 	binary, commit string
 	real           []string // all tests that depend on real time, as folder and name
 	until          time.Time
@@ -103,21 +104,21 @@ func (t *trial) run(ctx context.Context) error {
 	if t.over(ctx) {
 		return nil
 	}
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", t.binary, t.path)
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", t.binary, t.Path)
 	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("compile the tests of %s: %w: %s", t.folder, err, out)
+		return fmt.Errorf("compile the tests of %s: %w: %s", t.Folder, err, out)
 	}
 	defer os.Remove(t.binary)
 	tests, err := t.list(ctx)
 	if err != nil {
 		return err
 	}
-	t.table.keep(t.folder, tests)
+	t.table.keep(t.Folder, tests)
 	for {
 		rand.Shuffle(len(tests), func(i, j int) { tests[i], tests[j] = tests[j], tests[i] })
 		ran := 0
 		for _, test := range tests {
-			r := t.table.at(t.folder, test, t.hash)
+			r := t.table.at(t.Folder, test, t.Hash)
 			if r.Runs >= t.wanted(r) || t.over(ctx) {
 				continue
 			}
@@ -135,7 +136,7 @@ func (t *trial) run(ctx context.Context) error {
 // wanted is how often a test is to be run.
 func (t *trial) wanted(r *row) int {
 	switch {
-	case !slices.Contains(t.real, t.folder+" "+r.Test) && r.Test != waiting, r.Test == contract && r.Failed == 0:
+	case !slices.Contains(t.real, t.Folder+" "+r.Test) && r.Test != waiting, r.Test == contract && r.Failed == 0:
 		return few
 	}
 	return t.rounds
@@ -144,10 +145,10 @@ func (t *trial) wanted(r *row) int {
 // list are the tests of a package.
 func (t *trial) list(ctx context.Context) ([]string, error) {
 	cmd := exec.CommandContext(ctx, t.binary, "-test.list", "^Test")
-	cmd.Dir = t.folder
+	cmd.Dir = t.Folder
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("list the tests of %s: %w", t.folder, err)
+		return nil, fmt.Errorf("list the tests of %s: %w", t.Folder, err)
 	}
 	tests := strings.Fields(string(out))
 	tests = slices.DeleteFunc(tests, func(name string) bool { return !strings.HasPrefix(name, "Test") })
@@ -172,7 +173,7 @@ func (t *trial) once(ctx context.Context, r *row) error {
 	}
 	begun := time.Now()
 	cmd := exec.CommandContext(ctx, t.binary, "-test.run", pattern, "-test.v", "-test.timeout", limit.String())
-	cmd.Dir = t.folder
+	cmd.Dir = t.Folder
 	cmd.Env = append(os.Environ(), "REQUIRE=1")
 	cmd.WaitDelay = time.Minute // what the test left may hold its output open
 	out, err := cmd.CombinedOutput()
@@ -181,7 +182,7 @@ func (t *trial) once(ctx context.Context, r *row) error {
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
-		return fmt.Errorf("run %s of %s: %w", r.Test, t.folder, err)
+		return fmt.Errorf("run %s of %s: %w", r.Test, t.Folder, err)
 	}
 	if err == nil && !ran.Match(out) {
 		err = errors.New("nothing ran")
@@ -198,7 +199,7 @@ func (t *trial) once(ctx context.Context, r *row) error {
 	case skipped.Match(out):
 		said = "skipped"
 	}
-	fmt.Printf("%s %s run %d: %s in %v\n", t.folder, r.Test, r.Runs, said, time.Since(begun).Round(time.Millisecond))
+	fmt.Printf("%s %s run %d: %s in %v\n", t.Folder, r.Test, r.Runs, said, time.Since(begun).Round(time.Millisecond))
 	return nil
 }
 
@@ -209,7 +210,7 @@ func (t *trial) keepLog(r *row, out []byte) (string, error) {
 			return '-'
 		}
 		return c
-	}, fmt.Sprintf("%s.%s.%s.%d.log", t.folder, r.Test, r.Hash, r.Runs))
+	}, fmt.Sprintf("%s.%s.%s.%d.log", t.Folder, r.Test, r.Hash, r.Runs))
 	path := filepath.Join(logs, name)
 	if err := errors.Join(os.MkdirAll(logs, 0o755), os.WriteFile(path, out, 0o644)); err != nil {
 		return path, fmt.Errorf("keep what a test said: %w", err)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/plumbline/plumbline/ci/compiled"
 )
 
 // tree is a module of two packages in a folder of its own, and the working directory:
@@ -19,10 +21,10 @@ import (
 func tree(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	write(t, "go.mod", "module "+module+"\n\ngo 1.26\n")
+	write(t, "go.mod", "module "+compiled.Module+"\n\ngo 1.26\n")
 	write(t, "go.sum", "")
 	write(t, "ci/realtime.txt", "a TestReal\n")
-	write(t, "a/a.go", "package a\n\nimport _ \""+module+"/b\"\n")
+	write(t, "a/a.go", "package a\n\nimport _ \""+compiled.Module+"/b\"\n")
 	write(t, "b/b.go", "package b\n")
 	write(t, "a/testdata/x", "x")
 	write(t, "a/a_test.go", `package a

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/plumbline/plumbline/ci/compiled"
 )
 
 // row is what came of one test.
@@ -86,11 +88,11 @@ func (t *table) at(folder, test, hash string) *row {
 }
 
 // keepFolders removes the rows of folders that have no tests any more.
-func (t *table) keepFolders(packages []tested) {
+func (t *table) keepFolders(packages []compiled.Tests) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key := range t.rows {
-		if !slices.ContainsFunc(packages, func(p tested) bool { return p.folder == key[0] }) {
+		if !slices.ContainsFunc(packages, func(p compiled.Tests) bool { return p.Folder == key[0] }) {
 			delete(t.rows, key)
 		}
 	}

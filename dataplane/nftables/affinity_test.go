@@ -32,17 +32,56 @@ func TestGroups(t *testing.T) {
 	if g.join(key(1)) != a {
 		t.Error("a group changed its number while one frontend was left")
 	}
+	g.leave(key(1))
+	g.reserve(key(5), a)
+	if e := g.join(key(5)); e == a {
+		t.Error("another group got the number of one that had a frontend left")
+	}
 	// Whoever has the hash's number of another group: the next free one.
 	g.reserve(key(3), groupHash(key(4)))
 	if c := g.join(key(4)); c != groupHash(key(4))+1 {
 		t.Errorf("got %d, want the number after %d", c, groupHash(key(4)))
 	}
 	g.join(key(3))
-	for _, i := range []byte{1, 1, 2, 3, 4} {
+	for _, i := range []byte{1, 2, 3, 4, 5} {
 		g.leave(key(i))
 	}
 	if len(g.used)+len(g.taken) > 0 {
 		t.Errorf("left over: %v %v", g.used, g.taken)
+	}
+}
+
+// The values that lookup3.c (Bob Jenkins, driver5) names for itself, of which the kernel's jhash is
+// a copy.
+func TestJhash(t *testing.T) {
+	const text = "Four score and seven years ago"
+	for _, c := range []struct {
+		key        string
+		seed, want uint32
+	}{{"", 0, 0xdeadbeef}, {"", 0xdeadbeef, 0xbd5b7dde}, {text, 0, 0x17770551}, {text, 1, 0xcd628161}} {
+		if got := jhash(c.key, c.seed); got != c.want {
+			t.Errorf("of %q from %#x: %#x, want %#x", c.key, c.seed, got, c.want)
+		}
+	}
+}
+
+// Clients are remembered where a route forwards, from outside or inside.
+func TestRemembers(t *testing.T) {
+	forward, drop := plan.Route{Action: plan.Forward}, plan.Route{Action: plan.Drop}
+	for _, c := range []struct {
+		f    plan.Frontend
+		want bool
+	}{
+		{plan.Frontend{Affinity: 1, Outside: forward}, true},
+		{plan.Frontend{Affinity: 1, Outside: drop}, false},
+		{plan.Frontend{Affinity: 1, Outside: drop, Inside: &forward}, true},
+		{plan.Frontend{Affinity: 1, Outside: forward, Inside: &drop}, true},
+		{plan.Frontend{Affinity: 1, Outside: drop, Inside: &drop}, false},
+		{plan.Frontend{Outside: forward, Inside: &forward}, false},
+	} {
+		if got := remembers(c.f); got != c.want {
+			t.Errorf("affinity %v, outside %s, inside %v: %t", c.f.Affinity, c.f.Outside, c.f.Inside, got)
+		}
 	}
 }
 

@@ -116,3 +116,92 @@ func TestSlotsWithGap(t *testing.T) {
 		t.Errorf("got %v, want the two before the gap", got)
 	}
 }
+
+// The mirror has the plan's own frontend only while its endpoints are that one's list: another
+// order, or another length, is its own.
+func TestMirror(t *testing.T) {
+	list := eps("abc")
+	from := plan.Frontend{Outside: plan.Route{Endpoints: list}, Inside: &plan.Route{Endpoints: list[:2]}}
+	for _, c := range []struct {
+		what            string
+		outside, inside []plan.Endpoint
+		shared          bool
+	}{
+		{"the same", list, list[:2], true},
+		{"another order outside", eps("cba"), list[:2], false},
+		{"another order inside", list, eps("ba"), false},
+		{"fewer outside", list[:2], list[:2], false},
+		{"more inside", list, list, false},
+		{"none inside", list, nil, false},
+	} {
+		f := kernelFrontend{Frontend: plan.Frontend{Outside: plan.Route{Endpoints: c.outside}, Inside: &plan.Route{Endpoints: c.inside}}, group: 7}
+		got := mirror(f, &from)
+		if shared := got.front == &from; shared != c.shared || !slices.Equal(got.front.Outside.Endpoints, c.outside) || !slices.Equal(got.front.Inside.Endpoints, c.inside) || got.group != 7 {
+			t.Errorf("%s: the plan's own: %t, outside %v, inside %v", c.what, shared, got.front.Outside.Endpoints, got.front.Inside.Endpoints)
+		}
+	}
+	bare := plan.Frontend{Outside: plan.Route{Endpoints: list}}
+	if got := mirror(kernelFrontend{Frontend: bare}, &bare); got.front != &bare {
+		t.Error("without an inside: not the plan's own")
+	}
+}
+
+// Of two states of a frontend only the slots that differ are rendered, in each of its views.
+func TestElementsThatDiffer(t *testing.T) {
+	f := kernelFrontend{Frontend: plan.Frontend{Key: plan.Key{Addr: netip.MustParseAddr("10.96.0.1"), Protocol: 6, Port: 80}}}
+	with := func(outside, inside string) kernelFrontend {
+		f := f
+		f.Outside = plan.Route{Action: plan.Forward, Endpoints: eps(outside)}
+		if inside != "" {
+			f.Inside = &plan.Route{Action: plan.Forward, Endpoints: eps(inside)}
+		}
+		return f
+	}
+	for _, c := range []struct {
+		now, was kernelFrontend
+		want     string // endpoints of slots, outside before inside
+	}{
+		{with("abc", ""), with("abc", ""), ""},
+		{with("axc", ""), with("abcd", ""), "x"},
+		{with("abcd", ""), with("ab", ""), "cd"},
+		{with("a", "abc"), with("a", "axc"), "b"},
+		{with("b", "abc"), with("a", ""), "babc"},
+		{with("a", ""), with("a", "abc"), ""},
+	} {
+		var got strings.Builder
+		for _, e := range c.now.elements(&c.was) {
+			if at, ok := parseEndpoint(e.val); ok {
+				got.WriteByte(at.Addr.As4()[3])
+			}
+		}
+		if got.String() != c.want {
+			t.Errorf("%s and %v, after %s and %v: slots with %q, want %q", c.now.Outside, c.now.Inside, c.was.Outside, c.was.Inside, got.String(), c.want)
+		}
+	}
+}
+
+// A frontend's connections are masqueraded by the route that forwards them.
+func TestMasqueradeSet(t *testing.T) {
+	forward := func(m plan.Masquerade) plan.Route { return plan.Route{Action: plan.Forward, Masquerade: m} }
+	node, keep, refused := forward(plan.MasqNode), forward(plan.KeepSource), plan.Route{Action: plan.Reject, Masquerade: plan.MasqNode}
+	for _, c := range []struct {
+		outside plan.Route
+		inside  *plan.Route
+		want    setID // 0: none
+	}{
+		{forward(plan.MasqOffCluster), nil, setMasqOffCluster},
+		{forward(plan.MasqAlways), nil, setMasqAlways},
+		{node, nil, setMasqNode},
+		{keep, nil, 0},
+		{refused, nil, 0},
+		{refused, &node, setMasqNode},
+		{keep, &keep, 0},
+		{keep, &refused, 0},
+		{forward(plan.MasqAlways), &refused, setMasqAlways},
+	} {
+		got, ok := masqueradeSet(plan.Frontend{Key: plan.Key{Addr: netip.MustParseAddr("10.96.0.1")}, Outside: c.outside, Inside: c.inside})
+		if got != c.want || ok != (c.want != 0) {
+			t.Errorf("outside %s, inside %v: set %d, %t; want %d", c.outside, c.inside, got, ok, c.want)
+		}
+	}
+}

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -13,6 +15,8 @@ import (
 )
 
 // The behaviours are in dataplane/testdata; here is what is true of all plans.
+
+var sameAddr = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
 
 func key(port uint16) Key {
 	return Key{Addr: netip.MustParseAddr("10.96.0.1"), Protocol: objects.TCP, Port: port}
@@ -43,16 +47,54 @@ func TestDiff(t *testing.T) {
 		{"terminates, with no other", with("x", a), with("x", ending), nil, nil},
 		{"inside added", with("x", a), with("x", inside), []*Frontend{&inside}, nil},
 		{"inside same", with("x", inside), with("x", inside), nil, nil},
+		{"many", with("x", a, other, Frontend{Key: key(9)}, Frontend{Key: key(70)}), with("x", Frontend{Key: key(300)}, Frontend{Key: key(5)}, b, Frontend{Key: key(7)}),
+			[]*Frontend{{Key: key(5)}, {Key: key(7)}, &b, {Key: key(300)}}, []Key{key(9), key(70), key(81)}},
 		{"port moved", with("x", a), with("x", other), []*Frontend{&other}, []Key{key(80)}},
 		{"handed to another Service", with("x", a), with("y", a), nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := Diff(c.old, c.new)
 			want := Changes{Set: c.set, Gone: c.gone}
-			if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+			if diff := cmp.Diff(want, got, sameAddr); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Whatever a packet may meet makes a difference, alone; what it never meets makes none.
+func TestDiffOfEach(t *testing.T) {
+	end := []Endpoint{{Addr: netip.MustParseAddr("10.0.0.1"), Port: 80}}
+	f := func() Frontend {
+		return Frontend{Key: key(80), Kind: LoadBalancer, Outside: Route{Action: Drop}, Inside: &Route{Action: Drop}}
+	}
+	for what, c := range map[string]struct {
+		change func(*Frontend)
+		same   bool
+	}{
+		"kind":                  {change: func(f *Frontend) { f.Kind = ExternalIP }},
+		"restricted to nobody":  {change: func(f *Frontend) { f.Restricted = true }},
+		"sources":               {change: func(f *Frontend) { f.Sources = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} }},
+		"affinity":              {change: func(f *Frontend) { f.Affinity = 1 }},
+		"group":                 {change: func(f *Frontend) { f.Group = key(81) }},
+		"what drains":           {change: func(f *Frontend) { f.Draining = end }},
+		"what is not ready":     {change: func(f *Frontend) { f.Unready = end }, same: true},
+		"the action outside":    {change: func(f *Frontend) { f.Outside.Action = Reject }},
+		"masquerading outside":  {change: func(f *Frontend) { f.Outside.Masquerade = MasqAlways }},
+		"the endpoints outside": {change: func(f *Frontend) { f.Outside.Endpoints = end }},
+		"that all are ending":   {change: func(f *Frontend) { f.Outside.Terminating = true }, same: true},
+		"the action inside":     {change: func(f *Frontend) { f.Inside.Action = Reject }},
+		"masquerading inside":   {change: func(f *Frontend) { f.Inside.Masquerade = MasqNode }},
+		"the endpoints inside":  {change: func(f *Frontend) { f.Inside.Endpoints = end }},
+		"no inside":             {change: func(f *Frontend) { f.Inside = nil }},
+	} {
+		was, now := f(), f()
+		c.change(&now)
+		for _, d := range []Changes{Diff(with("x", was), with("x", now)), Diff(with("x", now), with("x", was))} {
+			if (len(d.Set) == 0) != c.same || len(d.Gone) > 0 {
+				t.Errorf("%s: set %v, gone %v", what, d.Set, d.Gone)
+			}
+		}
 	}
 }
 
@@ -182,6 +224,78 @@ func TestLink(t *testing.T) {
 		if got := c.link.Is(c.name); got != c.want {
 			t.Errorf("%q is %q: %t", c.link, c.name, got)
 		}
+	}
+}
+
+func TestLinkPattern(t *testing.T) {
+	for link, want := range map[Link]string{"cali*": "cali", "cni0": "cni0\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "a-name-of-16-all": "a-name-of-16-all"} {
+		if got := string(link.Pattern()); got != want {
+			t.Errorf("%q is compared as %q, want %q", link, got, want)
+		}
+	}
+}
+
+// Networks are in order, each once.
+func TestSortedPrefixes(t *testing.T) {
+	in := prefixes("fd00::/48 10.1.0.0/16 10.0.0.0/8 10.0.0.0/16 10.1.0.0/16 192.168.0.0/24")
+	if got, want := sortedPrefixes(in), prefixes("10.0.0.0/8 10.0.0.0/16 10.1.0.0/16 192.168.0.0/24 fd00::/48"); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// What is refused by its source, and what comes from a socket of this node.
+func TestResolveKnows(t *testing.T) {
+	src := netip.MustParseAddr("192.0.2.1")
+	p := with("x", Frontend{Key: key(80), Restricted: true, Outside: Route{Action: Reject}}, Frontend{Key: key(81), Outside: Route{Action: Drop}, Inside: &Route{Action: Reject}}, Frontend{Key: key(83), Outside: Route{Action: Forward, Endpoints: eps("a"), Masquerade: MasqAlways}})
+	p.Node.Sockets = true
+	sent := func(masquerade bool) Outcome {
+		return Outcome{Known: true, Action: Forward, To: []Destination{{Endpoint: eps("a")[0], Probability: 1, Masquerade: masquerade}}}
+	}
+	for what, c := range map[string]struct {
+		pkt  Packet
+		want Outcome
+	}{
+		"a source that may not":   {Packet{Port: 80}, Outcome{Known: true, Action: Drop}},
+		"of the node, restricted": {Packet{Port: 80, FromNode: true, Here: true}, Outcome{Known: true, Action: Drop}},
+		"from beyond":             {Packet{Port: 81}, Outcome{Known: true, Action: Drop}},
+		"of the node":             {Packet{Port: 81, FromNode: true}, Outcome{Known: true, Action: Reject}},
+		"of a pod here":           {Packet{Port: 81, Here: true}, Outcome{Known: true, Action: Reject}},
+		"forwarded":               {Packet{Port: 83}, sent(true)},
+		"forwarded, of the node":  {Packet{Port: 83, FromNode: true}, sent(false)},
+		"forwarded, of a pod":     {Packet{Port: 83, Here: true}, sent(false)},
+		"for nobody":              {Packet{Port: 82}, Outcome{}},
+	} {
+		c.pkt.Src, c.pkt.Dst, c.pkt.Protocol = src, key(0).Addr, objects.TCP
+		if diff := cmp.Diff(c.want, Resolve(p, c.pkt), sameAddr); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+}
+
+func TestRefusedSays(t *testing.T) {
+	full, bad := errors.New("full"), errors.New("bad")
+	for _, c := range []struct {
+		of   map[Key]error
+		want string
+	}{
+		{nil, "no frontend refused"},
+		{map[Key]error{key(80): full}, "frontend tcp 10.96.0.1:80 refused: full"},
+		{map[Key]error{key(81): full, key(80): bad, key(82): full}, "frontend tcp 10.96.0.1:80 refused: bad (and 2 others)"},
+	} {
+		if got := (&Refused{c.of}).Error(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestWithout(t *testing.T) {
+	p := with("x", Frontend{Key: key(80)}, Frontend{Key: key(81)})
+	got := p.Without(map[Key]error{key(80): errors.New("full"), key(9): errors.New("full")})
+	if n := slices.Collect(maps.Keys(Index(got))); !slices.Equal(n, []Key{key(81)}) || len(Index(p)) != 2 {
+		t.Errorf("left are %v, and of the plan itself %d", n, len(Index(p)))
+	}
+	if got := (*Plan)(nil).Without(map[Key]error{key(80): errors.New("full")}); got != nil {
+		t.Errorf("no plan without a frontend is %v", got)
 	}
 }
 

@@ -40,6 +40,10 @@ func TestStep(t *testing.T) {
 		{"a chain of rivals", []objects.Change{service("a", 1, "198.51.100.1", "198.51.100.2")}, []string{"a", "b", "c"}, []string{"a", "b", "c"}},
 		{"at its end", []objects.Change{service("c", 3, "198.51.100.1", "198.51.100.3")}, []string{"a", "b", "c"}, []string{"a", "b", "c"}},
 		{"the middle goes", []objects.Change{gone("a")}, []string{"a", "b", "c"}, []string{"b", "c"}},
+		{"four in a row", []objects.Change{service("a", 1, "198.51.100.1"), service("b", 2, "198.51.100.1", "198.51.100.2"), service("c", 3, "198.51.100.2", "198.51.100.3"), service("d", 4, "198.51.100.3")},
+			[]string{"b", "c"}, []string{"a", "b", "c", "d"}},
+		{"the first of them", []objects.Change{service("a", 1, "198.51.100.1", "198.51.100.9")}, []string{"a", "b", "c", "d"}, []string{"a", "b", "c", "d"}},
+		{"three of them go", []objects.Change{gone("a"), gone("d"), service("b", 2)}, []string{"a", "b", "c", "d"}, []string{"b", "c"}},
 		{"the node", []objects.Change{node}, nil, nil},
 		{"one goes", []objects.Change{gone("c")}, []string{"c"}, nil},
 	} {

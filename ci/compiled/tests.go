@@ -1,4 +1,6 @@
-package main
+// Package compiled tells what the tests of a package are compiled from, by a hash: a result
+// that was kept holds as long as it is the same.
+package compiled
 
 import (
 	"bytes"
@@ -16,7 +18,8 @@ import (
 	"strings"
 )
 
-const module = "github.com/plumbline/plumbline"
+// Module is the path of the repository's module.
+const Module = "github.com/plumbline/plumbline"
 
 // listed is what `go list` says of a package.
 type listed struct {
@@ -28,14 +31,15 @@ type listed struct {
 	Deps                                                       []string
 }
 
-// tested is a package with tests.
-type tested struct {
-	folder, path string
-	hash         string // of what its tests are compiled from
+// Tests are those of a package.
+type Tests struct {
+	Folder, Path string // of the package
+	Hash         string // of what they are compiled from, and read
 }
 
-// testedPackages are those of the module, in the order of go list.
-func testedPackages(ctx context.Context) ([]tested, error) {
+// All are the tests of the module that the working directory is the root of, in the order of
+// go list.
+func All(ctx context.Context) ([]Tests, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "-json", "./...")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -53,18 +57,18 @@ func testedPackages(ctx context.Context) ([]tested, error) {
 			return nil, fmt.Errorf("list the packages: %w", err)
 		}
 		all[p.ImportPath] = p
-		if strings.HasSuffix(p.ImportPath, ".test") && p.Module != nil && p.Module.Path == module {
+		if strings.HasSuffix(p.ImportPath, ".test") && p.Module != nil && p.Module.Path == Module {
 			tests = append(tests, p)
 		}
 	}
-	var found []tested
+	var found []Tests
 	for _, p := range tests {
 		path := strings.TrimSuffix(p.ImportPath, ".test")
 		hash, err := hashOf(p, all)
 		if err != nil {
 			return nil, fmt.Errorf("hash what the tests of %s are compiled from: %w", path, err)
 		}
-		found = append(found, tested{strings.TrimPrefix(path, module+"/"), path, hash})
+		found = append(found, Tests{strings.TrimPrefix(path, Module+"/"), path, hash})
 	}
 	return found, nil
 }
@@ -86,18 +90,18 @@ func hashOf(p listed, all map[string]listed) (string, error) {
 	programs := false
 	for _, dep := range p.Deps {
 		d := all[dep]
-		if d.Module == nil || d.Module.Path != module {
+		if d.Module == nil || d.Module.Path != Module {
 			continue
 		}
 		add(d)
 		programs = programs || d.ForTest != "" && usesPrograms(d)
 	}
 	for _, d := range all {
-		if programs && strings.HasPrefix(d.ImportPath, module) && d.ForTest == "" {
+		if programs && strings.HasPrefix(d.ImportPath, Module) && d.ForTest == "" {
 			add(d)
 		}
 	}
-	dir := strings.TrimPrefix(strings.TrimSuffix(p.ImportPath, ".test"), module+"/")
+	dir := strings.TrimPrefix(strings.TrimSuffix(p.ImportPath, ".test"), Module+"/")
 	for _, data := range []string{filepath.Join(dir, "testdata"), filepath.Join(dir, "../testdata")} {
 		err := filepath.WalkDir(data, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {

@@ -1,0 +1,36 @@
+package main
+
+// target is what is mutated: all files of a folder, or some.
+type target struct {
+	folder string
+	files  []string
+	stages []stage
+}
+
+// stage are tests that may notice a mutant.
+type stage struct {
+	name        string // in the table
+	folder, run string // the package, and which of its tests
+	contract    bool   // they take longer, up to some minutes
+}
+
+// targets have their stages by cost. What decides for all backends, the plan, is held against its
+// own tests, the cases' packet tables, who follows differences of plans, who ends stale flows,
+// and the contract of one backend; a renderer against what it is known to write, its other tests,
+// and its contract.
+var targets = []target{ // const
+	{"dataplane/plan", nil, []stage{
+		{"plan", "dataplane/plan", ".", false},
+		{"cases", "dataplane/dptest", "^(TestPlans|Fuzz.*)$", false},
+		{"loop", "dataplane/loop", ".", false},
+		{"histories", "dataplane/dptest", "^TestPlanHistories$", false},
+		{"conntrack", "dataplane/conntrack", "^(TestQuestions|TestNodeAddressAlone|TestGoneTCP|TestJudgeUDP|TestDone|TestResetAfterGrace)$", false},
+		{"contract of nftables", "dataplane/nftables", "^TestContract$", true},
+	}},
+	{"dataplane/nftables", []string{"render.go", "rules.go", "chains.go", "affinity.go", "slots.go"}, []stage{
+		{"golden", "dataplane/nftables", "^TestContract$/^Golden$|^(TestNftLists|TestPath.*|TestGroups|TestRemembers|TestJhash|TestIntervals|TestEndpointBytes|TestOpsFold|TestSlotsWithGap|TestScriptSays.*)$", false},
+		{"rules", "dataplane/nftables", "^(TestNftListsCases|TestSlotsIn.*|TestScriptIsTaken|TestChainsComeFirst|TestHooksComeLast|TestSCTP|TestMemorySurvives|TestMirror|TestElementsThatDiffer|TestMasqueradeSet|TestPodsOfOneBridge)$", false},
+		{"random packets", "dataplane/nftables", "^TestContract$/^(Random|Distribution|Names)$", false},
+		{"contract", "dataplane/nftables", "^TestContract$", true},
+	}},
+}
