@@ -2,6 +2,7 @@ package mutant
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/plumbline/plumbline/dataplane/agent"
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
@@ -70,6 +72,13 @@ func healthMutations() map[string]func(*changes) {
 				r.StatusCode = http.StatusNotFound
 			}
 		}),
+		"healthz-missing-on-one-node": func(c *changes) {
+			c.options = func(_ context.Context, a *agent.Config) {
+				if strings.HasSuffix(a.Node, "4") {
+					c.health = func(r *http.Response) error { r.StatusCode = http.StatusNotFound; return nil }
+				}
+			}
+		},
 		"healthz-without-eligibility":   healths(func(r *http.Response) { edit(r, func(b map[string]any) { delete(b, "nodeEligible") }) }),
 		"healthz-without-time":          healths(func(r *http.Response) { edit(r, func(b map[string]any) { delete(b, "lastUpdated") }) }),
 		"healthz-without-families":      healths(func(r *http.Response) { edit(r, func(b map[string]any) { delete(b, "status") }) }),
