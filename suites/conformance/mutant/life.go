@@ -43,7 +43,16 @@ func lifeMutations() map[string]func(*changes) {
 // does not answer.
 func apiLossEndsService(c *changes) {
 	var lost func() bool
-	c.options = func(ctx context.Context, a *agent.Config) { lost = lossOf(ctx, a) }
+	c.options = func(ctx context.Context, a *agent.Config) {
+		ctx = context.WithoutCancel(ctx)
+		nodes, name := a.Client.CoreV1().Nodes(), a.Node
+		lost = func() bool {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_, err := nodes.Get(ctx, name, metav1.GetOptions{})
+			return err != nil
+		}
+	}
 	c.health = func(r *http.Response) error {
 		if lost() {
 			r.StatusCode = http.StatusServiceUnavailable
@@ -59,18 +68,6 @@ func apiLossEndsService(c *changes) {
 			}
 		}()
 		return nil
-	}
-}
-
-// lossOf tells whether the API answers an agent.
-func lossOf(ctx context.Context, a *agent.Config) func() bool {
-	ctx = context.WithoutCancel(ctx)
-	nodes, name := a.Client.CoreV1().Nodes(), a.Node
-	return func() bool {
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		_, err := nodes.Get(ctx, name, metav1.GetOptions{})
-		return err != nil
 	}
 }
 

@@ -112,15 +112,13 @@ func quickChangesLost(within time.Duration) func(*changes) {
 	}
 }
 
-// apiNotAskedAgain hears of nothing any more once the API did not answer.
+// apiNotAskedAgain asks the API when the agent starts, and not when a watch has ended.
 func apiNotAskedAgain(c *changes) {
-	var lost func() bool
 	var ended <-chan struct{}
-	c.options = func(ctx context.Context, a *agent.Config) {
-		lost, ended = lossOf(ctx, a), ctx.Done()
-	}
+	c.options = func(ctx context.Context, _ *agent.Config) { ended = ctx.Done() }
+	began := time.Now()
 	c.asks = func(*metav1.ListOptions) {
-		if lost() {
+		if time.Since(began) > 2*time.Second { // by then all has been asked for
 			<-ended
 		}
 	}
