@@ -163,6 +163,35 @@ func TestTeethTableKeepsRows(t *testing.T) {
 	}
 }
 
+// What is declared and holds is wrong, and so is all that fails with the sound dataplane, what comes to
+// no result, and that nothing at all works; that others notice too is told, and no more.
+func TestCompareTeeth(t *testing.T) {
+	const held, failing = "clusterip-udp", "clusterip-from-pod"
+	for _, c := range []struct {
+		name        string
+		declared    []string
+		reasons     map[string]string
+		wrong, more int
+		lacks       bool
+	}{
+		{"noticed", []string{failing}, map[string]string{failing: "fail: x"}, 0, 0, false},
+		{"one holds", []string{failing, held}, map[string]string{failing: "fail: x"}, 1, 0, false},
+		{"one is inconclusive", []string{failing}, map[string]string{failing: "inconclusive: x"}, 1, 0, false},
+		{"another notices", []string{failing}, map[string]string{failing: "fail: x", held: "fail: y"}, 0, 1, false},
+		{"another is inconclusive", []string{failing}, map[string]string{failing: "fail: x", held: "inconclusive: y"}, 1, 0, false},
+		{"another is skipped", []string{failing}, map[string]string{failing: "fail: x", held: "skip: y"}, 0, 0, false},
+		{"nothing works", []string{failing}, map[string]string{failing: "fail: x", alive: "fail: y"}, 1, 0, false},
+		{"alive is declared", []string{alive}, map[string]string{alive: "fail: y"}, 0, 0, false},
+		{"the sound one fails", nil, map[string]string{failing: "fail: x"}, 1, 0, false},
+		{"the cluster lacks it", []string{failing}, map[string]string{failing: "skip: x"}, 1, 0, true},
+	} {
+		wrong, more := compareTeeth(c.declared, c.reasons)
+		if strings.Count(wrong, "\n") != c.wrong || strings.Count(more, "\n") != c.more || (skipped(c.declared, c.reasons) != "") != c.lacks {
+			t.Errorf("%s: wrong %q, more %q", c.name, wrong, more)
+		}
+	}
+}
+
 func sourcesOf(t *testing.T) *sources {
 	t.Helper()
 	src, err := readSources("../../..")

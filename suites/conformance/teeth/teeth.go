@@ -138,6 +138,10 @@ func (j *judge) run(ctx context.Context, names []string) (noticed bool, err erro
 		if err != nil {
 			return false, fmt.Errorf("mutation %s: %w", name, err)
 		}
+		if lacks := skipped(j.all[name].Caught, reasons); lacks != "" {
+			fmt.Printf("%3d/%d %-45s not judged: %s\n", i+1, len(names), name, lacks)
+			continue
+		}
 		caught := failed(reasons)
 		wrong, more := compareTeeth(j.all[name].Caught, reasons)
 		noticed = noticed && wrong == ""
@@ -187,6 +191,16 @@ func (j *judge) bite(ctx context.Context, name string, list []kit.Behaviour) (re
 		removed = nil
 	}
 	return reasons, errors.Join(closed, awaitGone(ctx, j.lab), removed, context.Cause(ctx))
+}
+
+// skipped says which of the behaviours that are declared this cluster cannot show; empty: none.
+func skipped(declared []string, reasons map[string]string) string {
+	for _, id := range declared {
+		if strings.HasPrefix(reasons[id], string(kit.ResultSkip)) {
+			return id + ": " + reasons[id]
+		}
+	}
+	return ""
 }
 
 // failed are the behaviours that failed, by id.
