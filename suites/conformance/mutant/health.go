@@ -58,6 +58,13 @@ func healthMutations() map[string]func(*changes) {
 				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: objects.ToBeDeletedTaint})
 			}
 		}),
+		"healthz-follows-readiness": nodeOf(func(n *corev1.Node) {
+			if slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+				return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
+			}) {
+				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: objects.ToBeDeletedTaint})
+			}
+		}),
 		"livez-follows-taint": func(c *changes) {
 			leaving := watchTaint(c)
 			c.health = func(r *http.Response) error {
