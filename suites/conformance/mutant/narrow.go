@@ -40,10 +40,10 @@ func narrowMutations() map[string]func(*changes) {
 		"affinity-forgotten-with-more-endpoints": affinityForgotten,
 		"reused-cluster-ip-not-served":           reusedNotServed,
 		"hcnp-not-for-pods":                      checksNotForPods,
+		"terminating-used-for-good":              terminatingForGood,
 		"not-ready-stays": conditionsKept(func(c discoveryv1.EndpointConditions) bool {
 			return !isOr(c.Ready, true) && !is(c.Terminating)
 		}),
-		"terminating-stays":               conditionsKept(func(c discoveryv1.EndpointConditions) bool { return is(c.Terminating) }),
 		"ready-stays":                     conditionsKept(func(c discoveryv1.EndpointConditions) bool { return isOr(c.Ready, true) }),
 		"ports-added-later-not-served":    portsAddedLost,
 		"removed-ports-kept":              portsKept,
@@ -136,6 +136,28 @@ func unreadyFallback(c *changes) {
 			if f.Kind != plan.ClusterIP {
 				r.Masquerade = plan.MasqAlways
 			}
+		}
+	})(c)
+}
+
+// terminatingForGood goes on with endpoints that terminate and serve, once it had no others, also when
+// others have become ready.
+func terminatingForGood(c *changes) {
+	type at struct {
+		key    plan.Key
+		inside bool
+	}
+	had := map[at][]plan.Endpoint{}
+	routes(func(f *plan.Frontend, r *plan.Route) {
+		key := at{f.Key, r != &f.Outside}
+		left := slices.DeleteFunc(slices.Clone(had[key]), func(e plan.Endpoint) bool { return !slices.Contains(f.Draining, e) })
+		switch {
+		case r.Terminating:
+			had[key] = slices.Clone(r.Endpoints)
+		case len(left) > 0 && r.Action == plan.Forward:
+			r.Endpoints = left
+		default:
+			delete(had, key)
 		}
 	})(c)
 }
