@@ -165,13 +165,17 @@ func of(name objects.Name) string {
 	return name.Name[:max(i, 0)]
 }
 
-// checksKept closes no healthCheckNodePort.
+// checksKept closes no healthCheckNodePort: what a Service has no more goes on to tell of the endpoints that
+// it had last.
 func checksKept(c *changes) {
 	seen := map[objects.Name]plan.HealthCheck{}
 	c.synced = func(_ *plan.Node, checks map[objects.Name]plan.HealthCheck) {
 		taken := map[uint16]bool{}
 		for name, hc := range checks {
-			seen[name], taken[hc.Port] = hc, true
+			taken[hc.Port] = true
+			if hc.IPv4+hc.IPv6 > 0 || seen[name].Port != hc.Port { // slices may go before their Service
+				seen[name] = hc
+			}
 		}
 		for name, hc := range seen {
 			if _, there := checks[name]; !there && !taken[hc.Port] {
