@@ -193,7 +193,7 @@ observed:
 	go test -count=1 ./suites/conformance -run '^TestObserved$$' -reports=$$(ls -d $(CURDIR)/results/*-conformance-* | tail -n $(REPORTS) | paste -sd,)
 
 # Whether the conformance suite notices dataplanes that are broken on purpose, such
-# as make teeth TEETH='affinity.*|hcnp.*'.
+# as make teeth TEETH='affinity.*|hcnp.*': those whose row in the table is missing or older, a few seconds each.
 TEETH ?= .*
 teeth: build
 	ci/host/prepare.sh --lab

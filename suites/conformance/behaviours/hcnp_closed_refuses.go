@@ -13,6 +13,7 @@ func hcnpClosedRefuses() kit.Behaviour {
 		Says:     "A healthCheckNodePort that a Service has no more, for its policy, its type or its end, refuses connections on every node.",
 		Promises: []promise.Promise{promise.HealthPortForm},
 		Writes:   kit.SinceClass,
+		Serial:   true, // others may be given the health check port that it gives back
 		Run: func(s *kit.Spec) {
 			gone := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			gone.Endpoints(s.Nodes[0].A.Ready())

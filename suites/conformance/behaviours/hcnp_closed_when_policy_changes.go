@@ -14,6 +14,7 @@ func hcnpClosedWhenPolicyChanges() kit.Behaviour {
 		Promises: []promise.Promise{promise.HealthCheckNodePortOnly, promise.Synchronized},
 		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
+		Serial:   true, // others may be given the health check port that it gives back
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready())

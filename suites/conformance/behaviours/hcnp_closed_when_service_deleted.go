@@ -11,6 +11,7 @@ func hcnpClosedWhenServiceDeleted() kit.Behaviour {
 		Says:     "At the healthCheckNodePort of a Service that is gone nobody says 200 any more, on any node.",
 		Promises: []promise.Promise{promise.HealthCheckNodePort, promise.Synchronized},
 		Writes:   kit.SinceClass,
+		Serial:   true, // others may be given the health check port that it gives back
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready())

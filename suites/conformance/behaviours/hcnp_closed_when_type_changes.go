@@ -13,6 +13,7 @@ func hcnpClosedWhenTypeChanges() kit.Behaviour {
 		Says:     "Where a Service that is no LoadBalancer any more had its healthCheckNodePort nobody says 200, also under externalTrafficPolicy=Local.",
 		Promises: []promise.Promise{promise.HealthCheckNodePortOnly, promise.Synchronized},
 		Writes:   kit.SinceClass,
+		Serial:   true, // others may be given the health check port that it gives back
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready())

@@ -14,9 +14,12 @@ func hcnpOnlyForLocal() kit.Behaviour {
 		Promises: []promise.Promise{promise.HealthCheckNodePortOnly},
 		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
+		Serial:   true, // others may be given the health check port that it gives back
 		Run: func(s *kit.Spec) {
 			first := s.Service(kit.LoadBalanced, kit.ExternalLocal)
+			first.Endpoints(s.Nodes[0].A.Ready())
 			at, number := first.HealthPort(s.Nodes[0]), first.Object().Spec.HealthCheckNodePort
+			s.ExpectHTTP(s.Outside(), at, "/", kit.Status(200)) // what stays open would go on to say so
 			first.Delete()
 			svc := s.Service(kit.LoadBalanced)
 			svc.Endpoints(s.Nodes[0].A.Ready())

@@ -2,6 +2,7 @@ package mutant
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/plumbline/plumbline/dataplane/agent"
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
@@ -56,6 +58,13 @@ func healthMutations() map[string]func(*changes) {
 				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: objects.ToBeDeletedTaint})
 			}
 		}),
+		"healthz-follows-readiness": nodeOf(func(n *corev1.Node) {
+			if slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+				return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
+			}) {
+				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: objects.ToBeDeletedTaint})
+			}
+		}),
 		"livez-follows-taint": func(c *changes) {
 			leaving := watchTaint(c)
 			c.health = func(r *http.Response) error {
@@ -70,6 +79,13 @@ func healthMutations() map[string]func(*changes) {
 				r.StatusCode = http.StatusNotFound
 			}
 		}),
+		"healthz-missing-on-one-node": func(c *changes) {
+			c.options = func(_ context.Context, a *agent.Config) {
+				if strings.HasSuffix(a.Node, "4") {
+					c.health = func(r *http.Response) error { r.StatusCode = http.StatusNotFound; return nil }
+				}
+			}
+		},
 		"healthz-without-eligibility":   healths(func(r *http.Response) { edit(r, func(b map[string]any) { delete(b, "nodeEligible") }) }),
 		"healthz-without-time":          healths(func(r *http.Response) { edit(r, func(b map[string]any) { delete(b, "lastUpdated") }) }),
 		"healthz-without-families":      healths(func(r *http.Response) { edit(r, func(b map[string]any) { delete(b, "status") }) }),
@@ -149,13 +165,17 @@ func of(name objects.Name) string {
 	return name.Name[:max(i, 0)]
 }
 
-// checksKept closes no healthCheckNodePort.
+// checksKept closes no healthCheckNodePort: what a Service has no more goes on to tell of the endpoints that
+// it had last.
 func checksKept(c *changes) {
 	seen := map[objects.Name]plan.HealthCheck{}
 	c.synced = func(_ *plan.Node, checks map[objects.Name]plan.HealthCheck) {
 		taken := map[uint16]bool{}
 		for name, hc := range checks {
-			seen[name], taken[hc.Port] = hc, true
+			taken[hc.Port] = true
+			if hc.IPv4+hc.IPv6 > 0 || seen[name].Port != hc.Port { // slices may go before their Service
+				seen[name] = hc
+			}
 		}
 		for name, hc := range seen {
 			if _, there := checks[name]; !there && !taken[hc.Port] {

@@ -1,15 +1,17 @@
 // Package teeth shows whether the conformance suite notices what is wrong. Dataplanes
 // that are broken on purpose, each in one way (suites/conformance/mutant), must fail
-// exactly the behaviours that teeth.yaml names for them: one more, and a behaviour tests
-// something else than it says; one less, and it tests nothing.
+// the behaviours that teeth.yaml names for them, each of these: one that holds tests nothing of what
+// is broken. Only these are asked, so that a mutation takes seconds; others may notice it too. A whole
+// run (--whole) asks all, and says which do.
 //
-//	make teeth TEETH='affinity|hints'
+//	make teeth                                    whose row in TEETH.md is missing, or older than what it is about
+//	make teeth TEETH='affinity.*|hints.*'         of these
+//	bin/teeth --whole --mutations=hints-.*        all behaviours, four minutes for each
 package teeth
 
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,7 +24,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/yaml"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/suites/conformance"
@@ -31,124 +32,155 @@ import (
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
-//go:embed teeth.yaml
-var teethFile []byte
-
-// mutation is one way to break a dataplane, and the behaviours that must fail.
-type mutation struct {
-	Breaks   string   `json:"breaks"`
-	IPFamily string   `json:"ipFamily"` // of the lab that shows it: dual, or empty, any
-	Caught   []string `json:"caught"`
-}
-
-// shownIn tells whether the mutation is judged in a lab of a family: in one of both those
-// that no other can show.
-func (m mutation) shownIn(family string) bool {
-	return m.IPFamily == family || m.IPFamily == "" && family != "dual"
-}
-
-// sound is the mutation that breaks nothing: with it nothing may fail.
-const sound = "none"
-
-func declaredMutations() (map[string]mutation, error) {
-	var all map[string]mutation
-	if err := yaml.UnmarshalStrict(teethFile, &all); err != nil {
-		return nil, fmt.Errorf("read teeth.yaml: %w", err)
-	}
-	return all, nil
-}
-
 // mutantLimit is how late a broken dataplane may be; own ones take milliseconds.
 const mutantLimit = 5 * time.Second
 
 // Options are what is judged, and where it is written down.
 type Options struct {
 	Mutations string // those of teeth.yaml that this regular expression matches as a whole
-	Table     string // a file, whose rows of those judged are written anew; empty: none
+	Table     string // a file, whose rows of those judged are written anew; those that stand are not judged; empty: none
+	Whole     bool   // ask for all behaviours, also where the row stands
 	Suite     *conformance.Options
 }
 
-// Judge asks for all behaviours with each mutation, in one lab.
-func Judge(ctx context.Context, o Options) (exact bool, err error) {
+// judge is a run of Judge in its lab.
+type judge struct {
+	Options
+	lab   *stage.Lab
+	known conformance.Declared
+	all   map[string]mutation
+	src   *sources
+}
+
+// Judge breaks a dataplane by one mutation after another, in one lab, and asks the behaviours that are
+// to notice. It returns whether all did.
+func Judge(ctx context.Context, o Options) (noticed bool, err error) {
 	wanted, err := regexp.Compile("^(" + o.Mutations + ")$")
 	if err != nil {
 		return false, fmt.Errorf("the mutations to judge: %w", err)
 	}
-	suite := o.Suite
-	if err := suite.Enter(ctx); err != nil { // first: in a lab, this program begins anew inside
+	if err := o.Suite.Enter(ctx); err != nil { // first: in a lab, this program begins anew inside
 		return false, err
 	}
-	defer func() { err = errors.Join(err, suite.Stage.Leave(context.WithoutCancel(ctx))) }()
-	all, err := declaredMutations()
+	defer func() { err = errors.Join(err, o.Suite.Stage.Leave(context.WithoutCancel(ctx))) }()
+	j := judge{Options: o}
+	if j.all, err = declaredMutations(); err != nil {
+		return false, err
+	}
+	root, err := stage.SourceRoot()
 	if err != nil {
 		return false, err
 	}
-	names := []string{sound}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		switch {
-		case name == sound || !wanted.MatchString(name):
-		case !all[name].shownIn(suite.Stage.IPFamily):
-			fmt.Printf("        %-45s not judged: it takes --ip-family=%s\n", name, cmp.Or(all[name].IPFamily, "ipv4"))
-		default:
-			names = append(names, name)
-		}
-	}
-	if len(names) == 1 && !wanted.MatchString(sound) {
-		return true, nil
-	}
-	if err := suite.Place("teeth"); err != nil {
+	if j.src, err = readSources(root); err != nil {
 		return false, err
 	}
-	st, err := stage.Open(ctx, suite.Stage, suite.Logger())
+	names, err := j.chosen(wanted)
+	if err != nil || len(names) == 0 {
+		return err == nil, err
+	}
+	if err := o.Suite.Place("teeth"); err != nil {
+		return false, err
+	}
+	st, err := stage.Open(ctx, o.Suite.Stage, o.Suite.Logger())
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, st.Close(context.WithoutCancel(ctx))) }()
-	lab, ok := st.(*stage.Lab)
-	if !ok {
+	var ok bool
+	if j.lab, ok = st.(*stage.Lab); !ok {
 		return false, errors.New("mutations are of a lab")
 	}
-	known, err := suite.Declared()
-	if err != nil {
+	if j.known, err = o.Suite.Declared(); err != nil {
 		return false, err
 	}
-	exact = true
+	return j.run(ctx, append([]string{sound}, names...))
+}
+
+// chosen are the names of the mutations to judge, in order.
+func (j *judge) chosen(wanted *regexp.Regexp) (names []string, err error) {
+	family, stands := j.Suite.Stage.IPFamily, map[string]bool{}
+	if j.Table != "" && !j.Whole {
+		if stands, err = standing(j.Table, j.src, j.all); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.all)) {
+		switch {
+		case name == sound || !wanted.MatchString(name):
+		case !j.all[name].shownIn(family):
+			fmt.Printf("        %-45s not judged: it takes --ip-family=%s\n", name, cmp.Or(j.all[name].IPFamily, "ipv4"))
+		case stands[name]:
+			fmt.Printf("        %-45s not judged: its row stands\n", name)
+		default:
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// run judges mutations one by one; of sound, which is first, it asks what it asks of any other.
+func (j *judge) run(ctx context.Context, names []string) (noticed bool, err error) {
+	var of []mutation
+	for _, name := range names {
+		of = append(of, j.all[name])
+	}
+	noticed = true
 	for i, name := range names {
+		list := asked(j.all[name])
+		switch {
+		case j.Whole:
+			list = behaviours.All()
+		case name == sound:
+			list = asked(of...)
+		}
 		began := time.Now()
-		caught, reasons, err := bite(ctx, suite, lab, known, name)
+		reasons, err := j.bite(ctx, name, list)
 		if err != nil {
 			return false, fmt.Errorf("mutation %s: %w", name, err)
 		}
-		wrong := compareTeeth(all[name].Caught, caught, reasons)
-		exact = exact && wrong == ""
-		word := map[bool]string{true: "exact", false: "NOT EXACT"}[wrong == ""]
-		fmt.Printf("%3d/%d %-45s %-9s caught by %d in %s\n%s", i+1, len(names), name, word, len(caught), time.Since(began).Round(time.Second), wrong)
-		if name != sound && o.Table != "" {
-			if err := note(o.Table, all, name, wrong == "", caught); err != nil {
+		if lacks := skipped(j.all[name].Caught, reasons); lacks != "" {
+			fmt.Printf("%3d/%d %-45s not judged: %s\n", i+1, len(names), name, lacks)
+			continue
+		}
+		caught := failed(reasons)
+		wrong, more := compareTeeth(j.all[name].Caught, reasons)
+		noticed = noticed && wrong == ""
+		word := map[bool]string{true: "noticed", false: "NOT AS DECLARED"}[wrong == ""]
+		fmt.Printf("%3d/%d %-45s %s by %d of %d in %s\n%s%s", i+1, len(names), name, word, len(caught), len(list), time.Since(began).Round(time.Second), wrong, more)
+		if name != sound && j.Table != "" {
+			var notes []string
+			if wrong != "" {
+				notes = append(notes, missed)
+			}
+			if j.Whole {
+				notes = append(notes, whole)
+			}
+			if err := note(j.Table, j.src, j.all, name, caught, notes...); err != nil {
 				return false, err
 			}
 		}
 	}
-	return exact, nil
+	return noticed, nil
 }
 
-// bite returns the behaviours that fail with a mutation, and why.
-// Each has probes of its own: what sockets and connection tracking remember of
+// bite asks behaviours with a mutation, and returns why those that do not pass did not.
+// Each mutation has probes of its own: what sockets and connection tracking remember of
 // connections must not meet those of the next.
-func bite(ctx context.Context, suite *conformance.Options, lab *stage.Lab, known conformance.Declared, name string) (caught []string, reasons map[string]string, err error) {
+func (j *judge) bite(ctx context.Context, name string, list []kit.Behaviour) (reasons map[string]string, err error) {
 	ctx, cancel := conformance.Limited(ctx, conformance.RunLimit)
 	defer cancel()
-	remove, err := lab.InstallMutant(ctx, suite.Stage.Rows[0], name)
+	remove, err := j.lab.InstallMutant(ctx, j.Suite.Stage.Rows[0], name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	env, err := suite.OpenEnv(ctx, lab, known, "", mutantLimit)
+	env, err := j.Suite.OpenEnv(ctx, j.lab, j.known, "", mutantLimit)
 	if err != nil {
-		return nil, nil, errors.Join(err, remove(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, remove(context.WithoutCancel(ctx)))
 	}
 	reasons = map[string]string{}
-	env.Run(ctx, behaviours.All(), func(r kit.Result) {
-		if r.Result == kit.ResultFail || r.Result == kit.ResultInconclusive {
+	env.Run(ctx, list, func(r kit.Result) {
+		// One that fails in either family has noticed.
+		if r.Result != kit.ResultPass && !strings.HasPrefix(reasons[r.Behaviour.ID], string(kit.ResultFail)) {
 			reasons[r.Behaviour.ID] = string(r.Result) + ": " + r.Reason
 		}
 	})
@@ -158,13 +190,27 @@ func bite(ctx context.Context, suite *conformance.Options, lab *stage.Lab, known
 		reasons[behaviours.RemovedLeavesNothing().ID] = string(kit.ResultFail) + ": " + removed.Error()
 		removed = nil
 	}
-	for id, why := range reasons {
-		if strings.HasPrefix(why, string(kit.ResultFail)) {
-			caught = append(caught, id)
+	return reasons, errors.Join(closed, awaitGone(ctx, j.lab), removed, context.Cause(ctx))
+}
+
+// skipped says which of the behaviours that are declared this cluster cannot show; empty: none.
+func skipped(declared []string, reasons map[string]string) string {
+	for _, id := range declared {
+		if strings.HasPrefix(reasons[id], string(kit.ResultSkip)) {
+			return id + ": " + reasons[id]
 		}
 	}
-	slices.Sort(caught)
-	return caught, reasons, errors.Join(closed, awaitGone(ctx, lab), removed, context.Cause(ctx))
+	return ""
+}
+
+// failed are the behaviours that failed, by id.
+func failed(reasons map[string]string) (out []string) {
+	for _, id := range slices.Sorted(maps.Keys(reasons)) {
+		if strings.HasPrefix(reasons[id], string(kit.ResultFail)) {
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 // awaitGone waits until the probes of a mutation are gone.
@@ -184,19 +230,25 @@ func awaitGone(ctx context.Context, lab *stage.Lab) error {
 	return nil
 }
 
-// compareTeeth says in what the behaviours that failed are not those declared; empty:
-// in nothing. One that is inconclusive caught nothing, and should not be so.
-func compareTeeth(declared, caught []string, reasons map[string]string) string {
-	var out strings.Builder
+// compareTeeth says in what it is wrong that behaviours notice a mutation: which of those declared did
+// not fail, what came to no result, and whether nothing works at all. More are those that noticed too.
+// Of the sound dataplane, which declares none, each is wrong.
+func compareTeeth(declared []string, reasons map[string]string) (wrong, more string) {
+	caught := failed(reasons)
 	for _, id := range declared {
 		if !slices.Contains(caught, id) {
-			fmt.Fprintf(&out, "      did not fail: %s\n", id)
+			wrong += fmt.Sprintf("      did not fail: %s: %s\n", id, cmp.Or(reasons[id], string(kit.ResultPass)))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(reasons)) {
-		if !slices.Contains(declared, id) || !slices.Contains(caught, id) {
-			fmt.Fprintf(&out, "      not declared: %s: %s\n", id, reasons[id])
+		line := fmt.Sprintf("      not declared: %s: %s\n", id, reasons[id])
+		switch {
+		case slices.Contains(declared, id):
+		case id == alive || len(declared) == 0 && slices.Contains(caught, id) || strings.HasPrefix(reasons[id], string(kit.ResultInconclusive)):
+			wrong += line
+		case slices.Contains(caught, id):
+			more += line
 		}
 	}
-	return out.String()
+	return wrong, more
 }

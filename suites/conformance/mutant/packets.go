@@ -1,0 +1,103 @@
+package mutant
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/dataplane/backend"
+)
+
+// packetMutations carry the first packets of a connection, and lose others.
+func packetMutations() map[string]func(*changes) {
+	return map[string]func(*changes){
+		"large-segments-lost":      beside(largeLost(unix.IPPROTO_TCP)),
+		"large-datagrams-lost":     beside(largeLost(unix.IPPROTO_UDP)),
+		"half-closed-is-forgotten": halfClosedForgotten,
+	}
+}
+
+// beside has a table of its own beside the backend's while an agent runs.
+func beside(rules func(*nftables.Conn, *nftables.Table)) func(*changes) {
+	table := &nftables.Table{Family: nftables.TableFamilyINet, Name: "plumb-mutant"}
+	return func(c *changes) {
+		c.started = func(backend.Backend) error {
+			conn, err := nftables.New()
+			if err != nil {
+				return fmt.Errorf("speak to nf_tables: %w", err)
+			}
+			conn.AddTable(table) // or there may be none to delete
+			conn.DelTable(table)
+			rules(conn, conn.AddTable(table))
+			if err := conn.Flush(); err != nil {
+				return fmt.Errorf("write a table beside the backend's: %w", err)
+			}
+			return nil
+		}
+		c.stopped = func(backend.Backend) error {
+			conn, err := nftables.New()
+			if err != nil {
+				return fmt.Errorf("speak to nf_tables: %w", err)
+			}
+			conn.DelTable(table)
+			if err := conn.Flush(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("delete the table beside the backend's: %w", err)
+			}
+			return nil
+		}
+	}
+}
+
+// largeLost loses packets of more than 1200 bytes, of a protocol, whose destination was translated.
+func largeLost(protocol byte) func(*nftables.Conn, *nftables.Table) {
+	return func(conn *nftables.Conn, table *nftables.Table) {
+		const translated = 1 << 5 // IPS_DST_NAT
+		order := binaryutil.NativeEndian
+		chain := conn.AddChain(&nftables.Chain{
+			Name: "out", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityFilter,
+		})
+		conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
+			&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{protocol}},
+			&expr.Ct{Key: expr.CtKeySTATUS, Register: 1},
+			&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: order.PutUint32(translated), Xor: order.PutUint32(0)},
+			&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: order.PutUint32(0)},
+			&expr.Meta{Key: expr.MetaKeyLEN, Register: 1},
+			&expr.Byteorder{SourceRegister: 1, DestRegister: 1, Op: expr.ByteorderHton, Len: 4, Size: 4}, // nf_tables orders bytes
+			&expr.Cmp{Op: expr.CmpOpGt, Register: 1, Data: binaryutil.BigEndian.PutUint32(1200)},
+			&expr.Verdict{Kind: expr.VerdictDrop},
+		}})
+	}
+}
+
+// halfClosedForgotten has connection tracking forget a connection when one of its ends has closed.
+func halfClosedForgotten(c *changes) {
+	was := map[string]string{}
+	c.started = func(backend.Backend) error {
+		for _, state := range []string{"fin_wait", "close_wait", "last_ack"} {
+			path := "/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_" + state
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return fmt.Errorf("read a timeout of connection tracking: %w", err)
+			}
+			was[path] = strings.TrimSpace(string(text))
+			if err := os.WriteFile(path, []byte("0"), 0o644); err != nil {
+				return fmt.Errorf("set a timeout of connection tracking: %w", err)
+			}
+		}
+		return nil
+	}
+	c.stopped = func(backend.Backend) (err error) {
+		for path, text := range was {
+			err = errors.Join(err, os.WriteFile(path, []byte(text), 0o644))
+		}
+		return err
+	}
+}

@@ -1,0 +1,38 @@
+package mutant
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// scaleMutations hold as long as there is little of everything.
+func scaleMutations() map[string]func(*changes) {
+	return map[string]func(*changes){
+		"endpoints-beyond-100-not-used": routes(func(_ *plan.Frontend, r *plan.Route) {
+			r.Endpoints = r.Endpoints[:min(100, len(r.Endpoints))]
+		}),
+		"ports-beyond-32-not-served": servicesOf(func(s *corev1.Service) { s.Spec.Ports = s.Spec.Ports[:min(32, len(s.Spec.Ports))] }),
+		"mass-removal-lost":          massRemovalLost,
+	}
+}
+
+// massRemovalLost leaves a Service's rules as they were with a change that takes more than fifty
+// endpoints away: as one that was too large for a transaction.
+func massRemovalLost(c *changes) {
+	last := map[objects.Name]plan.Service{}
+	endpoints := func(s plan.Service) (n int) {
+		for _, f := range s.Frontends {
+			n = max(n, len(f.Outside.Endpoints))
+		}
+		return n
+	}
+	c.plan = services(func(name objects.Name, s *plan.Service) {
+		if was := last[name]; endpoints(was) > 50+endpoints(*s) {
+			s.Frontends = was.Frontends
+			return
+		}
+		last[name] = *s
+	})
+}
