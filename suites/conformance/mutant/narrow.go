@@ -16,9 +16,6 @@ import (
 // narrowMutations break what a wider one breaks for one address, client or change alone, so that few
 // notice.
 func narrowMutations() map[string]func(*changes) {
-	at := func(k plan.Kind) func(*plan.Frontend) bool {
-		return func(f *plan.Frontend) bool { return f.Kind == k }
-	}
 	return map[string]func(*changes){
 		"affinity-not-at-cluster-ip":             affinityLost(at(plan.ClusterIP)),
 		"node-port-not-from-nodes":               notFrom(plan.NodePort, ofNodes),
@@ -50,6 +47,11 @@ func narrowMutations() map[string]func(*changes) {
 		"port-number-changes-not-noticed": numbersKept(func(p *corev1.ServicePort) *int32 { return &p.Port }),
 		"node-port-changes-not-noticed":   numbersKept(func(p *corev1.ServicePort) *int32 { return &p.NodePort }),
 	}
+}
+
+// at are the frontends of a kind.
+func at(k plan.Kind) func(*plan.Frontend) bool {
+	return func(f *plan.Frontend) bool { return f.Kind == k }
 }
 
 // unreadyUsed forwards to the endpoints that are not ready beside those that are.

@@ -46,6 +46,7 @@ type Options struct {
 // judge is a run of Judge in its lab.
 type judge struct {
 	Options
+	ask   func(ctx context.Context, name string, list []kit.Behaviour) (reasons map[string]string, err error) // bite
 	lab   *stage.Lab
 	known conformance.Declared
 	all   map[string]mutation
@@ -93,18 +94,20 @@ func Judge(ctx context.Context, o Options) (noticed bool, err error) {
 	if j.known, err = o.Suite.Declared(); err != nil {
 		return false, err
 	}
-	return j.run(ctx, append([]string{sound}, names...))
+	j.ask = j.bite
+	return j.run(ctx, names)
 }
 
 // chosen are the names of the mutations to judge, in order.
 func (j *judge) chosen(wanted *regexp.Regexp) (names []string, err error) {
-	family, stands := j.Suite.Stage.IPFamily, map[string]bool{}
+	family, stands, any := j.Suite.Stage.IPFamily, map[string]bool{}, false
 	if j.Table != "" && !j.Whole {
 		if stands, err = standing(j.Table, j.src, j.all); err != nil {
 			return nil, err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.all)) {
+		any = any || name != sound && wanted.MatchString(name)
 		switch {
 		case name == sound || !wanted.MatchString(name):
 		case !j.all[name].shownIn(family):
@@ -115,52 +118,66 @@ func (j *judge) chosen(wanted *regexp.Regexp) (names []string, err error) {
 			names = append(names, name)
 		}
 	}
+	if !any {
+		return nil, fmt.Errorf("the mutations to judge: teeth.yaml has none that %q matches; %s is judged with any other", j.Mutations, sound)
+	}
 	return names, nil
 }
 
-// run judges mutations one by one; of sound, which is first, it asks what it asks of any other.
+// run judges mutations one by one. What these ask is asked of the sound dataplane first: where that fails,
+// a failure says nothing.
 func (j *judge) run(ctx context.Context, names []string) (noticed bool, err error) {
 	var of []mutation
 	for _, name := range names {
 		of = append(of, j.all[name])
 	}
+	fine, err := j.judge(ctx, "  0", sound, asked(of...))
+	switch {
+	case err != nil:
+		return false, err
+	case !fine:
+		return false, errors.New("without a mutation not all pass: nothing is judged")
+	}
 	noticed = true
 	for i, name := range names {
-		list := asked(j.all[name])
-		switch {
-		case j.Whole:
-			list = behaviours.All()
-		case name == sound:
-			list = asked(of...)
-		}
-		began := time.Now()
-		reasons, err := j.bite(ctx, name, list)
+		fine, err := j.judge(ctx, fmt.Sprintf("%3d/%d", i+1, len(names)), name, asked(j.all[name]))
 		if err != nil {
-			return false, fmt.Errorf("mutation %s: %w", name, err)
+			return false, err
 		}
-		if lacks := skipped(j.all[name].Caught, reasons); lacks != "" {
-			fmt.Printf("%3d/%d %-45s not judged: %s\n", i+1, len(names), name, lacks)
-			continue
-		}
-		caught := failed(reasons)
-		wrong, more := compareTeeth(j.all[name].Caught, reasons)
-		noticed = noticed && wrong == ""
-		word := map[bool]string{true: "noticed", false: "NOT AS DECLARED"}[wrong == ""]
-		fmt.Printf("%3d/%d %-45s %s by %d of %d in %s\n%s%s", i+1, len(names), name, word, len(caught), len(list), time.Since(began).Round(time.Second), wrong, more)
-		if name != sound && j.Table != "" {
-			var notes []string
-			if wrong != "" {
-				notes = append(notes, missed)
-			}
-			if j.Whole {
-				notes = append(notes, whole)
-			}
-			if err := note(j.Table, j.src, j.all, name, caught, notes...); err != nil {
-				return false, err
-			}
-		}
+		noticed = noticed && fine
 	}
 	return noticed, nil
+}
+
+// judge asks behaviours with a mutation, and tells whether it was as declared; its row is written anew.
+func (j *judge) judge(ctx context.Context, number, name string, list []kit.Behaviour) (fine bool, err error) {
+	if j.Whole {
+		list = behaviours.All()
+	}
+	began := time.Now()
+	reasons, err := j.ask(ctx, name, list)
+	if err != nil {
+		return false, fmt.Errorf("mutation %s: %w", name, err)
+	}
+	if lacks := skipped(j.all[name].Caught, reasons); lacks != "" {
+		fmt.Printf("%s %-45s not judged: %s\n", number, name, lacks)
+		return true, nil
+	}
+	caught := failed(reasons)
+	wrong, more := compareTeeth(j.all[name].Caught, reasons)
+	word := map[bool]string{true: "noticed", false: "NOT AS DECLARED"}[wrong == ""]
+	fmt.Printf("%s %-45s %s by %d of %d in %s\n%s%s", number, name, word, len(caught), len(list), time.Since(began).Round(time.Second), wrong, more)
+	if name == sound || j.Table == "" {
+		return wrong == "", nil
+	}
+	var notes []string
+	if wrong != "" {
+		notes = append(notes, missed)
+	}
+	if j.Whole {
+		notes = append(notes, whole)
+	}
+	return wrong == "", note(j.Table, j.src, j.all, name, caught, notes...)
 }
 
 // bite asks behaviours with a mutation, and returns why those that do not pass did not.
@@ -193,14 +210,19 @@ func (j *judge) bite(ctx context.Context, name string, list []kit.Behaviour) (re
 	return reasons, errors.Join(closed, awaitGone(ctx, j.lab), removed, context.Cause(ctx))
 }
 
-// skipped says which of the behaviours that are declared this cluster cannot show; empty: none.
-func skipped(declared []string, reasons map[string]string) string {
+// skipped says why a cluster cannot judge a mutation: of the behaviours that are declared, those that did not
+// fail could not be seen. Empty: it can.
+func skipped(declared []string, reasons map[string]string) (why string) {
 	for _, id := range declared {
-		if strings.HasPrefix(reasons[id], string(kit.ResultSkip)) {
-			return id + ": " + reasons[id]
+		switch reason := reasons[id]; {
+		case strings.HasPrefix(reason, string(kit.ResultFail)):
+		case strings.HasPrefix(reason, string(kit.ResultSkip)):
+			why = id + ": " + reason
+		default:
+			return ""
 		}
 	}
-	return ""
+	return why
 }
 
 // failed are the behaviours that failed, by id.
