@@ -190,6 +190,7 @@ conformance: build
 # Whether the last runs of it, in labs, have looked at every behaviour between them.
 REPORTS ?= 1
 observed:
+	@there=$$(ls -d results/*-conformance-* 2>/dev/null | wc -l); ((there >= $(REPORTS))) || { echo "observed: $$there reports of conformance runs are in results, and $(REPORTS) wanted" >&2; exit 2; }
 	go test -count=1 ./suites/conformance -run '^TestObserved$$' -reports=$$(ls -d $(CURDIR)/results/*-conformance-* | tail -n $(REPORTS) | paste -sd,)
 
 # Whether the conformance suite notices dataplanes that are broken on purpose, such

@@ -151,6 +151,11 @@ func TestDirectAfterService(t *testing.T) {
 						t.Errorf("a SYN to the endpoint comes from %s", source)
 					}
 				}
+				if want { // a packet of the other one comes late, to no avail
+					w.age(2 * time.Second)
+					f.flags = fin | ack
+					w.ingress(f)
+				}
 				_, out := w.egress(frame{device: f.device, src: at, dst: f.src, proto: objects.TCP, flags: syn | ack})
 				if source, _ := out.ends(); (source == at) != want {
 					t.Errorf("the answer is from %s, the endpoint is %s and the Service %s", source, at, f.dst)

@@ -3,6 +3,8 @@ package conformance
 import (
 	"cmp"
 	"flag"
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -21,21 +23,35 @@ func TestObserved(t *testing.T) {
 		t.Skip("needs reports: -reports=DIR,DIR")
 	}
 	seen, skipped := map[string]bool{}, map[string]string{}
-	for _, dir := range strings.Split(*of, ",") {
+	var first conformance.Report
+	for i, dir := range strings.Split(*of, ",") {
 		r, err := conformance.Read(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
+		if i == 0 {
+			first = r
+		}
+		if now, before := tested(r), tested(first); now != before {
+			t.Errorf("%s is about %s, and the first about %s", dir, now, before)
+		}
+		here := map[string]bool{}
 		for _, test := range r.Tests {
 			switch test.Result {
 			case conformance.Pass, conformance.Unsupported:
-				seen[test.ID] = true
+				here[test.ID] = true
 			case conformance.Skip:
 				skipped[test.ID] = test.Reason
 			default:
 				t.Errorf("%s: %s: %s", test.Key(), test.Result, test.Reason)
 			}
 		}
+		for _, test := range r.Tests {
+			if test.Result == conformance.Skip && here[test.ID] {
+				t.Errorf("%s was not observed in this IP family: %s", test.Key(), test.Reason)
+			}
+		}
+		maps.Copy(seen, here)
 		for _, f := range r.Features {
 			if f.State == conformance.FeatureUnknown {
 				t.Errorf("feature %s is not declared", f.Name)
@@ -47,4 +63,10 @@ func TestObserved(t *testing.T) {
 			t.Errorf("%s was not observed: %s", b.ID, cmp.Or(skipped[b.ID], "it was not asked"))
 		}
 	}
+}
+
+// tested says what a report is about, and who made it.
+func tested(r conformance.Report) string {
+	i := r.Implementation
+	return fmt.Sprintf("%s (%s) %s, by %s", i.Project, i.Mode, i.Version, cmp.Or(r.Harness.Commit, r.Harness.Version))
 }

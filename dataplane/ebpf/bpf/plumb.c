@@ -137,12 +137,13 @@ static __always_inline int icmp_error(struct __sk_buff *skb, const struct packet
 // its port rests.
 SEPARATE int direct(const struct packet *p)
 {
-	if (!p || p->t.step != INGRESS || !is_syn(p))
+	if (!p || !is_syn(p))
 		return TC_ACT_UNSPEC;
 	struct flow_key r = {.src = p->t.dst, .dst = p->t.src, .sport = p->t.dport, .dport = p->t.sport, .proto = p->t.proto, .step = EGRESS};
 	struct flow *f = bpf_map_lookup_elem(&plumb_flows, &r);
 	if (!f || !f->answer || !closed(f))
 		return TC_ACT_UNSPEC;
+	take(&r, f); // F, or a late packet of its would make R anew
 	bpf_map_delete_elem(&plumb_flows, &r);
 	struct flow_key m = p->t;
 	m.step = EGRESS;

@@ -339,6 +339,10 @@ func (s *switched) change(t *testing.T, from, to string, gapless, keeps bool) {
 		old.end(t, syscall.SIGTERM)
 		next = s.w.start(t, "--backend="+to)
 		ready = time.Now()
+		s.w.await(t, "that nothing of "+from+" is left", func() bool {
+			left, err := all[from].Left()
+			return err == nil && len(left) == 0
+		})
 	})
 	for _, f := range failed {
 		if gapless || f.begun.After(ready) {
@@ -349,9 +353,6 @@ func (s *switched) change(t *testing.T, from, to string, gapless, keeps bool) {
 	}
 	if keeps && len(ended) > 0 {
 		t.Errorf("of those that were open did not go on:\n%s", strings.Join(ended, "\n"))
-	}
-	if left, err := all[from].Left(); err != nil || len(left) > 0 {
-		t.Errorf("of %s is left: %v, %v", from, left, err)
 	}
 	next.end(t, syscall.SIGTERM)
 	s.w.output(t, "--cleanup", "--backend="+from) // of the other one, too
