@@ -4,6 +4,7 @@ package dptest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -301,7 +302,7 @@ func Packets(t *testing.T, dir string, b Backend) {
 	}
 	queue := make(chan *Case)
 	var running sync.WaitGroup
-	for range workers {
+	for range workers() {
 		n := b.place(t)
 		running.Go(func() {
 			for c := range queue {
@@ -321,9 +322,12 @@ func Packets(t *testing.T, dir string, b Backend) {
 	running.Wait()
 }
 
-// workers is how many cases are under way at a time, each in a network of its own.
-// They mostly wait, for the kernel or for silence, so it is not the number of processors.
-const workers = 4
+// workers is how many cases are under way at a time, each in a network of its own: half of what
+// -parallel allows, at least four. They mostly wait, for the kernel or for silence, so it is not the number
+// of processors.
+func workers() int {
+	return max(4, flag.Lookup("test.parallel").Value.(flag.Getter).Get().(int)/2)
+}
 
 func packets(t *testing.T, n kernel, c *Case, b Backend) {
 	fd := n.FD()
