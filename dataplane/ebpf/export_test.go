@@ -191,7 +191,7 @@ func (t *Target) CountOneByOne() {
 	t.ledger.mu.Lock()
 	defer t.ledger.mu.Unlock()
 	for _, a := range t.ledger.accounts {
-		a.one = 0
+		a.takes.one = 0
 	}
 }
 
@@ -203,7 +203,7 @@ func (t *Target) Tells() bool {
 	t.ledger.mu.Lock()
 	defer t.ledger.mu.Unlock()
 	for _, a := range t.ledger.accounts {
-		if a.one == 0 {
+		if a.takes.one == 0 {
 			return false
 		}
 	}
