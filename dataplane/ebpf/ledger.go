@@ -209,10 +209,3 @@ func (l *ledger) wrong() (names []string, busy time.Duration, err error) {
 	slices.Sort(names)
 	return names, busy, err
 }
-
-// known tells whether there is something to look at.
-func (l *ledger) known() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.accounts != nil
-}
