@@ -3,6 +3,7 @@ package ebpf
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -26,7 +27,8 @@ type ledger struct {
 type account struct {
 	name    string
 	entries int
-	count   func() (int, error) // one by one
+	writes  int                          // how often an entry came or went
+	count   func(*ebpf.Map) (int, error) // one by one
 	takes   takes
 }
 
@@ -45,12 +47,12 @@ func (l *ledger) open(m *plumbMaps, s *state) error {
 	known := l.takes
 	l.accounts, l.takes = nil, map[*ebpf.Map]takes{}
 	accounts := map[*ebpf.Map]*account{
-		m.PlumbAddrs:    {name: plumbMapPlumbAddrs, entries: len(s.classes), count: counting[plumbAddr, uint32](m.PlumbAddrs)},
-		m.PlumbFronts:   {name: plumbMapPlumbFronts, entries: len(s.fronts), count: counting[plumbFrontendKey, plumbFrontend](m.PlumbFronts)},
-		m.PlumbSlots:    {name: plumbMapPlumbSlots, entries: total(s.slots), count: counting[plumbSlotKey, plumbEndpoint](m.PlumbSlots)},
-		m.PlumbMembers:  {name: plumbMapPlumbMembers, entries: total(s.members), count: counting[plumbMemberKey, uint32](m.PlumbMembers)},
-		m.PlumbSources:  {name: plumbMapPlumbSources, entries: total(s.sources), count: counting[plumbSourceKey, uint32](m.PlumbSources)},
-		m.PlumbNetworks: {name: plumbMapPlumbNetworks, entries: len(s.networks), count: counting[plumbNetworkKey, uint32](m.PlumbNetworks)},
+		m.PlumbAddrs:    {name: plumbMapPlumbAddrs, entries: len(s.classes), count: counting[plumbAddr, uint32]},
+		m.PlumbFronts:   {name: plumbMapPlumbFronts, entries: len(s.fronts), count: counting[plumbFrontendKey, plumbFrontend]},
+		m.PlumbSlots:    {name: plumbMapPlumbSlots, entries: total(s.slots), count: counting[plumbSlotKey, plumbEndpoint]},
+		m.PlumbMembers:  {name: plumbMapPlumbMembers, entries: total(s.members), count: counting[plumbMemberKey, uint32]},
+		m.PlumbSources:  {name: plumbMapPlumbSources, entries: total(s.sources), count: counting[plumbSourceKey, uint32]},
+		m.PlumbNetworks: {name: plumbMapPlumbNetworks, entries: len(s.networks), count: counting[plumbNetworkKey, uint32]},
 	}
 	for m, a := range accounts {
 		var is bool
@@ -77,7 +79,7 @@ func (a *account) check(m *ebpf.Map) error {
 	if err != nil || a.takes.one == 0 || uses == a.takes.with(a.entries) {
 		return err
 	}
-	n, err := a.count()
+	n, err := a.count(m)
 	if err != nil {
 		return err
 	}
@@ -95,11 +97,9 @@ func total[K, L comparable, V any](of map[K]map[L]V) (n int) {
 	return n
 }
 
-func counting[K comparable, V any](m *ebpf.Map) func() (int, error) {
-	return func() (n int, err error) {
-		err = entries(m, func(K, V) { n++ })
-		return n, err
-	}
+func counting[K comparable, V any](m *ebpf.Map) (n int, err error) {
+	err = entries(m, func(K, V) { n++ })
+	return n, err
 }
 
 // taking asks what the kernel says of such a map without entries, and with one: of the same size, for by that it
@@ -138,6 +138,12 @@ func (l *ledger) close() {
 	l.accounts = nil
 }
 
+// add is called with mu held.
+func (a *account) add(entries int) {
+	a.entries += entries
+	a.writes++
+}
+
 // write writes an entry. fresh says that it was not there, which of a trie is believed: not every kernel
 // can be asked.
 func (l *ledger) write(m *ebpf.Map, k, v any, fresh bool) error {
@@ -150,7 +156,7 @@ func (l *ledger) write(m *ebpf.Map, k, v any, fresh bool) error {
 	if a == nil || m.Type() == ebpf.LPMTrie {
 		err := m.Update(k, v, ebpf.UpdateAny)
 		if err == nil && fresh && a != nil {
-			a.entries++
+			a.add(1)
 		}
 		return err
 	}
@@ -164,7 +170,7 @@ func (l *ledger) write(m *ebpf.Map, k, v any, fresh bool) error {
 		return m.Update(k, v, ebpf.UpdateExist)
 	}
 	if err == nil {
-		a.entries++
+		a.add(1)
 	}
 	return err
 }
@@ -178,7 +184,7 @@ func (l *ledger) remove(m *ebpf.Map, k any) error {
 	defer l.mu.Unlock()
 	err := m.Delete(k)
 	if a := l.accounts[m]; a != nil && err == nil {
-		a.entries--
+		a.add(-1)
 	}
 	return err
 }
@@ -187,18 +193,13 @@ func (l *ledger) remove(m *ebpf.Map, k any) error {
 // was busy with it for want of a kernel that knows.
 func (l *ledger) wrong() (names []string, busy time.Duration, err error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	for m, a := range l.accounts {
-		is, failed := true, error(nil)
-		if a.takes.one > 0 {
-			var uses uint64
-			uses, failed = memory(m)
-			is = uses == a.takes.with(a.entries)
-		} else {
-			begin := time.Now()
-			var n int
-			n, failed = a.count()
-			is, busy = n == a.entries, busy+time.Since(begin)
+	accounts := maps.Clone(l.accounts)
+	l.mu.Unlock()
+	for m, a := range accounts {
+		begin := time.Now()
+		is, counted, failed := l.right(m, a)
+		if counted {
+			busy += time.Since(begin)
 		}
 		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("look at map %s: %w", a.name, failed))
@@ -208,4 +209,28 @@ func (l *ledger) wrong() (names []string, busy time.Duration, err error) {
 	}
 	slices.Sort(names)
 	return names, busy, err
+}
+
+// right tells whether a map has as many entries as were written, and whether these were counted one by one.
+// That takes long: who writes does not wait for it, and if one did meanwhile it says nothing until the next look.
+func (l *ledger) right(m *ebpf.Map, a *account) (is, counted bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.accounts[m] != a { // closed meanwhile
+		return true, false, nil
+	}
+	if a.takes.one > 0 {
+		uses, err := memory(m)
+		return uses == a.takes.with(a.entries), false, err
+	}
+	own, err := m.Clone() // which is not closed with the Target
+	if err != nil {
+		return false, false, err
+	}
+	defer own.Close()
+	entries, writes := a.entries, a.writes
+	l.mu.Unlock()
+	n, err := a.count(own)
+	l.mu.Lock()
+	return n == entries || a.writes != writes || l.accounts[m] != a, true, err
 }

@@ -1,9 +1,11 @@
 package ebpf
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -114,4 +116,40 @@ func TestTakesAskedOnce(t *testing.T) {
 	if len(l.takes) != 6 {
 		t.Errorf("%d maps are known, want 6", len(l.takes))
 	}
+}
+
+// Who writes does not wait while entries are counted, and a count into which one wrote says nothing; nor does one
+// of maps that are closed meanwhile.
+func TestWriteWhileCounted(t *testing.T) {
+	m, s := someMaps(t)
+	l := &ledger{}
+	if err := l.open(m, s); err != nil {
+		t.Fatal(err)
+	}
+	a := l.accounts[m.PlumbFronts]
+	a.takes.one = 0
+	count, wrote := a.count, make(chan error, 1)
+	a.count = func(own *ebpf.Map) (int, error) {
+		go func() { wrote <- l.write(m.PlumbFronts, plumbFrontendKey{Port: 9}, plumbFrontend{}, true) }()
+		select {
+		case err := <-wrote:
+			n, failed := count(own)
+			return n, errors.Join(err, failed)
+		case <-time.After(10 * time.Second):
+			return 0, errors.New("who writes waits for the count")
+		}
+	}
+	wrongs(t, l, "while one more was written")
+	a.count = count
+	wrongs(t, l, "after that")
+	if err := m.PlumbFronts.Delete(plumbFrontendKey{Port: 9}); err != nil {
+		t.Fatal(err)
+	}
+	wrongs(t, l, "after it has gone", plumbMapPlumbFronts)
+	a.count = func(own *ebpf.Map) (int, error) {
+		l.close()
+		_ = m.PlumbFronts.Close()
+		return count(own)
+	}
+	wrongs(t, l, "while all was closed")
 }
