@@ -72,8 +72,8 @@ func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
 		return nil, err
 	}
 	t.refill()
-	if err := t.repin(); err != nil {
-		return nil, err
+	if err := t.repin(); err != nil { // no reason to serve what was asked for before
+		t.log.Warn("what is at work here is not pinned: the next process will not find it", "err", err)
 	}
 	t.grace.settle()
 	s, err := read(&t.objs.plumbMaps)
@@ -189,6 +189,7 @@ func (t *Target) setNode(n plan.Node) error {
 	return w.take()
 }
 
+// setNetworks makes want what is there then: it lacks what has no room.
 func (t *Target) setNetworks(want map[netip.Prefix]uint32) {
 	m, w := t.objs.PlumbNetworks, t.table.w
 	for p := range t.net { // first: it makes room
@@ -199,6 +200,11 @@ func (t *Target) setNetworks(want map[netip.Prefix]uint32) {
 	for p, flags := range want {
 		if was, had := t.net[p]; was != flags {
 			write(w, m, plumbNetworkKey{Bits: bits(p), Addr: toAddr(p.Addr())}, flags, !had)
+			if w.err != nil && had { // it is as it was
+				want[p] = was
+			} else if w.err != nil {
+				delete(want, p)
+			}
 			w.err = t.roomless(w.err, "network", p)
 		}
 	}

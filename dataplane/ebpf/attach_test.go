@@ -297,3 +297,28 @@ func TestNodeHasRoom(t *testing.T) {
 	}
 	holds(t, cfg, node)
 }
+
+// A network that had no room is not taken for one that is there: when it comes later that is no other's doing.
+func TestNetworksWithoutRoom(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, planOf(), func(c *dataplane.Config) { c.Logger = slog.New(slog.DiscardHandler) })
+	var all []netip.Prefix
+	for i := range 1100 { // of 1024
+		all = append(all, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 200, byte(i >> 8), byte(i)}), 32))
+	}
+	p, q := planOf(), planOf()
+	p.Node.ServiceCIDRs = all
+	p.Node.LocalPods = nil
+	q.Node.ServiceCIDRs, q.Node.LocalPods = all[:1000], all[:1000]
+	apply(t, w.target, nil, p)
+	if n := size(t, pinnedMap(t, w.cfg, "plumb_networks")); n != 1024 {
+		t.Fatalf("%d networks are there", n)
+	}
+	apply(t, w.target, p, q)
+	if n := size(t, pinnedMap(t, w.cfg, "plumb_networks")); n != 1000 {
+		t.Errorf("%d networks are there, want 1000", n)
+	}
+	if wrong, err := w.target.Wrong(); err != nil || len(wrong) > 0 {
+		t.Errorf("somebody else is said to have written to %q, %v", wrong, err)
+	}
+}

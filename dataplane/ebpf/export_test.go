@@ -191,7 +191,7 @@ func (t *Target) CountOneByOne() {
 	t.ledger.mu.Lock()
 	defer t.ledger.mu.Unlock()
 	for _, a := range t.ledger.accounts {
-		a.one = 0
+		a.takes.one = 0
 	}
 }
 
@@ -203,7 +203,7 @@ func (t *Target) Tells() bool {
 	t.ledger.mu.Lock()
 	defer t.ledger.mu.Unlock()
 	for _, a := range t.ledger.accounts {
-		if a.one == 0 {
+		if a.takes.one == 0 {
 			return false
 		}
 	}
@@ -216,11 +216,15 @@ func (t *Target) Refill(names ...string) {
 	t.refill()
 }
 
-// Taken is what Watch asks four times a second.
+// Taken is what Watch asks four times a second: it names maps, and pins that it has put back.
 func (t *Target) Taken() ([]string, error) {
-	what, _, err := t.taken()
-	return what, err
+	short, _, err := t.taken()
+	back, failed := t.unpinned()
+	return append(short, back...), errors.Join(err, failed)
 }
+
+// LookAtAll is what Watch does twice a second.
+func (t *Target) LookAtAll() (damaged bool, err error) { return t.mend(nil) }
 
 // AnotherLayout is what a build with another layout has, until back is called. No other test may run
 // meanwhile.

@@ -17,7 +17,7 @@ import (
 // sockets asked for - he does not copy but goes on with, in the same maps: so what begins while some
 // devices have the old programs and others the new ones is known to both. A layout that gives these
 // maps another form is to say what becomes of what they hold; as it is, that is forgotten, with a
-// warning. The predecessor's folder goes last. Whoever is killed in between leaves both folders, and
+// warning (goOn says what a form is). The predecessor's folder goes last. Whoever is killed in between leaves both folders, and
 // any successor finds all programs and links that are attached.
 
 // layoutFolder is that of this layout.
@@ -48,7 +48,7 @@ func inherited() []string {
 }
 
 // inherit pins the maps of these names that another layout has in the folder of this one as well, unless
-// that has its own.
+// that has its own: the first that has the form of this one's.
 func inherit(pins string, spec *ebpf.CollectionSpec, names []string, log *slog.Logger) error {
 	for _, name := range names {
 		paths, err := inLayouts(pins, name)
@@ -58,21 +58,36 @@ func inherit(pins string, spec *ebpf.CollectionSpec, names []string, log *slog.L
 		if len(paths) == 0 || filepath.Dir(paths[0]) == layoutFolder(pins) {
 			continue
 		}
-		m, err := ebpf.LoadPinnedMap(paths[0], nil)
-		if err != nil {
-			return fmt.Errorf("open pinned map %s: %w", paths[0], err)
+		var others error
+		for _, path := range paths {
+			if err = goOn(path, filepath.Join(layoutFolder(pins), name), spec.Maps[name]); !errors.Is(err, ebpf.ErrMapIncompatible) {
+				break
+			}
+			others = errors.Join(others, err)
 		}
-		err = spec.Maps[name].Compatible(m)
-		if err == nil {
-			err = pinAnew(filepath.Join(layoutFolder(pins), name), m.Clone)
-		} else if errors.Is(err, ebpf.ErrMapIncompatible) {
-			log.Warn("what another build has remembered has another form, and is forgotten", "map", paths[0], "err", err)
-			err = nil
+		if errors.Is(err, ebpf.ErrMapIncompatible) {
+			log.Warn("what another build has remembered has another form, and is forgotten", "map", name, "err", others)
+		} else if err != nil {
+			return err
 		}
-		closeAll(m)
-		if err != nil {
-			return fmt.Errorf("go on with map %s: %w", paths[0], err)
-		}
+	}
+	return nil
+}
+
+// goOn pins a map of another layout in this one's folder as well. Form is the map's type, its size, its flags, and
+// how long keys and values are: what stands in them the kernel tells only who has SYS_ADMIN. So a layout that gives
+// a key or value of the same length another meaning is to give the map another name.
+func goOn(from, to string, spec *ebpf.MapSpec) error {
+	m, err := ebpf.LoadPinnedMap(from, nil)
+	if err != nil {
+		return fmt.Errorf("open pinned map %s: %w", from, err)
+	}
+	defer m.Close()
+	if err := spec.Compatible(m); err != nil {
+		return fmt.Errorf("go on with map %s: %w", from, err)
+	}
+	if err := pinAnew(to, m.Clone); err != nil {
+		return fmt.Errorf("go on with map %s: %w", from, err)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package ebpf_test
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/dataplane/dptest"
 	dataplane "github.com/plumbline/plumbline/dataplane/ebpf"
 	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
 // inPlace are the numbers of what a build with another layout goes on with: links, by the names of their
@@ -54,6 +56,23 @@ func inPlace(t *testing.T, pins, layout string) map[string]uint32 {
 	return out
 }
 
+// aloneWith sees to it that nothing is attached twice, or lacks, and no other layout has pins.
+func aloneWith(t *testing.T, w *world, layout string) {
+	t.Helper()
+	if n := len(w.atCgroup()); n != 9 {
+		t.Errorf("%d programs are at the cgroup", n)
+	}
+	for _, d := range devicesOf(t, w.Node) {
+		if n := programs(t, w.Node, d.Index); n != 2 {
+			t.Errorf("device %s has %d programs", d.Name, n)
+		}
+	}
+	folders, err := os.ReadDir(w.cfg.Pins)
+	if err != nil || len(folders) != 1 || folders[0].Name() != layout {
+		t.Errorf("the folders are %v, %v", folders, err)
+	}
+}
+
 // A build with another layout has the links of its predecessor and the maps of what programs remember,
 // and fills all others; nothing is attached twice, and that one's folder goes. What has another form is
 // forgotten, and told of.
@@ -73,20 +92,9 @@ func TestAnotherLayout(t *testing.T) {
 	if diff := cmp.Diff(before, inPlace(t, w.cfg.Pins, "v2")); diff != "" {
 		t.Errorf("links and maps are others (-before +after):\n%s", diff)
 	}
-	if n := len(w.atCgroup()); n != 9 {
-		t.Errorf("%d programs are at the cgroup", n)
-	}
-	for _, d := range devicesOf(t, w.Node) {
-		if n := programs(t, w.Node, d.Index); n != 2 {
-			t.Errorf("device %s has %d programs", d.Name, n)
-		}
-	}
+	aloneWith(t, w, "v2")
 	if err := talk(outside, []byte("x")); err != nil {
 		t.Errorf("an open connection: %v", err)
-	}
-	folders, err := os.ReadDir(w.cfg.Pins)
-	if err != nil || len(folders) != 1 || folders[0].Name() != "v2" {
-		t.Errorf("the folders are %v, %v", folders, err)
 	}
 
 	defer dataplane.AnotherLayout("v3")()
@@ -108,4 +116,86 @@ func TestAnotherLayout(t *testing.T) {
 	if err != nil {
 		t.Errorf("a new connection: %v", err)
 	}
+}
+
+// takeOver is a process of a build with a layout that ends at the nth of its writes, or later for good. It tells how many
+// it made.
+func takeOver(t *testing.T, cfg dataplane.Config, p *plan.Plan, layout string, ends int) (writes int) {
+	t.Helper()
+	defer dataplane.AnotherLayout(layout)()
+	fails := errors.New("ended")
+	cfg.Fault = func() error {
+		if writes++; writes >= ends {
+			return fails
+		}
+		return nil
+	}
+	target := started(t, cfg)
+	err := target.Apply(t.Context(), nil, p)
+	if err = errors.Join(err, target.Close()); err != nil && !errors.Is(err, fails) {
+		t.Fatal(err)
+	}
+	if err == nil && writes >= ends {
+		t.Fatalf("it did not end at write %d of %d", ends, writes)
+	}
+	return writes
+}
+
+// A build with another layout that ends while it takes over, at whatever write, leaves what its predecessor goes on
+// with, and what another of its own does; open connections go on, and new ones are served.
+func TestEndsWhileAnotherLayout(t *testing.T) {
+	s := service{number: 1, endpoints: both(2)}
+	p := planOf(s)
+	w := socketWorld(t, p)
+	w.echo(pod(false, 2))
+	open, err := w.dial(dptest.Outside, objects.TCP, 0, s.nodePort(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const never = 1 << 30
+	all := takeOver(t, w.cfg, p, "v2", never)
+	attached := 2*len(devicesOf(t, w.Node)) + 9 // by the last writes
+	if all <= attached {
+		t.Fatalf("%d writes, of which %d attach", all, attached)
+	}
+	was, next := "v2", "v3"
+	for n, ends := range append([]int{1, (all - attached) / 2}, span(all-attached, all)...) {
+		takeOver(t, w.cfg, p, next, ends)
+		if err := talk(open, []byte("x")); err != nil {
+			t.Errorf("an open connection, after an end at write %d of %d: %v", ends, all, err)
+		}
+		heirs := []string{was, next}
+		if n%2 == 1 {
+			heirs = []string{next, was}
+		}
+		for _, layout := range heirs {
+			takeOver(t, w.cfg, p, layout, never)
+			aloneWith(t, w, layout)
+			for _, from := range []dptest.Source{dptest.Outside, dptest.PodA, dptest.Self} {
+				to := s.vip(false)
+				if from == dptest.Outside {
+					to = s.nodePort(false)
+				}
+				c, err := w.dial(from, objects.TCP, 0, to)
+				if err == nil {
+					err = talk(c, []byte("x"))
+				}
+				if err != nil {
+					t.Errorf("from %s, when layout %s took over after an end at write %d of %d: %v", from, layout, ends, all, err)
+				}
+			}
+		}
+		was, next = heirs[1], heirs[0]
+	}
+	if err := talk(open, []byte("x")); err != nil {
+		t.Errorf("an open connection: %v", err)
+	}
+}
+
+// span are the numbers from one to another, both included.
+func span(from, to int) (out []int) {
+	for n := from; n <= to; n++ {
+		out = append(out, n)
+	}
+	return out
 }

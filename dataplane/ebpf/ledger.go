@@ -3,6 +3,7 @@ package ebpf
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -15,48 +16,78 @@ import (
 // notification tells. From Linux 6.4 on a map's use of memory, which the kernel works out when it is
 // asked, is that of its entries, so that a look costs the same however many there are: 0.5 ms for all
 // maps (BenchmarkLook). Before, the entries are counted one by one. An entry that somebody replaced
-// is not seen. Its methods are for several goroutines at once; those that write do without one too.
+// is not seen. Its methods are for several goroutines at once. A nil ledger writes and removes as well, and
+// keeps no account.
 type ledger struct {
 	mu       sync.Mutex
 	accounts map[*ebpf.Map]*account // guarded by mu; nil: what the maps hold is not known
+	takes    map[*ebpf.Map]takes    // guarded by mu; of the maps of the last open
 }
 
 type account struct {
-	name      string
-	entries   int
-	count     func() (int, error) // one by one
-	none, one uint64              // bytes of the map without entries, and of each; one is 0 if they do not tell
+	name    string
+	entries int
+	writes  int                          // how often an entry came or went
+	count   func(*ebpf.Map) (int, error) // one by one
+	takes   takes
 }
 
-// open begins anew with what was read of the maps, while nobody writes.
+// takes is what the kernel says that a map takes.
+type takes struct {
+	none, one uint64 // bytes of the map without entries, and of each; one is 0 if they do not tell
+}
+
+func (t takes) with(entries int) uint64 { return t.none + t.one*uint64(entries) }
+
+// open begins anew with what was read of the maps, while nobody writes. What somebody deleted since then
+// is noticed at the next look: what a map takes without entries is not reckoned from those that were read.
 func (l *ledger) open(m *plumbMaps, s *state) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	had := l.accounts
-	l.accounts = nil
+	known := l.takes
+	l.accounts, l.takes = nil, map[*ebpf.Map]takes{}
 	accounts := map[*ebpf.Map]*account{
-		m.PlumbAddrs:    {name: plumbMapPlumbAddrs, entries: len(s.classes), count: counting[plumbAddr, uint32](m.PlumbAddrs)},
-		m.PlumbFronts:   {name: plumbMapPlumbFronts, entries: len(s.fronts), count: counting[plumbFrontendKey, plumbFrontend](m.PlumbFronts)},
-		m.PlumbSlots:    {name: plumbMapPlumbSlots, entries: total(s.slots), count: counting[plumbSlotKey, plumbEndpoint](m.PlumbSlots)},
-		m.PlumbMembers:  {name: plumbMapPlumbMembers, entries: total(s.members), count: counting[plumbMemberKey, uint32](m.PlumbMembers)},
-		m.PlumbSources:  {name: plumbMapPlumbSources, entries: total(s.sources), count: counting[plumbSourceKey, uint32](m.PlumbSources)},
-		m.PlumbNetworks: {name: plumbMapPlumbNetworks, entries: len(s.networks), count: counting[plumbNetworkKey, uint32](m.PlumbNetworks)},
+		m.PlumbAddrs:    {name: plumbMapPlumbAddrs, entries: len(s.classes), count: counting[plumbAddr, uint32]},
+		m.PlumbFronts:   {name: plumbMapPlumbFronts, entries: len(s.fronts), count: counting[plumbFrontendKey, plumbFrontend]},
+		m.PlumbSlots:    {name: plumbMapPlumbSlots, entries: total(s.slots), count: counting[plumbSlotKey, plumbEndpoint]},
+		m.PlumbMembers:  {name: plumbMapPlumbMembers, entries: total(s.members), count: counting[plumbMemberKey, uint32]},
+		m.PlumbSources:  {name: plumbMapPlumbSources, entries: total(s.sources), count: counting[plumbSourceKey, uint32]},
+		m.PlumbNetworks: {name: plumbMapPlumbNetworks, entries: len(s.networks), count: counting[plumbNetworkKey, uint32]},
 	}
 	for m, a := range accounts {
-		var err error
-		if was := had[m]; was != nil {
-			a.one = was.one
-		} else if a.one, err = perEntry(m); err != nil {
-			return fmt.Errorf("ask what an entry of map %s takes: %w", a.name, err)
+		var is bool
+		if a.takes, is = known[m]; !is {
+			var err error
+			if a.takes, err = taking(m); err != nil {
+				return fmt.Errorf("ask what map %s takes: %w", a.name, err)
+			}
 		}
-		uses, err := memory(m)
-		if err != nil {
-			return err
+		if err := a.check(m); err != nil {
+			return fmt.Errorf("look at map %s: %w", a.name, err)
 		}
-		a.none = uses - a.one*uint64(a.entries)
+		l.takes[m] = a.takes
 	}
 	l.accounts = accounts
 	return nil
+}
+
+// check mends what a map takes without entries where the kernel says more or less of just as many entries
+// than it did of another such map: else each look would find that, and have everything compared, for ever.
+// Whether the entries are those that were read is not its business.
+func (a *account) check(m *ebpf.Map) error {
+	uses, err := memory(m)
+	if err != nil || a.takes.one == 0 || uses == a.takes.with(a.entries) {
+		return err
+	}
+	n, err := a.count(m)
+	if err != nil {
+		return err
+	}
+	again, err := memory(m)
+	if err == nil && again == uses { // nobody wrote meanwhile
+		a.takes.none = uses - a.takes.one*uint64(n)
+	}
+	return err
 }
 
 func total[K, L comparable, V any](of map[K]map[L]V) (n int) {
@@ -66,30 +97,28 @@ func total[K, L comparable, V any](of map[K]map[L]V) (n int) {
 	return n
 }
 
-func counting[K comparable, V any](m *ebpf.Map) func() (int, error) {
-	return func() (n int, err error) {
-		err = entries(m, func(K, V) { n++ })
-		return n, err
-	}
+func counting[K comparable, V any](m *ebpf.Map) (n int, err error) {
+	err = entries(m, func(K, V) { n++ })
+	return n, err
 }
 
-// perEntry is what the kernel counts for each entry of such a map, 0 if it counts them not as they
-// come and go.
-func perEntry(m *ebpf.Map) (uint64, error) {
-	like, err := ebpf.NewMap(&ebpf.MapSpec{Type: m.Type(), KeySize: m.KeySize(), ValueSize: m.ValueSize(), MaxEntries: 1, Flags: m.Flags()})
+// taking asks what the kernel says of such a map without entries, and with one: of the same size, for by that it
+// has a table.
+func taking(m *ebpf.Map) (t takes, err error) {
+	like, err := ebpf.NewMap(&ebpf.MapSpec{Type: m.Type(), KeySize: m.KeySize(), ValueSize: m.ValueSize(), MaxEntries: m.MaxEntries(), Flags: m.Flags()})
 	if err != nil {
-		return 0, err
+		return t, err
 	}
 	defer like.Close()
-	before, err := memory(like)
-	if err == nil {
-		err = like.Put(make([]byte, m.KeySize()), make([]byte, m.ValueSize()))
+	if t.none, err = memory(like); err != nil {
+		return t, err
 	}
-	if err != nil {
-		return 0, err
+	if err := like.Put(make([]byte, m.KeySize()), make([]byte, m.ValueSize())); err != nil {
+		return t, err
 	}
-	after, err := memory(like)
-	return after - before, err
+	uses, err := memory(like)
+	t.one = uses - t.none
+	return t, err
 }
 
 func memory(m *ebpf.Map) (uint64, error) {
@@ -109,6 +138,12 @@ func (l *ledger) close() {
 	l.accounts = nil
 }
 
+// add is called with mu held.
+func (a *account) add(entries int) {
+	a.entries += entries
+	a.writes++
+}
+
 // write writes an entry. fresh says that it was not there, which of a trie is believed: not every kernel
 // can be asked.
 func (l *ledger) write(m *ebpf.Map, k, v any, fresh bool) error {
@@ -121,7 +156,7 @@ func (l *ledger) write(m *ebpf.Map, k, v any, fresh bool) error {
 	if a == nil || m.Type() == ebpf.LPMTrie {
 		err := m.Update(k, v, ebpf.UpdateAny)
 		if err == nil && fresh && a != nil {
-			a.entries++
+			a.add(1)
 		}
 		return err
 	}
@@ -135,7 +170,7 @@ func (l *ledger) write(m *ebpf.Map, k, v any, fresh bool) error {
 		return m.Update(k, v, ebpf.UpdateExist)
 	}
 	if err == nil {
-		a.entries++
+		a.add(1)
 	}
 	return err
 }
@@ -149,7 +184,7 @@ func (l *ledger) remove(m *ebpf.Map, k any) error {
 	defer l.mu.Unlock()
 	err := m.Delete(k)
 	if a := l.accounts[m]; a != nil && err == nil {
-		a.entries--
+		a.add(-1)
 	}
 	return err
 }
@@ -158,18 +193,13 @@ func (l *ledger) remove(m *ebpf.Map, k any) error {
 // was busy with it for want of a kernel that knows.
 func (l *ledger) wrong() (names []string, busy time.Duration, err error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	for m, a := range l.accounts {
-		is, failed := true, error(nil)
-		if a.one > 0 {
-			var uses uint64
-			uses, failed = memory(m)
-			is = uses == a.none+a.one*uint64(a.entries)
-		} else {
-			begin := time.Now()
-			var n int
-			n, failed = a.count()
-			is, busy = n == a.entries, busy+time.Since(begin)
+	accounts := maps.Clone(l.accounts)
+	l.mu.Unlock()
+	for m, a := range accounts {
+		begin := time.Now()
+		is, counted, failed := l.right(m, a)
+		if counted {
+			busy += time.Since(begin)
 		}
 		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("look at map %s: %w", a.name, failed))
@@ -181,9 +211,26 @@ func (l *ledger) wrong() (names []string, busy time.Duration, err error) {
 	return names, busy, err
 }
 
-// known tells whether there is something to look at.
-func (l *ledger) known() bool {
+// right tells whether a map has as many entries as were written, and whether these were counted one by one.
+// That takes long: who writes does not wait for it, and if one did meanwhile it says nothing until the next look.
+func (l *ledger) right(m *ebpf.Map, a *account) (is, counted bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.accounts != nil
+	if l.accounts[m] != a { // closed meanwhile
+		return true, false, nil
+	}
+	if a.takes.one > 0 {
+		uses, err := memory(m)
+		return uses == a.takes.with(a.entries), false, err
+	}
+	own, err := m.Clone() // which is not closed with the Target
+	if err != nil {
+		return false, false, err
+	}
+	defer own.Close()
+	entries, writes := a.entries, a.writes
+	l.mu.Unlock()
+	n, err := a.count(own)
+	l.mu.Lock()
+	return n == entries || a.writes != writes || l.accounts[m] != a, true, err
 }

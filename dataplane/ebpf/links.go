@@ -126,11 +126,15 @@ func removeLinks(pins string) (err error) {
 }
 
 // attachSockets is called with mu held. Where no cgroup is given a predecessor's programs go, and what
-// they have noted: without them nobody says when a socket is closed.
+// they have noted: without them nobody says when a socket is closed. Where links cannot be pinned none is
+// made, for it would end at once.
 func (t *Target) attachSockets() (damaged bool, err error) {
 	w := &writer{fault: t.cfg.Fault}
 	if t.socks == nil {
 		return false, errors.Join(removeLinks(t.cfg.Pins), unpinSockets(t.cfg.Pins))
+	}
+	if err := mayPin(layoutFolder(t.cfg.Pins)); err != nil {
+		return false, fmt.Errorf("attach the programs at sockets: %w", err)
 	}
 	for _, h := range t.socks.hooks() {
 		lacked, failed := h.attach(t.cfg.Pins, t.cfg.Cgroup, w)

@@ -30,16 +30,12 @@ func guarded() []string {
 	return []string{"plumb_addrs", "plumb_fronts", "plumb_slots", "plumb_members", "plumb_sources", "plumb_networks"}
 }
 
-// damages are each map, of which an entry or all go, and everything that is attached or pinned.
+// damages are each map, of which an entry or all go, and everything that is attached.
 func damages(t *testing.T) (out []damage) {
 	for _, name := range guarded() {
 		for _, most := range []int{1, 1 << 20} {
 			out = append(out, damage{fmt.Sprintf("%s at most %d", name, most), func(t *testing.T, w *world) { takeOut(t, pinnedMap(t, w.cfg, name), most) }})
 		}
-		out = append(out, damage{"the pin of " + name, func(t *testing.T, w *world) { unpin(t, w, name) }})
-	}
-	for _, pattern := range []string{"plumb_ingress_*", "plumb_connect4_????????????????", "plumb_udp"} {
-		out = append(out, damage{"the pin of " + pattern, func(t *testing.T, w *world) { unpin(t, w, pattern) }})
 	}
 	for _, name := range []string{"getpeer", "recvmsg", "connect", "sendmsg"} {
 		for _, family := range []string{"4", "6"} {
@@ -83,7 +79,8 @@ func takeOut(t *testing.T, m *ebpf.Map, most int) {
 	}
 }
 
-func unpin(t *testing.T, w *world, pattern string) {
+// unpin returns the path of the pin.
+func unpin(t *testing.T, w *world, pattern string) string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(w.cfg.Pins, "v1", pattern))
 	if err != nil || len(paths) != 1 {
@@ -91,6 +88,23 @@ func unpin(t *testing.T, w *world, pattern string) {
 	}
 	if err := os.Remove(paths[0]); err != nil {
 		t.Fatal(err)
+	}
+	return paths[0]
+}
+
+func exists(path string) func() bool {
+	return func() bool {
+		_, err := os.Stat(path)
+		return err == nil
+	}
+}
+
+// inTime judges how long things took, as a rule: one alone says how busy the host is.
+func inTime(t *testing.T, what string, took []time.Duration, limit time.Duration) {
+	t.Helper()
+	t.Logf("%s: %s", what, took)
+	if slices.Sort(took); took[len(took)/2] > limit {
+		t.Errorf("%s: half of them not within %s", what, limit)
 	}
 }
 
@@ -119,6 +133,7 @@ func TestTakenAway(t *testing.T) {
 		limit = soon
 	}
 	lost := watched(t, w.target)
+	var took []time.Duration
 	for _, d := range damages(t) {
 		t.Run(d.name, func(t *testing.T) {
 			d.take(t, w)
@@ -129,9 +144,7 @@ func TestTakenAway(t *testing.T) {
 				t.Fatal("nothing is told of it")
 			}
 			apply(t, w.target, nil, p)
-			if took := time.Since(begin); took > limit {
-				t.Errorf("all is back after %s only", took)
-			}
+			took = append(took, time.Since(begin))
 			holds(t, w.cfg, p)
 			for _, c := range []struct {
 				from dptest.Source
@@ -152,6 +165,110 @@ func TestTakenAway(t *testing.T) {
 			}
 		})
 	}
+	if len(took) > 0 {
+		inTime(t, "all is back", took, limit)
+	}
+}
+
+// Pins that somebody takes away are there again within a second, and nothing has to be compared for that.
+func TestPinsTakenAway(t *testing.T) {
+	p := planOf(service{number: 1, endpoints: both(2)})
+	w := socketWorld(t, p)
+	lost := watched(t, w.target)
+	var took []time.Duration
+	for _, pattern := range append(guarded(), "plumb_flows", "plumb_ingress_*", "plumb_egress_*", "plumb_connect4_????????????????", "plumb_udp") {
+		took = append(took, await(t, "the pin of "+pattern+" is back", exists(unpin(t, w, pattern))))
+	}
+	inTime(t, "a pin is back", took, time.Second)
+	holds(t, w.cfg, p)
+	if len(lost) > 0 {
+		t.Error("all is to be compared for pins alone")
+	}
+}
+
+// While a device fails for good pins are put back all the same.
+func TestPinsWhileOneDeviceFails(t *testing.T) {
+	needTCX(t)
+	n := dptest.NewNet(t)
+	w := &world{Net: n, t: t, cfg: config(t, n.FD())}
+	w.target = started(t, w.cfg)
+	attachForeign(t, n.Node, devicesOf(t, n.Node)[0].Index, foreign(t, 63, -1))
+	if err := w.target.Apply(t.Context(), nil, planOf()); err == nil {
+		t.Fatal("no device fails")
+	}
+	watched(t, w.target)
+	await(t, "the pin is back", exists(unpin(t, w, "plumb_fronts")))
+}
+
+// unpinnable takes all pins away, where none can be made until back is called.
+func unpinnable(t *testing.T, w *world) (back func()) {
+	t.Helper()
+	folder := filepath.Join(w.cfg.Pins, "v1")
+	if err := errors.Join(os.RemoveAll(folder), os.Symlink("nowhere", folder)); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := os.Remove(folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Where pins cannot be made again changes are made, whether everything is compared or not, and pins come back when
+// they can.
+func TestPinsCannotBeMade(t *testing.T) {
+	services := []service{{number: 1, endpoints: both(2)}, {number: 2, endpoints: both(2)}, {number: 3, endpoints: both(2)}}
+	w := newWorld(t, planOf(services[0]), nil)
+	w.echo(pod(false, 2))
+	back := unpinnable(t, w)
+	var old *plan.Plan
+	for i := range services[1:] {
+		p := planOf(services[:i+2]...)
+		apply(t, w.target, old, p)
+		c, err := w.dial(dptest.Outside, objects.TCP, 0, services[i+1].nodePort(false))
+		if err == nil {
+			err = talk(c, []byte("x"))
+		}
+		if err != nil {
+			t.Errorf("to a new Service: %v", err)
+		}
+		old = p
+	}
+	watched(t, w.target)
+	back()
+	await(t, "the pins are back", func() bool {
+		got, err := dataplane.Dump(w.cfg.Pins)
+		return err == nil && got == dataplane.Render(old)
+	})
+}
+
+// With programs at sockets as well, of which then none is attached: each would end at once.
+func TestLinksCannotBeMade(t *testing.T) {
+	s, writes := service{number: 2, endpoints: both(2)}, 0
+	w := socketWorld(t, planOf(), func(c *dataplane.Config) {
+		c.Fault = func() error { writes++; return nil }
+	})
+	w.echo(pod(false, 2))
+	p, back := planOf(s), unpinnable(t, w)
+	if err := w.target.Apply(t.Context(), nil, p); err == nil {
+		t.Error("nothing is said of programs at sockets")
+	}
+	c, err := w.dial(dptest.Outside, objects.TCP, 0, s.nodePort(false))
+	if err == nil {
+		err = talk(c, []byte("x"))
+	}
+	if err != nil {
+		t.Errorf("to a new Service: %v", err)
+	}
+	writes = 0
+	if _, err := w.target.LookAtAll(); err == nil || writes > 0 {
+		t.Errorf("a look writes %d times, %v", writes, err)
+	}
+	back()
+	apply(t, w.target, nil, p)
+	if n := len(w.atCgroup()); n != 9 {
+		t.Errorf("%d programs are at the cgroup", n)
+	}
 }
 
 // Entries are counted one by one as well, where a kernel does not tell what they take.
@@ -164,7 +281,7 @@ func TestTakenAwayCounted(t *testing.T) {
 			t.Fatalf("before anything: %q, %v", what, err)
 		}
 		takeOut(t, pinnedMap(t, w.cfg, name), 1)
-		if what, err := w.target.Taken(); err != nil || !slices.Equal(what, []string{"entries of map " + name}) {
+		if what, err := w.target.Taken(); err != nil || !slices.Equal(what, []string{name}) {
 			t.Errorf("of %s is told %q, %v", name, what, err)
 		}
 		if what, err := w.target.Taken(); err != nil || len(what) > 0 {
@@ -242,8 +359,10 @@ func TestDevicesTakenOut(t *testing.T) {
 	watched(t, w.target)
 	m := pinnedMap(t, w.cfg, "plumb_devices")
 	n := size(t, m)
-	takeOut(t, m, n)
-	if took := await(t, "the entries are back", func() bool { return size(t, m) == n }); took > time.Second {
-		t.Errorf("they are back after %s only", took)
+	var took []time.Duration
+	for range 3 {
+		takeOut(t, m, n)
+		took = append(took, await(t, "the entries are back", func() bool { return size(t, m) == n }))
 	}
+	inTime(t, "they are back", took, time.Second)
 }

@@ -25,16 +25,19 @@ func TestSocketsTaken(t *testing.T) {
 		have func(ebpf.ProgramType) error
 		load error
 		want string // of the error; empty: none
+		bare bool   // without PERFMON
 	}{
-		{"without CONFIG_CGROUP_BPF", lacks, nil, "the kernel has no programs at sockets (CONFIG_CGROUP_BPF)"},
-		{"an attach type is not known", has, unix.EINVAL, "at sockets: load the programs: "},
-		{"the verifier says no", has, &ebpf.VerifierError{Cause: unix.EACCES, Log: []string{"R1 invalid mem access"}}, "R1 invalid mem access"},
-		{"not permitted", has, unix.EPERM, ""},
-		{"no memory", has, unix.ENOMEM, ""},
-		{"taken", has, nil, ""},
+		{"without CONFIG_CGROUP_BPF", lacks, nil, "the kernel has no programs at sockets (CONFIG_CGROUP_BPF)", false},
+		{"an attach type is not known", has, unix.EINVAL, "at sockets: load the programs: ", false},
+		{"the verifier says no", has, &ebpf.VerifierError{Cause: unix.EACCES, Log: []string{"R1 invalid mem access"}}, "R1 invalid mem access", false},
+		{"the verifier asks more without PERFMON", has, &ebpf.VerifierError{Cause: unix.EACCES, Log: []string{"R1 invalid mem access"}}, "", true},
+		{"an attach type is not known without PERFMON", has, unix.EINVAL, "at sockets: load the programs: ", true},
+		{"not permitted", has, unix.EPERM, "", false},
+		{"no memory", has, unix.ENOMEM, "", false},
+		{"taken", has, nil, "", false},
 	} {
 		loaded := 0
-		err := socketsTaken(c.have, func(spec *ebpf.CollectionSpec) error {
+		err := socketsTaken(!c.bare, c.have, func(spec *ebpf.CollectionSpec) error {
 			loaded = len(spec.Programs)
 			return c.load
 		})

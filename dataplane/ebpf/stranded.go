@@ -31,13 +31,10 @@ func (t *Target) Stranded() int {
 func (t *Target) rescues(ctx context.Context) error {
 	again := time.NewTicker(sweepEvery)
 	defer again.Stop()
-	for said := false; ; {
+	stay := complaint{log: t.log, about: "UDP sockets may stay connected to endpoints that are gone"}
+	for {
 		began := time.Now()
-		err := t.rescue()
-		if err != nil && !said {
-			t.log.Warn("UDP sockets may stay connected to endpoints that are gone", "err", err)
-		}
-		said = err != nil
+		stay.say(t.rescue())
 		select {
 		case <-ctx.Done():
 			return nil

@@ -20,11 +20,11 @@ const glanceEvery = 500 * time.Millisecond
 
 // Watch gives devices that come their programs, within milliseconds, and keeps what is known of
 // devices (their addresses, whether own pods come by them) up to date. Where somebody took a
-// program away it is put back within a second and lost is called: more may be missing. So it is where
-// somebody took entries out of the maps, or pins away: the next complete Apply puts these back. It deletes
-// what has ended of connections, clients and fragments, ends UDP sockets whose endpoint is gone, and
-// tells Config.Dropped of packets; where that fails it goes on without. Watch runs until ctx ends or the socket fails; it may run beside
-// Apply.
+// program away it is put back within a second and lost is called: more may be missing. Lost is called as well where
+// somebody took entries out of maps that nobody else writes: the next complete Apply puts these back. Pins it
+// puts back itself. It deletes what has ended of connections, clients and fragments, ends UDP sockets whose
+// endpoint is gone, and tells Config.Dropped of packets; where that fails it goes on without. Watch runs until
+// ctx ends or the socket fails; it may run beside Apply.
 func (t *Target) Watch(ctx context.Context, lost func()) error {
 	conn, err := netlink.Dial(unix.NETLINK_ROUTE, &netlink.Config{NetNS: t.cfg.NetNS})
 	if err != nil {
@@ -116,6 +116,7 @@ func hear(ctx context.Context, conn *netlink.Conn, changed *news) error {
 func (t *Target) follow(ctx context.Context, changed *news, lost func()) error {
 	again := time.NewTicker(t.glance)
 	defer again.Stop()
+	bare := complaint{log: t.log, about: "a device, or the sockets, may have no programs"}
 	for {
 		var only []int
 		select {
@@ -126,10 +127,7 @@ func (t *Target) follow(ctx context.Context, changed *news, lost func()) error {
 		case <-again.C:
 		}
 		damaged, err := t.mend(only)
-		if err != nil {
-			t.log.Warn("a device, or the sockets, may have no programs", "err", err)
-		}
-		if damaged {
+		if bare.say(err); damaged {
 			lost()
 		}
 	}

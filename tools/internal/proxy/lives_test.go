@@ -87,7 +87,8 @@ func TestLives(t *testing.T) {
 }
 
 // upgrade has another build take over whose layout has a folder, of which the first process is killed
-// where it has pinned something, each time another thing.
+// where it has pinned something, each time another thing: by chance it may be further by then, or done. What
+// becomes of each write that it ends at is the package's own test.
 func (s *switched) upgrade(t *testing.T, folder string, n int) *process {
 	t.Helper()
 	pins, layout := filepath.Split(folder)
@@ -98,7 +99,10 @@ func (s *switched) upgrade(t *testing.T, folder string, n int) *process {
 		there, err := filepath.Glob(filepath.Join(folder, steps[n%len(steps)]))
 		return err == nil && len(there) > 0 || alone() // that is over soon
 	})
+	pinned, _ := filepath.Glob(filepath.Join(folder, "*"))
+	there, done := layouts(t, pins), alone()
 	first.end(t, syscall.SIGKILL)
+	t.Logf("killed when the folders were %v, with %d pins of layout %s; had it taken over: %t", there, len(pinned), layout, done)
 	next := s.w.start(t, "--backend=ebpf")
 	s.w.await(t, "the folder of layout "+layout+" is the only one", alone)
 	left, err := ebpf.Left(s.w.ns.FD(), pins, true)
