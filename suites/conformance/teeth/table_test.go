@@ -144,34 +144,44 @@ func TestTeethTable(t *testing.T) {
 // A row stays when what it is about changes, and says so.
 func TestTeethTableKeepsRows(t *testing.T) {
 	m := mutation{Breaks: "x", Caught: []string{"clusterip-from-pod"}}
-	all := map[string]mutation{sound: {}, "kept": m, "edited": m, "edited-back": m, "never": m}
+	all := map[string]mutation{sound: {}, "kept": m, "edited": m, "edited-back": m, "dirty": m, "never": m}
 	path := filepath.Join(t.TempDir(), tableFile)
 	src := sourcesOf(t)
-	digest, err := src.digest("kept", m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := src.digest("edited-back", m)
-	if err != nil {
-		t.Fatal(err)
+	digest := map[string]string{}
+	for name := range all {
+		var err error
+		if digest[name], err = src.digest(name, m); err != nil {
+			t.Fatal(err)
+		}
 	}
 	rows := map[string]tooth{
-		"edited-back": {breaks: m.Breaks, caught: m.Caught, commit: "c", digest: back, notes: []string{older}},
-		"kept":        judged(m, digest, m.Caught), "edited": judged(m, "of-before", m.Caught, missed), "declared-no-more": judged(m, digest, m.Caught),
+		"edited-back":      {breaks: m.Breaks, caught: m.Caught, commit: "c", digest: digest["edited-back"], notes: []string{older, dirty}},
+		"kept":             judged(m, digest["kept"], m.Caught),
+		"edited":           judged(m, "of-before", m.Caught, missed),
+		"dirty":            {breaks: m.Breaks, caught: m.Caught, commit: "c-dirty", digest: digest["dirty"]},
+		"declared-no-more": judged(m, digest["kept"], m.Caught),
 	}
 	for range 2 { // once more with what was read
 		if err := writeTable(path, src, all, rows); err != nil {
 			t.Fatal(err)
 		}
+		var err error
 		if rows, err = readRows(path); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := rows["edited"].notes; !slices.Equal(got, []string{missed, older}) || len(rows["kept"].notes)+len(rows["edited-back"].notes) > 0 || len(rows) != 3 {
+	if got := rows["edited"].notes; !slices.Equal(got, []string{missed, older}) || !slices.Equal(rows["dirty"].notes, []string{dirty}) || len(rows["kept"].notes)+len(rows["edited-back"].notes) > 0 || len(rows) != 4 {
 		t.Errorf("rows %+v", rows)
 	}
-	if text := readFile(t, path); !strings.Contains(text, "3 of 4 declared mutations") {
+	if text := readFile(t, path); !strings.Contains(text, "4 of 5 declared mutations") || !strings.Contains(text, ", and 1 are of a dirty tree") {
 		t.Errorf("its head:\n%s", text)
+	}
+	stands, err := standing(path, src, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]bool{"kept": true, "edited-back": true, "edited": false, "dirty": false}, stands); diff != "" {
+		t.Errorf("rows that stand (-want +got):\n%s", diff)
 	}
 }
 
