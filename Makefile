@@ -200,8 +200,9 @@ teeth: build
 	ci/host/prepare.sh --lab
 	go build -tags mutations -o bin/mutant/ ./tools/plumb-mutant
 	go build -ldflags '$(LDFLAGS)' -o bin/teeth ./ci/teeth
-	bin/teeth --ip-family=ipv4 --mutations='$(TEETH)' --table=suites/conformance/teeth/TEETH.md
-	bin/teeth --ip-family=dual --mutations='$(TEETH)' --table=suites/conformance/teeth/TEETH.md
+	failed=0; for family in ipv4 dual; do \
+	  bin/teeth --ip-family=$$family --mutations='$(TEETH)' --table=suites/conformance/teeth/TEETH.md || failed=1; \
+	done; exit $$failed
 
 bench: host build
 	bin/plumbline bench $(BENCH)

@@ -23,12 +23,12 @@ const Module = "github.com/plumbline/plumbline"
 
 // listed is what `go list` says of a package.
 type listed struct {
-	ImportPath, Dir                                            string
-	ForTest                                                    string
-	Module                                                     *struct{ Path string }
-	GoFiles, CgoFiles, EmbedFiles, TestEmbedFiles              []string
-	XTestEmbedFiles, TestGoFiles, XTestGoFiles, IgnoredGoFiles []string
-	Deps                                                       []string
+	ImportPath, Dir                 string
+	ForTest                         string
+	Module                          *struct{ Path string }
+	GoFiles, CgoFiles, EmbedFiles   []string
+	TestEmbedFiles, XTestEmbedFiles []string
+	Deps                            []string
 }
 
 // Tests are those of a package.

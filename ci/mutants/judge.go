@@ -33,6 +33,9 @@ type judge struct {
 
 // all judges what has no verdict that holds.
 func (j *judge) all(ctx context.Context) (sum summary, err error) {
+	if !slices.ContainsFunc(j.targets, func(t target) bool { return j.chosen.MatchString(t.folder) }) {
+		return sum, fmt.Errorf("of the folders that are mutated %q matches none", j.chosen)
+	}
 	if j.root, err = os.Getwd(); err != nil {
 		return sum, err
 	}
@@ -96,25 +99,43 @@ func (j *judge) target(ctx context.Context, t target, sum *summary) error {
 	slices.SortStableFunc(all, func(a, b mutant) int { return j.table.noticed(a) - j.table.noticed(b) })
 	j.whole = map[stage]time.Duration{}
 	for _, m := range all {
-		was := j.table.rows[m.Name]
-		switch {
-		case j.holds(t, m, was):
-		case j.over(ctx):
-			was = nil
-		default:
-			begun := time.Now()
-			if was, err = j.mutant(ctx, t, m, was); err != nil {
+		r := j.table.rows[m.Name]
+		if !j.holds(t, m, r) {
+			if r, err = j.anew(ctx, t, m, r, sum); err != nil {
 				return fmt.Errorf("%s, %s: %w", m.Name, m.Change, err)
 			}
-			fmt.Printf("%s: %s in %v\n", m.Name, was.Verdict+" "+was.By, time.Since(begun).Round(time.Millisecond))
-			j.table.rows[m.Name] = was
-			if err := j.table.write(); err != nil {
-				return err
-			}
 		}
-		sum.add(m, was, j.reasons)
+		sum.add(m, r, j.reasons)
 	}
 	return j.table.write() // without those that are no more
+}
+
+// anew judges a mutant whose verdict, if it has one, no longer holds, and writes it down. There is no row if the
+// time is over, or if those asked cannot tell.
+func (j *judge) anew(ctx context.Context, t target, m mutant, was *row, sum *summary) (r *row, err error) {
+	if was != nil && was.Change != m.Change {
+		was = nil
+	}
+	if !j.over(ctx) {
+		begun := time.Now()
+		if r, err = j.mutant(ctx, t, m, was); err != nil {
+			return nil, err
+		}
+		said := "not judged without the contract"
+		if r != nil {
+			said = r.Verdict + " " + r.By
+		}
+		fmt.Printf("%s: %s in %v\n", m.Name, said, time.Since(begun).Round(time.Millisecond))
+	}
+	if r == nil {
+		if was != nil {
+			sum.older++
+		}
+		return nil, nil
+	}
+	sum.anew++
+	j.table.rows[m.Name] = r
+	return r, j.table.write()
 }
 
 // holds tells whether a verdict is that of tests as they are: of the stage that noticed the
@@ -153,7 +174,8 @@ func (j *judge) hash(stages []stage) string {
 	return fmt.Sprintf("%x", sum.Sum(nil)[:8])
 }
 
-// mutant puts one before the stages, first the one that noticed it before.
+// mutant puts one before the stages, first the one that noticed it before. Without the contract there is no row
+// for one that no other stage notices, if it did not survive before.
 func (j *judge) mutant(ctx context.Context, t target, m mutant, was *row) (*row, error) {
 	p, number := j.many, m.number
 	if m.arguments == nil {
@@ -180,6 +202,9 @@ func (j *judge) mutant(ctx context.Context, t target, m mutant, was *row) (*row,
 		if verdict != survived {
 			return &row{Name: m.Name, Line: m.Line, Change: m.Change, Verdict: verdict, By: s.name, Test: test, Hash: j.hash([]stage{s})}, nil
 		}
+	}
+	if len(stages) < len(t.stages) && (was == nil || was.Verdict != survived) {
+		return nil, nil
 	}
 	return &row{Name: m.Name, Line: m.Line, Change: m.Change, Verdict: survived, Hash: j.hash(j.asked(t))}, nil
 }

@@ -2,7 +2,14 @@
 // of these mutants no test notices: a condition is negated, one of several is dropped, a constant
 // is another one, a call, an assignment or a case is missing (operators.go). What is changed, and
 // by which tests it may be noticed, cheapest first, is in targets.go. Those that do not compile
-// are no mutants.
+// are no mutants. Of the nftables backend only what makes rules of a plan is changed (targets.go); left out
+// is how they are written to the kernel, held against what is there, watched and taken over (apply.go,
+// hooks.go, takeover.go and others), which tests of faults and of histories are for, and what is shown of
+// them (path.go, say.go), which decides about no packet.
+//
+// A test that fails is taken for the mutant's doing if nothing else can have been it: where tests use
+// the kernel the mutant has to be noticed twice, and where they ended without naming one, as they do
+// when memory or the disk is at its end, they have to pass without a mutant after it.
 //
 // What came of each is kept in ci/mutants.tsv, so that it goes on where it was stopped: a
 // verdict holds as long as the tests that gave it are compiled from the same. Each mutant that
@@ -15,7 +22,9 @@
 //
 //	go run ./ci/mutants [--time 1h] [--packages regexp] [--contract=false]
 //
-// It returns 0 if that is so, 1 if it is not or a survivor has no line, 2 if it could not judge.
+// It returns 0 if that is so of those that have a verdict, 1 if it is not or a survivor has no line, and 2
+// if it could not judge: where the packages are none, where tests fail without a mutant, or where it came
+// to no verdict though some are missing (the time was over, or the contract alone could tell).
 package main
 
 import (
@@ -36,7 +45,7 @@ func run() int {
 	defer stop()
 	budget := flag.Duration("time", 0, "end after this `duration`, between two mutants (default: when all are judged)")
 	folders := flag.String("packages", ".", "`regexp` of the folders that are mutated")
-	contract := flag.Bool("contract", true, "what other tests do not notice is put before a backend's contract, which takes minutes for each")
+	contract := flag.Bool("contract", true, "what other tests do not notice is put before a backend's contract, which takes minutes for each; without, it stays as it was, not judged")
 	flag.Parse()
 	chosen, err := regexp.Compile(*folders)
 	if err != nil || flag.NArg() > 0 {
@@ -57,8 +66,12 @@ func run() int {
 		return 2
 	}
 	fmt.Println(sum)
-	if !sum.good() {
+	switch {
+	case !sum.good():
 		return 1
+	case sum.idle():
+		fmt.Fprintln(os.Stderr, "mutants: no verdict came of this run, and some are missing")
+		return 2
 	}
 	return 0
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/plumbline/plumbline/fixtures/netns"
 )
 
 // What a stage says of a mutant.
@@ -66,21 +69,41 @@ func (p *program) compile(ctx context.Context, folder string) (string, error) {
 // stage runs the tests of a stage with a mutant. They have to pass without one.
 func (j *judge) stage(ctx context.Context, s stage, p *program, number int) (verdict, test string, err error) {
 	if _, known := j.whole[s]; !known {
-		if _, err := j.many.compile(ctx, s.folder); err != nil {
-			return "", "", err
-		}
 		begun := time.Now()
-		verdict, test, out, err := j.tests(ctx, s, j.many, 0, 20*time.Minute)
-		if err == nil && verdict != survived {
-			err = fmt.Errorf("%s: %s", test, out)
-		}
-		if err != nil {
-			return "", "", fmt.Errorf("tests of %s without a mutant: %w", s.folder, err)
+		if err := j.without(ctx, s); err != nil {
+			return "", "", err
 		}
 		j.whole[s] = time.Since(begun)
 	}
-	verdict, test, _, err = j.tests(ctx, s, p, number, j.patience+4*j.whole[s])
+	limit := j.patience + 4*j.whole[s]
+	verdict, test, _, err = j.tests(ctx, s, p, number, limit)
+	if err != nil || verdict != killed {
+		return verdict, test, err
+	}
+	if test == unnamed || test == panicked {
+		if err := j.without(ctx, s); err != nil {
+			return "", "", fmt.Errorf("after a mutant that ended them with %s: %w", test, err)
+		}
+	}
+	if s.kernel { // it may have been the host
+		verdict, _, _, err = j.tests(ctx, s, p, number, limit)
+		if verdict == survived {
+			test = ""
+		}
+	}
 	return verdict, test, err
+}
+
+// without runs the tests of a stage without a mutant.
+func (j *judge) without(ctx context.Context, s stage) error {
+	verdict, test, out, err := j.tests(ctx, s, j.many, 0, 20*time.Minute)
+	if err == nil && verdict != survived {
+		err = fmt.Errorf("%s: %s", cmp.Or(test, verdict), out)
+	}
+	if err != nil {
+		return fmt.Errorf("tests of %s without a mutant: %w", s.folder, err)
+	}
+	return nil
 }
 
 // tests runs the tests of a stage, in a process of their own, until the first has failed.
@@ -104,6 +127,9 @@ func (j *judge) tests(ctx context.Context, s stage, p *program, number int, limi
 	}
 	limits := unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_AS, &unix.Rlimit{Cur: memory, Max: memory}, nil)
 	err = cmd.Wait()
+	if left := netns.DeleteTests(cmd.Process.Pid); left != nil { // of one that was killed, or has panicked
+		return "", "", nil, fmt.Errorf("tidy up after the tests of %s: %w", s.folder, left)
+	}
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
@@ -122,15 +148,21 @@ func (j *judge) tests(ctx context.Context, s stage, p *program, number int, limi
 	return survived, "", said.Bytes(), nil
 }
 
+// What ended tests that do not say which of them failed: all of them.
+const (
+	panicked = "panic"
+	unnamed  = "exit"
+)
+
 var failed = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 
-// who is the test that failed; a panic ends all of them.
+// who is the test that failed.
 func who(said []byte) string {
 	if f := failed.FindSubmatch(said); f != nil {
 		return string(f[1])
 	}
 	if bytes.Contains(said, []byte("panic: ")) || bytes.Contains(said, []byte("fatal error: ")) {
-		return "panic"
+		return panicked
 	}
-	return "exit"
+	return unnamed
 }

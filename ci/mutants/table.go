@@ -142,8 +142,10 @@ func (r *reasons) of(m mutant) (reason, bool) {
 
 // summary counts mutants.
 type summary struct {
-	killed, same, open, unjudged int
-	faults                       []string // of reasons: survivors without, and mutants that are noticed with one
+	killed, same, open int
+	unjudged, older    int      // without a verdict that holds; those of them that tests of before have judged
+	anew               int      // judged by this run
+	faults             []string // of reasons: survivors without, and mutants that are noticed with one
 }
 
 func (s *summary) add(m mutant, r *row, why *reasons) {
@@ -171,6 +173,9 @@ func (s summary) good() bool {
 	return len(s.faults) == 0 && 100*s.killed >= 95*(s.killed+s.open)
 }
 
+// idle tells whether a run has come to no verdict though some were wanted: it says nothing.
+func (s summary) idle() bool { return s.anew == 0 && s.unjudged > 0 }
+
 func (s summary) String() string {
 	var b strings.Builder
 	for _, f := range s.faults {
@@ -178,7 +183,7 @@ func (s summary) String() string {
 	}
 	fmt.Fprintf(&b, "%d mutants noticed, %d not; %d are as without", s.killed, s.open, s.same)
 	if s.unjudged > 0 {
-		fmt.Fprintf(&b, "; %d not judged yet", s.unjudged)
+		fmt.Fprintf(&b, "; %d not judged, of these %d but by older tests", s.unjudged, s.older)
 	}
 	return b.String()
 }

@@ -12,6 +12,7 @@ type stage struct {
 	name        string // in the table
 	folder, run string // the package, and which of its tests
 	contract    bool   // they take longer, up to some minutes
+	kernel      bool   // they ask the kernel, and may fail for what else is on the host
 }
 
 // targets have their stages by cost. What decides for all backends, the plan, is held against its
@@ -20,17 +21,17 @@ type stage struct {
 // and its contract.
 var targets = []target{ // const
 	{"dataplane/plan", nil, []stage{
-		{"plan", "dataplane/plan", ".", false},
-		{"cases", "dataplane/dptest", "^(TestPlans|Fuzz.*)$", false},
-		{"loop", "dataplane/loop", ".", false},
-		{"histories", "dataplane/dptest", "^TestPlanHistories$", false},
-		{"conntrack", "dataplane/conntrack", "^(TestQuestions|TestNodeAddressAlone|TestGoneTCP|TestJudgeUDP|TestDone|TestResetAfterGrace)$", false},
-		{"contract of nftables", "dataplane/nftables", "^TestContract$", true},
+		{"plan", "dataplane/plan", ".", false, false},
+		{"cases", "dataplane/dptest", "^(TestPlans|Fuzz.*)$", false, false},
+		{"loop", "dataplane/loop", ".", false, false},
+		{"histories", "dataplane/dptest", "^TestPlanHistories$", false, false},
+		{"conntrack", "dataplane/conntrack", "^(TestQuestions|TestNodeAddressAlone|TestGoneTCP|TestJudgeUDP|TestDone|TestResetAfterGrace)$", false, true},
+		{"contract of nftables", "dataplane/nftables", "^TestContract$", true, true},
 	}},
 	{"dataplane/nftables", []string{"render.go", "rules.go", "chains.go", "affinity.go", "slots.go"}, []stage{
-		{"golden", "dataplane/nftables", "^TestContract$/^Golden$|^(TestNftLists|TestPath.*|TestGroups|TestRemembers|TestJhash|TestIntervals|TestEndpointBytes|TestOpsFold|TestSlotsWithGap|TestScriptSays.*)$", false},
-		{"rules", "dataplane/nftables", "^(TestNftListsCases|TestSlotsIn.*|TestScriptIsTaken|TestChainsComeFirst|TestHooksComeLast|TestSCTP|TestMemorySurvives|TestMirror|TestElementsThatDiffer|TestMasqueradeSet|TestPodsOfOneBridge)$", false},
-		{"random packets", "dataplane/nftables", "^TestContract$/^(Random|Distribution|Names)$", false},
-		{"contract", "dataplane/nftables", "^TestContract$", true},
+		{"golden", "dataplane/nftables", "^TestContract$/^Golden$|^(TestNftLists|TestPath.*|TestGroups|TestRemembers|TestJhash|TestIntervals|TestEndpointBytes|TestOpsFold|TestSlotsWithGap|TestScriptSays.*)$", false, true},
+		{"rules", "dataplane/nftables", "^(TestNftListsCases|TestSlotsIn.*|TestScriptIsTaken|TestChainsComeFirst|TestHooksComeLast|TestSCTP|TestMemorySurvives|TestMirror|TestElementsThatDiffer|TestMasqueradeSet|TestPodsOfOneBridge)$", false, true},
+		{"random packets", "dataplane/nftables", "^TestContract$/^(Random|Distribution|Names)$", false, true},
+		{"contract", "dataplane/nftables", "^TestContract$", true, true},
 	}},
 }

@@ -11,6 +11,7 @@ package mutant
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -118,10 +119,8 @@ func (c *changes) backend(sound backend.Backend) backend.Backend {
 		if c.stopped != nil {
 			end := r.Close
 			r.Close = func() error {
-				if err := end(); err != nil {
-					return err
-				}
-				return c.stopped(sound)
+				err := end()
+				return errors.Join(err, c.stopped(sound)) // it has changed what others are to find as it was
 			}
 		}
 		return r

@@ -77,18 +77,30 @@ func largeLost(protocol byte) func(*nftables.Conn, *nftables.Table) {
 	}
 }
 
-// halfClosedForgotten has connection tracking forget a connection when one of its ends has closed.
+// halfClosedTimeouts are those of connection tracking for a connection of which one end has closed, and
+// what they are, in seconds, where nobody has set them: tcp_timeouts of
+// net/netfilter/nf_conntrack_proto_tcp.c.
+var halfClosedTimeouts = map[string]string{ // const
+	"/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_fin_wait":   "120",
+	"/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close_wait": "60",
+	"/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_last_ack":   "30",
+}
+
+// halfClosedForgotten has connection tracking forget a connection when one of its ends has closed. What
+// it finds forgotten at once is from an agent of this kind that was killed, and not what was before.
 func halfClosedForgotten(c *changes) {
+	const atOnce = "0"
 	was := map[string]string{}
 	c.started = func(backend.Backend) error {
-		for _, state := range []string{"fin_wait", "close_wait", "last_ack"} {
-			path := "/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_" + state
+		for path, unset := range halfClosedTimeouts {
 			text, err := os.ReadFile(path)
 			if err != nil {
 				return fmt.Errorf("read a timeout of connection tracking: %w", err)
 			}
-			was[path] = strings.TrimSpace(string(text))
-			if err := os.WriteFile(path, []byte("0"), 0o644); err != nil {
+			if was[path] = strings.TrimSpace(string(text)); was[path] == atOnce {
+				was[path] = unset
+			}
+			if err := os.WriteFile(path, []byte(atOnce), 0o644); err != nil {
 				return fmt.Errorf("set a timeout of connection tracking: %w", err)
 			}
 		}

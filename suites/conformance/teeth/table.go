@@ -24,10 +24,11 @@ purpose (suites/conformance/mutant), and the behaviours that failed of those tha
 Asked were the behaviours that teeth.yaml had named beforehand as those that must fail, and one that must
 hold; others may notice a mutation too. "whole run" says that every behaviour was asked:
 no other noticed it. Each row has the commit it was made at; where it has become older than the mutation or a
-behaviour it is about, it says so, and ` + "`make teeth`" + ` makes it again.
+behaviour it is about, or was made with changes that no commit has ("dirty tree"), it says so, and ` + "`make teeth`" + `
+makes it again.
 
 %d of %d declared mutations have been judged; of these %d were not caught by all behaviours that were
-declared, and %d rows are older than the mutation or a behaviour that they are about.
+declared, %d rows are older than the mutation or a behaviour that they are about, and %d are of a dirty tree.
 
 | mutation | what is broken | caught by | judged at |
 |---|---|---|---|
@@ -47,7 +48,12 @@ const (
 	missed = "not as declared"
 	whole  = "whole run"
 	older  = "older"
+	dirty  = "dirty tree"
 )
+
+// uncommitted tells whether a commit, as stage.Commit has it, is not all that a program was built from:
+// nobody else can see what a row of it saw.
+func uncommitted(commit string) bool { return strings.HasSuffix(commit, "-dirty") }
 
 func (r tooth) line(name string) string {
 	at := strings.Join(append([]string{r.commit}, r.notes...), ", ")
@@ -59,8 +65,8 @@ func judged(m mutation, digest string, caught []string, notes ...string) tooth {
 	return tooth{breaks: m.Breaks, caught: caught, commit: cmp.Or(stage.Commit(), "unknown"), digest: digest, notes: notes}
 }
 
-// standing are the rows that need not be made again: nothing they are about has changed, and all
-// that was declared failed.
+// standing are the rows that need not be made again: nothing they are about has changed, all
+// that was declared failed, and a commit has what they were made with.
 func standing(path string, src *sources, all map[string]mutation) (map[string]bool, error) {
 	rows, err := readRows(path)
 	if err != nil {
@@ -72,7 +78,7 @@ func standing(path string, src *sources, all map[string]mutation) (map[string]bo
 		if err != nil {
 			return nil, err
 		}
-		out[name] = digest == r.digest && !slices.Contains(r.notes, missed)
+		out[name] = digest == r.digest && !slices.Contains(r.notes, missed) && !uncommitted(r.commit)
 	}
 	return out, nil
 }
@@ -92,7 +98,7 @@ func note(path string, src *sources, all map[string]mutation, name string, caugh
 }
 
 // writeTable writes the rows of all mutations that are still declared, and marks those
-// that are older than what they are about.
+// that are older than what they are about, or of a dirty tree.
 func writeTable(path string, src *sources, all map[string]mutation, rows map[string]tooth) error {
 	var body strings.Builder
 	count := map[string]int{}
@@ -106,9 +112,12 @@ func writeTable(path string, src *sources, all map[string]mutation, rows map[str
 		if err != nil {
 			return err
 		}
-		r.notes = slices.DeleteFunc(slices.Clone(r.notes), func(n string) bool { return n == older })
+		r.notes = slices.DeleteFunc(slices.Clone(r.notes), func(n string) bool { return n == older || n == dirty })
 		if digest != r.digest {
 			r.notes = append(r.notes, older)
+		}
+		if uncommitted(r.commit) {
+			r.notes = append(r.notes, dirty)
 		}
 		for _, n := range r.notes {
 			count[n]++
@@ -116,7 +125,7 @@ func writeTable(path string, src *sources, all map[string]mutation, rows map[str
 		count[""]++
 		body.WriteString(r.line(name))
 	}
-	text := fmt.Sprintf(tableHead, count[""], len(all)-1, count[missed], count[older]) + body.String()
+	text := fmt.Sprintf(tableHead, count[""], len(all)-1, count[missed], count[older], count[dirty]) + body.String()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("write the table of mutations: %w", err)
 	}

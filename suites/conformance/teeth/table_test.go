@@ -2,6 +2,7 @@ package teeth
 
 import (
 	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -42,17 +43,25 @@ func TestTeethDeclared(t *testing.T) {
 	if len(all[sound].Caught) > 0 {
 		t.Errorf("with mutation %s nothing may fail", sound)
 	}
-	for _, wrong := range undeclaredWrong(noticed, readFile(t, undeclaredFile)) {
+	for _, wrong := range undeclaredWrong(noticed, readFile(t, undeclaredFile), undeclaredCount) {
 		t.Error(wrong)
 	}
 }
 
-// undeclaredFile lists the behaviours that no mutation declares, and why: a line "id: reason" each. It
-// may only become shorter.
+// undeclaredFile lists the behaviours that no mutation declares, and why: a line "id: reason" each.
 const undeclaredFile = "undeclared.txt"
 
-// undeclaredWrong says in what the list is not that of the behaviours that are in no declaration.
-func undeclaredWrong(noticed map[string]bool, list string) (wrong []string) {
+// undeclaredCount is how many it lists. It is only to become smaller.
+const undeclaredCount = 1
+
+// undeclaredWrong says in what the list is not that of the behaviours that are in no declaration, count of
+// them.
+func undeclaredWrong(noticed map[string]bool, list string, count int) (wrong []string) {
+	if n := strings.Count(list, "\n"); n > count {
+		wrong = append(wrong, fmt.Sprintf("%s has %d lines, and may have %d: a new behaviour needs a mutation that it notices", undeclaredFile, n, count))
+	} else if n < count {
+		wrong = append(wrong, fmt.Sprintf("%s has %d lines: undeclaredCount is %d, and is to become %d", undeclaredFile, n, count, n))
+	}
 	listed := map[string]bool{}
 	for line := range strings.Lines(list) {
 		id, why, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
@@ -84,16 +93,19 @@ func TestUndeclared(t *testing.T) {
 	for _, c := range []struct {
 		name, list string
 		noticed    map[string]bool
+		count      int
 		wrong      int
 	}{
-		{"all declared", "", all, 0},
-		{"one missing", "", but, 1},
-		{"said why", "clusterip-udp: because\n", but, 0},
-		{"not said why", "clusterip-udp\n", but, 1},
-		{"declared all the same", "clusterip-udp: because\n", all, 1},
-		{"no behaviour", "of-before: because\n", all, 1},
+		{"all declared", "", all, 0, 0},
+		{"one missing", "", but, 0, 1},
+		{"said why", "clusterip-udp: because\n", but, 1, 0},
+		{"not said why", "clusterip-udp\n", but, 1, 1},
+		{"declared all the same", "clusterip-udp: because\n", all, 1, 1},
+		{"no behaviour", "of-before: because\n", all, 1, 1},
+		{"longer than before", "clusterip-udp: because\n", but, 0, 1},
+		{"shorter than before", "clusterip-udp: because\n", but, 2, 1},
 	} {
-		if got := undeclaredWrong(c.noticed, c.list); len(got) != c.wrong {
+		if got := undeclaredWrong(c.noticed, c.list, c.count); len(got) != c.wrong {
 			t.Errorf("%s: %q, want %d", c.name, got, c.wrong)
 		}
 	}
@@ -132,34 +144,44 @@ func TestTeethTable(t *testing.T) {
 // A row stays when what it is about changes, and says so.
 func TestTeethTableKeepsRows(t *testing.T) {
 	m := mutation{Breaks: "x", Caught: []string{"clusterip-from-pod"}}
-	all := map[string]mutation{sound: {}, "kept": m, "edited": m, "edited-back": m, "never": m}
+	all := map[string]mutation{sound: {}, "kept": m, "edited": m, "edited-back": m, "dirty": m, "never": m}
 	path := filepath.Join(t.TempDir(), tableFile)
 	src := sourcesOf(t)
-	digest, err := src.digest("kept", m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := src.digest("edited-back", m)
-	if err != nil {
-		t.Fatal(err)
+	digest := map[string]string{}
+	for name := range all {
+		var err error
+		if digest[name], err = src.digest(name, m); err != nil {
+			t.Fatal(err)
+		}
 	}
 	rows := map[string]tooth{
-		"edited-back": {breaks: m.Breaks, caught: m.Caught, commit: "c", digest: back, notes: []string{older}},
-		"kept":        judged(m, digest, m.Caught), "edited": judged(m, "of-before", m.Caught, missed), "declared-no-more": judged(m, digest, m.Caught),
+		"edited-back":      {breaks: m.Breaks, caught: m.Caught, commit: "c", digest: digest["edited-back"], notes: []string{older, dirty}},
+		"kept":             judged(m, digest["kept"], m.Caught),
+		"edited":           judged(m, "of-before", m.Caught, missed),
+		"dirty":            {breaks: m.Breaks, caught: m.Caught, commit: "c-dirty", digest: digest["dirty"]},
+		"declared-no-more": judged(m, digest["kept"], m.Caught),
 	}
 	for range 2 { // once more with what was read
 		if err := writeTable(path, src, all, rows); err != nil {
 			t.Fatal(err)
 		}
+		var err error
 		if rows, err = readRows(path); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := rows["edited"].notes; !slices.Equal(got, []string{missed, older}) || len(rows["kept"].notes)+len(rows["edited-back"].notes) > 0 || len(rows) != 3 {
+	if got := rows["edited"].notes; !slices.Equal(got, []string{missed, older}) || !slices.Equal(rows["dirty"].notes, []string{dirty}) || len(rows["kept"].notes)+len(rows["edited-back"].notes) > 0 || len(rows) != 4 {
 		t.Errorf("rows %+v", rows)
 	}
-	if text := readFile(t, path); !strings.Contains(text, "3 of 4 declared mutations") {
+	if text := readFile(t, path); !strings.Contains(text, "4 of 5 declared mutations") || !strings.Contains(text, ", and 1 are of a dirty tree") {
 		t.Errorf("its head:\n%s", text)
+	}
+	stands, err := standing(path, src, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]bool{"kept": true, "edited-back": true, "edited": false, "dirty": false}, stands); diff != "" {
+		t.Errorf("rows that stand (-want +got):\n%s", diff)
 	}
 }
 

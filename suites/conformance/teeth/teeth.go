@@ -4,7 +4,7 @@
 // is broken. Only these are asked, so that a mutation takes seconds; others may notice it too. A whole
 // run (--whole) asks all, and says which do.
 //
-//	make teeth                                    whose row in TEETH.md is missing, or older than what it is about
+//	make teeth                                    whose row in TEETH.md is missing, older than what it is about, or of a dirty tree
 //	make teeth TEETH='affinity.*|hints.*'         of these
 //	bin/teeth --whole --mutations=hints-.*        all behaviours, four minutes for each
 package teeth
@@ -78,6 +78,9 @@ func Judge(ctx context.Context, o Options) (noticed bool, err error) {
 	names, err := j.chosen(wanted)
 	if err != nil || len(names) == 0 {
 		return err == nil, err
+	}
+	if j.Table != "" && uncommitted(stage.Commit()) {
+		fmt.Println("        the tree has changes that no commit has: rows that are made of it do not stand")
 	}
 	if err := o.Suite.Place("teeth"); err != nil {
 		return false, err
