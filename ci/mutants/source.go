@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/packages"
+
+	"github.com/plumbline/plumbline/ci/presubmit"
 )
 
 // source is a package that is mutated, with its types.
@@ -22,20 +24,11 @@ type source struct {
 
 // load reads the package of a folder of the module at root.
 func load(root, folder string) (*source, error) {
-	loaded, err := packages.Load(&packages.Config{
-		Dir:  root,
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedTypesSizes | packages.NeedImports | packages.NeedModule,
-	}, "./"+folder)
-	if err == nil && len(loaded) != 1 {
-		err = fmt.Errorf("%d packages", len(loaded))
-	}
-	if err == nil && len(loaded[0].Errors) > 0 {
-		err = loaded[0].Errors[0]
-	}
+	p, err := presubmit.Load(root, folder)
 	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", folder, err)
+		return nil, err
 	}
-	return &source{loaded[0], folder}, nil
+	return &source{p, folder}, nil
 }
 
 // mutants are the changes that compile, of the files given, or of all, in the order of the source.

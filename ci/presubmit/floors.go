@@ -16,11 +16,11 @@ import (
 // round, one that calls it.
 var layered = []string{"lbprovider", "lbprovider/balancer", "lbprovider/records", "dataplane/agent", "dataplane/node", "dataplane/listing"}
 
-// Layered loads a package of the module at root, with its types.
-func Layered(root, folder string) (*packages.Package, error) {
+// Load loads a package of the module at root, with its types.
+func Load(root, folder string) (*packages.Package, error) {
 	loaded, err := packages.Load(&packages.Config{
 		Dir:  root,
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedTypesSizes | packages.NeedImports | packages.NeedModule,
 	}, "./"+folder)
 	if err == nil && len(loaded) != 1 {
 		err = fmt.Errorf("%d packages", len(loaded))

@@ -8,7 +8,7 @@ import (
 
 func TestFilesStandOnEachOther(t *testing.T) {
 	for _, folder := range layered {
-		p, err := Layered("../..", folder)
+		p, err := Load("../..", folder)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +37,7 @@ func TestFileCircles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p, err := Layered(dir, "pkg")
+	p, err := Load(dir, "pkg")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,7 +128,7 @@
 // What somebody else deletes from the maps no notification tells of. Watch asks four times a second for
 // the memory of each map that the Target alone writes, which the kernel works out by its entries (Linux 6.4), and for
 // the pins (look.go): so it costs the same however many Services there are. Before Linux 6.4 it counts the entries
-// instead, as seldom as that takes a fiftieth of a processor: every 15 s with 44 000 Services; a count into which
+// instead, as seldom as that takes a fiftieth of a processor: every 5 to 15 s with 44 000 Services; a count into which
 // the Target wrote says nothing. What is missing is written anew from what the Target knows, and then everything is
 // compared: with 44 000 Services the former took 0.2 to 0.7 s, the latter 3 s (BenchmarkRefill, BenchmarkStart, on
 // a busy host), for which a second loss waits. Pins are put back at once, and nothing is compared for them. Of what programs write -
