@@ -9,7 +9,7 @@ import (
 )
 
 // The leaves: anyone may import them, they import only each other.
-var leaves = []string{"fixtures/netns", "fixtures/record", "fixtures/need", "fixtures/api"}
+var leaves = []string{"fixtures/netns", "fixtures/cgroup", "fixtures/record", "fixtures/need", "fixtures/api"}
 
 // Siblings that turn a plan into kernel state, each alone.
 var backends = siblings()

@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/plumbline/plumbline/fixtures/cgroup"
 	"github.com/plumbline/plumbline/fixtures/netns"
 )
 
@@ -34,7 +35,7 @@ type Net struct {
 	ports   atomic.Uint32 // clients' so far
 	serving sync.Map      // of *packetServer, all that run
 	think   time.Duration // of servers of packets that begin from now on, before each answer
-	cgroup  string        // the node's, whose sockets may be translated; empty: it has none
+	cgroup  *cgroup.Group // the node's, whose sockets may be translated; nil: it has none
 	starve  func()        // what befalls a row's client before it sends and before it reads; may be nil
 }
 

@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
 	"github.com/plumbline/plumbline/fixtures/api"
 )
 
@@ -65,17 +67,22 @@ func (b *big) slice(n int) *discoveryv1.EndpointSlice {
 
 func (b *big) slices() int { return (b.n + perSlice - 1) / perSlice }
 
+func (b *big) keys() []plan.Key {
+	return []plan.Key{{Addr: b.vip(), Protocol: objects.TCP, Port: servicePort}}
+}
+
 // replace gives the Service another endpoint for one it has.
-func (b *big) replace(r *rand.Rand) *discoveryv1.EndpointSlice {
+func (b *big) replace(r *rand.Rand) (*discoveryv1.EndpointSlice, edit) {
 	i := r.IntN(b.n)
-	b.addrs[i] = b.next()
-	return b.slice(i / perSlice)
+	e := edit{keys: b.keys(), gone: b.addrs[i], fresh: b.next()}
+	b.addrs[i] = e.fresh
+	return b.slice(i / perSlice), e
 }
 
 // bigs measures one change of big Services, one after another; they are there as long.
 func (s *subject) bigs(ctx context.Context) error {
-	if !s.row.Kernel {
-		return nil // it changes no rule
+	if s.row.Shows == nowhere {
+		return nil
 	}
 	for k, n := range s.cfg.Endpoints {
 		if n == 0 {
@@ -88,10 +95,9 @@ func (s *subject) bigs(ctx context.Context) error {
 			got, err = s.changesOf(ctx, b)
 			s.out.Bigs = append(s.out.Bigs, got)
 		}
-		s.monitor.reset()
-		err = errors.Join(err, s.w.forget(b))
+		err = errors.Join(err, s.kernel.reset(edit{keys: b.keys(), gone: b.addrs[0]}), s.w.forget(b))
 		if err == nil {
-			_, err = s.monitor.settle(time.Now().Add(s.cfg.Limit), s.over)
+			_, err = s.kernel.settle(time.Now().Add(s.cfg.Limit), s.over)
 		}
 		if err != nil {
 			return fmt.Errorf("a Service of %d endpoints: %w", n, err)
@@ -102,6 +108,9 @@ func (s *subject) bigs(ctx context.Context) error {
 
 // appear writes it and waits until it answers.
 func (s *subject) appear(ctx context.Context, b *big) error {
+	if err := s.kernel.reset(edit{keys: b.keys(), fresh: b.addrs[0]}); err != nil {
+		return err
+	}
 	all := []api.Object{b.service()}
 	for n := range b.slices() {
 		all = append(all, b.slice(n))
@@ -119,13 +128,13 @@ func (s *subject) appear(ctx context.Context, b *big) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.monitor.settle(time.Now(), s.over)
+	_, err = s.kernel.settle(time.Now(), s.over)
 	return err
 }
 
 func (s *subject) changesOf(ctx context.Context, b *big) (Big, error) {
 	r := rand.New(rand.NewPCG(4, uint64(b.n)))
-	took, ops, _, err := s.each(ctx, func() api.Object { return b.replace(r) })
+	took, ops, _, err := s.each(ctx, func() (api.Object, edit) { return b.replace(r) })
 	return Big{Endpoints: b.n, Change: spread(took, s.cfg.Changes), Ops: median(ops)}, err
 }
 

@@ -24,7 +24,7 @@ func TestChanges(t *testing.T) {
 		Changes: 10, Steady: time.Second, Endpoints: []int{250}, Flows: 500,
 	}
 	buildProxy(t, cfg.PlumbProxy)
-	rows, err := ParseRows("plumb-nftables,plumb-iptables")
+	rows, err := ParseRows("plumb-nftables,plumb-iptables,plumb-ebpf")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +50,11 @@ func TestChanges(t *testing.T) {
 			if s := got.Steady; s.Spread.N != 200 || s.Spread.Of != 200 || s.Coalesced != 0 || s.Spread.P50 <= 0 || s.Rate > 210 {
 				t.Errorf("changes at a rate: %+v", s)
 			}
-			if len(got.Bigs) != 1 || got.Bigs[0].Endpoints != 250 || got.Bigs[0].Change.N != 10 || got.Bigs[0].Ops == 0 {
+			if len(got.Bigs) != 1 || got.Bigs[0].Endpoints != 250 || got.Bigs[0].Change.N != 10 || (got.Bigs[0].Ops > 0) != (row.Shows == inTables) {
 				t.Errorf("big Services: %+v", got.Bigs)
+			}
+			if row.Shows != inTables {
+				return
 			}
 			// Of the fifty Services of UDP, half were changed, and each had ten flows.
 			if f := got.Flows; f.Open != 500 || f.Stale != 0 || f.Ended < 5 {
@@ -65,7 +68,7 @@ func TestChanges(t *testing.T) {
 // takes its place, and what does not come is missing.
 func TestAwait(t *testing.T) {
 	a, at := newAwait(), time.Now()
-	addr := func(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 224, 0, n}) }
+	addr := func(n byte) edit { return edit{fresh: netip.AddrFrom4([4]byte{10, 224, 0, n})} }
 	said := func(n byte) []byte { return binary.BigEndian.AppendUint32(make([]byte, 8), 10<<24|224<<16|uint32(n)) }
 	a.write(1, addr(1))
 	a.write(2, addr(2))

@@ -38,8 +38,8 @@ const flowsLast = "36000"
 // takes. Nobody answers: what is remembered of a flow is the same.
 func (s *subject) openFlows(ctx context.Context) error {
 	all := s.udpServices()
-	if !s.row.Kernel || s.cfg.Flows == 0 || len(all) == 0 {
-		return nil // userspace has a socket for each, and tells of them by itself
+	if s.row.Shows != inTables || s.cfg.Flows == 0 || len(all) == 0 {
+		return nil // others remember them elsewhere: userspace has a socket for each, eBPF an entry of a map
 	}
 	err := s.w.node.Do(func() error {
 		var all error

@@ -20,14 +20,14 @@ import (
 
 // subject is one row at one size, at work.
 type subject struct {
-	w       *world
-	cfg     Config
-	row     Row
-	n       int // Services
-	spec    proxyproc.Spec
-	agent   *proxyproc.Process
-	monitor *monitor
-	out     *Result
+	w      *world
+	cfg    Config
+	row    Row
+	n      int // Services
+	spec   proxyproc.Spec
+	agent  *proxyproc.Process
+	kernel follower
+	out    *Result
 }
 
 // errLimit: what was waited for did not come within the limit. A cold start that
@@ -47,10 +47,9 @@ func (w *world) measure(ctx context.Context, cfg Config, row Row, n int) (Result
 	if s.spec, err = row.spec(cfg, w.place()); err != nil {
 		return out, err
 	}
-	if s.monitor, err = newMonitor(w.node); err != nil {
+	if s.kernel, err = follow(row, w.node); err != nil {
 		return out, err
 	}
-	defer s.monitor.Close()
 	for _, step := range []struct {
 		name string
 		run  func(context.Context) error
@@ -74,7 +73,7 @@ func (w *world) measure(ctx context.Context, cfg Config, row Row, n int) (Result
 			break
 		}
 	}
-	err = errors.Join(err, s.end(ctx)) // which may add to the result
+	err = errors.Join(err, s.end(ctx), s.kernel.Close()) // end may add to the result
 	return out, err
 }
 
@@ -208,12 +207,12 @@ func (s *subject) changes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	took, ops, commits, err := s.each(ctx, func() api.Object { return s.w.next(withNodePort(r, s.n)) })
+	took, ops, commits, err := s.each(ctx, func() (api.Object, edit) { return s.w.edit(withNodePort(r, s.n)) })
 	if err != nil {
 		return err
 	}
 	after, err := s.agent.Usage()
-	if s.row.Kernel {
+	if s.row.Shows != nowhere {
 		s.out.Change, s.out.Ops, s.out.Commits = spread(took, s.cfg.Changes), median(ops), median(commits)
 		s.out.ChangeCPU = (after.CPU - before.CPU) / time.Duration(max(len(took), 1))
 	}
@@ -222,20 +221,22 @@ func (s *subject) changes(ctx context.Context) error {
 }
 
 // each writes one object after another, and waits each time until the kernel has followed.
-func (s *subject) each(ctx context.Context, next func() api.Object) (took []time.Duration, ops, commits []int, err error) {
+func (s *subject) each(ctx context.Context, next func() (api.Object, edit)) (took []time.Duration, ops, commits []int, err error) {
 	defer holdGarbage()()
 	begin := time.Now()
 	for k := 0; k < s.cfg.Changes && time.Since(begin) < s.cfg.Limit; k++ {
-		object := next()
-		s.monitor.reset()
+		object, e := next()
+		if err := s.kernel.reset(e); err != nil {
+			return nil, nil, nil, err
+		}
 		at := time.Now()
 		if err := s.w.api.Apply(object); err != nil {
 			return nil, nil, nil, err
 		}
-		if !s.row.Kernel {
-			continue // it changes no rule; switches measure it
+		if s.row.Shows == nowhere {
+			continue // switches measure it
 		}
-		got, err := s.monitor.settle(begin.Add(s.cfg.Limit), s.over)
+		got, err := s.kernel.settle(begin.Add(s.cfg.Limit), s.over)
 		if err != nil {
 			return nil, nil, nil, err
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/netns"
 )
 
-// monitor counts what changes in a namespace's nftables.
+// monitor counts what changes in a namespace's nftables, until they have been quiet for a while.
 type monitor struct {
 	conn *netlink.Conn
 	done chan struct{}
@@ -84,9 +84,9 @@ func (m *monitor) note(f func()) {
 	}
 }
 
-// reset begins a new count.
-func (m *monitor) reset() {
+func (m *monitor) reset(edit) error {
 	m.note(func() { m.ops, m.commits, m.last, m.overrun = 0, 0, time.Time{}, false })
+	return nil
 }
 
 // errOverrun: what the notifications say of a step is not all there was.
@@ -98,15 +98,10 @@ func (m *monitor) overran() bool {
 	return m.overrun
 }
 
-// seen is a count.
-type seen struct {
-	ops, commits int
-	last         time.Time // notification
-	overrun      bool
+func (m *monitor) look(a *await) error {
+	m.note(func() { m.await = a })
+	return nil
 }
-
-// look has the notifications searched for addresses, until the next call.
-func (m *monitor) look(a *await) { m.note(func() { m.await = a }) }
 
 // quiet is how long the kernel must say nothing for a change to be over.
 const quiet = 150 * time.Millisecond
@@ -114,8 +109,7 @@ const quiet = 150 * time.Millisecond
 // settleTick is how often it is asked whether there is anything to wait for.
 const settleTick = time.Second
 
-// settle waits for the first commit, at most until a deadline or until over says why it
-// will not come, and then until the kernel has said nothing for a while.
+// settle waits for the first commit, and then until the kernel has said nothing for a while.
 func (m *monitor) settle(deadline time.Time, over func() error) (seen, error) {
 	for {
 		m.mu.Lock()

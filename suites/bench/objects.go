@@ -12,6 +12,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/fixtures/api"
 )
 
@@ -86,6 +87,13 @@ func protocol(i int) corev1.Protocol {
 		return corev1.ProtocolUDP
 	}
 	return corev1.ProtocolTCP
+}
+
+func planProtocol(i int) objects.Protocol {
+	if isUDP(i) {
+		return objects.UDP
+	}
+	return objects.TCP
 }
 
 func service(i int) *corev1.Service {

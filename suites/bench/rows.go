@@ -30,9 +30,18 @@ import (
 // Row is a dataplane to measure, and what is to be known of it here.
 type Row struct {
 	row.Row
-	Kernel bool // a changed endpoint changes nftables
-	Bound  int  // more Services have taken machines down (memory, minutes in the kernel); 0: none
+	Shows shows // where a changed endpoint does, in the kernel
+	Bound int   // more Services have taken machines down (memory, minutes in the kernel); 0: none
 }
+
+// shows is where the kernel has what changes.
+type shows int
+
+const (
+	nowhere  shows = iota
+	inTables       // nftables, which tell of it
+	inMaps         // eBPF's, which are looked at
+)
 
 // Name is what it is asked for by: what ours do with terminating endpoints plays no part.
 func (r Row) Name() string {
@@ -46,11 +55,18 @@ func (r Row) Name() string {
 func Rows() []Row {
 	var out []Row
 	for _, b := range cluster.Backends() {
-		out = append(out, Row{Row: row.Own(b.Name, "fallback", "drop"), Kernel: b.Tables})
+		r := Row{Row: row.Own(b.Name, "fallback", "drop")}
+		switch {
+		case b.Tables:
+			r.Shows = inTables
+		case b.Maps:
+			r.Shows = inMaps
+		}
+		out = append(out, r)
 	}
 	return append(out,
-		Row{Row: row.Row{Dataplane: row.Upstream, Mode: "nftables"}, Kernel: true, Bound: 10_000},
-		Row{Row: row.Row{Dataplane: row.Upstream, Mode: "iptables"}, Kernel: true, Bound: 2000})
+		Row{Row: row.Row{Dataplane: row.Upstream, Mode: "nftables"}, Shows: inTables, Bound: 10_000},
+		Row{Row: row.Row{Dataplane: row.Upstream, Mode: "iptables"}, Shows: inTables, Bound: 2000})
 }
 
 // RowNames are the names of those that nobody has to ask for, separated by commas.
@@ -104,8 +120,8 @@ func flavoured(ctx context.Context, rows []Row) ([]Row, error) {
 		return nil, err
 	}
 	for i := range out {
-		if uses(out[i]) {
-			out[i].Kernel = flavour == iptables.NFT
+		if uses(out[i]) && flavour != iptables.NFT {
+			out[i].Shows = nowhere
 		}
 	}
 	return out, nil

@@ -7,7 +7,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -30,6 +32,7 @@ type await struct {
 
 type change struct {
 	service int
+	edit    edit
 	at      time.Time
 }
 
@@ -41,15 +44,26 @@ func number4(a netip.Addr) uint32 {
 }
 
 // write notes that a Service gets an endpoint, before the API is told.
-func (a *await) write(service int, addr netip.Addr) {
+func (a *await) write(service int, e edit) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if old, waits := a.latest[service]; waits {
 		delete(a.written, old)
 		a.coalesced++
 	}
-	n := number4(addr)
-	a.written[n], a.latest[service] = change{service, time.Now()}, n
+	n := number4(e.fresh)
+	a.written[n], a.latest[service] = change{service, e, time.Now()}, n
+}
+
+// awaited is what was written and not seen yet.
+func (a *await) awaited() map[uint32]edit {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := make(map[uint32]edit, len(a.written))
+	for n, c := range a.written {
+		out[n] = c.edit
+	}
+	return out
 }
 
 func (a *await) look(attributes []byte) {
@@ -71,15 +85,23 @@ func (a *await) committed(now time.Time) {
 		return
 	}
 	a.mu.Lock()
+	came := a.seen
+	a.seen = nil
+	a.mu.Unlock()
+	a.found(slices.Values(came), now)
+}
+
+// found notes what the kernel has.
+func (a *await) found(came iter.Seq[uint32], now time.Time) {
+	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, n := range a.seen {
+	for n := range came {
 		if c, waits := a.written[n]; waits {
 			delete(a.written, n)
 			delete(a.latest, c.service)
 			a.took = append(a.took, now.Sub(c.at))
 		}
 	}
-	a.seen = a.seen[:0]
 }
 
 func (a *await) left() int {
@@ -105,15 +127,16 @@ func (s Steady) String() string {
 
 // steady replaces endpoints at a rate, of all Services with node ports in turn, and waits
 // until the kernel has all of them.
-func (s *subject) steady(ctx context.Context) error {
-	if !s.row.Kernel || s.cfg.Steady == 0 {
-		return nil // it changes no rule
+func (s *subject) steady(ctx context.Context) (err error) {
+	if s.row.Shows == nowhere || s.cfg.Steady == 0 {
+		return nil
 	}
 	defer holdGarbage()()
 	a := newAwait()
-	s.monitor.reset()
-	s.monitor.look(a)
-	defer s.monitor.look(nil)
+	if err := errors.Join(s.kernel.reset(edit{}), s.kernel.look(a)); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.kernel.look(nil)) }()
 	total := int(steadyRate * s.cfg.Steady.Seconds())
 	begin := time.Now()
 	for k := range total {
@@ -123,21 +146,21 @@ func (s *subject) steady(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		next := s.w.next(i)
-		a.write(i, replaced(i, s.w.generation[i]))
+		next, e := s.w.edit(i)
+		a.write(i, e)
 		if err := s.w.api.Apply(next); err != nil {
 			return err
 		}
 	}
 	rate := float64(total) / time.Since(begin).Seconds()
-	err := s.await(ctx, begin.Add(s.cfg.Steady+s.cfg.Limit), func() (bool, error) { return a.left() == 0, nil })
+	err = s.await(ctx, begin.Add(s.cfg.Steady+s.cfg.Limit), func() (bool, error) { return a.left() == 0, nil })
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s.out.Steady = Steady{Spread: spread(a.took, total), Coalesced: a.coalesced, Rate: rate}
 	if errors.Is(err, errLimit) {
 		return nil // of how many is in the result
 	}
-	if err == nil && s.monitor.overran() {
+	if err == nil && s.kernel.overran() {
 		err = errOverrun
 	}
 	return err

@@ -1,0 +1,124 @@
+//go:build linux
+
+package bench
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/plumbline/plumbline/dataplane/ebpf"
+	"github.com/plumbline/plumbline/fixtures/netns"
+)
+
+// pinnedMaps looks into a node's pinned maps, which tell nobody when they change: a change has
+// come when it is seen, which is up to a look later. What was written on the way is not counted.
+type pinnedMaps struct {
+	node   *netns.NS
+	pinned *ebpf.Pinned // nil: no agent has pinned any yet
+	now    edit
+	stop   chan struct{} // ends the looks of who awaits; nil: nobody does
+	ended  chan error
+}
+
+// lookEvery is how long nobody looks after each look: a timer's least is about as much again.
+const lookEvery = 20 * time.Microsecond
+
+func (m *pinnedMaps) reset(e edit) error {
+	m.now = e
+	return m.open()
+}
+
+func (m *pinnedMaps) open() (err error) {
+	if m.pinned == nil {
+		m.pinned, err = ebpf.OpenPinned(m.node.FD())
+	}
+	return err
+}
+
+// there tells whether all frontends lead to the endpoint that is fresh and none to that which is gone.
+func (m *pinnedMaps) there(e edit) (bool, error) {
+	for _, k := range e.keys {
+		for a, want := range map[netip.Addr]bool{e.fresh: true, e.gone: false} {
+			if !a.IsValid() {
+				continue
+			}
+			if leads, err := m.pinned.Leads(k, netip.AddrPortFrom(a, podPort)); err != nil || leads != want {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
+
+func (m *pinnedMaps) settle(deadline time.Time, over func() error) (seen, error) {
+	for looked := time.Now(); ; time.Sleep(lookEvery) {
+		there, err := m.there(m.now)
+		now := time.Now()
+		switch {
+		case err != nil:
+			return seen{}, err
+		case there:
+			return seen{commits: 1, last: now}, nil
+		case now.After(deadline):
+			return seen{}, nil
+		}
+		if now.Sub(looked) > settleTick {
+			if err := over(); err != nil {
+				return seen{}, err
+			}
+			looked = now
+		}
+	}
+}
+
+func (m *pinnedMaps) look(a *await) error {
+	var err error
+	if m.stop != nil {
+		close(m.stop)
+		err = <-m.ended
+		m.stop = nil
+	}
+	if a == nil {
+		return err
+	}
+	if err := errors.Join(err, m.open()); err != nil {
+		return err
+	}
+	m.stop, m.ended = make(chan struct{}), make(chan error, 1)
+	go func(stop chan struct{}) { m.ended <- m.lookFor(a, stop) }(m.stop)
+	return nil
+}
+
+// lookFor looks for all that is awaited, over and over.
+func (m *pinnedMaps) lookFor(a *await, stop chan struct{}) error {
+	for ; ; time.Sleep(lookEvery) {
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		var got []uint32
+		for n, e := range a.awaited() {
+			there, err := m.there(e)
+			if err != nil {
+				return err
+			}
+			if there {
+				got = append(got, n)
+			}
+		}
+		a.found(slices.Values(got), time.Now())
+	}
+}
+
+func (m *pinnedMaps) overran() bool { return false }
+
+func (m *pinnedMaps) Close() error {
+	err := m.look(nil)
+	if m.pinned != nil {
+		err = errors.Join(err, m.pinned.Close())
+	}
+	return err
+}
