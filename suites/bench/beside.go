@@ -34,8 +34,9 @@ type lane struct {
 	through, direct []time.Duration
 }
 
-// firstPackets times the first packets of all rows that have started, side by side.
-func firstPackets(ctx context.Context, cfg Config, server *api.Server, out []Result) (err error) {
+// beside times what the rows that have started do side by side: first packets, connections as
+// fast as they go, and connect(2) on the node.
+func beside(ctx context.Context, cfg Config, server *api.Server, out []Result) (err error) {
 	var lanes []*lane
 	defer func() {
 		for _, l := range lanes {
@@ -55,8 +56,20 @@ func firstPackets(ctx context.Context, cfg Config, server *api.Server, out []Res
 			return fmt.Errorf("%s: %w", row.Name(), err)
 		}
 	}
-	cfg.Logger.Info("measuring", "rows", len(lanes), "step", "first packets")
-	return race(ctx, lanes)
+	for _, step := range []struct {
+		name string
+		run  func() error
+	}{
+		{"first packets", func() error { return race(ctx, lanes) }},
+		{"connections", func() error { return rates(ctx, lanes, cfg.Rates) }},
+		{"connect(2) of UDP", func() error { return udpConnects(ctx, lanes, cfg.Rates) }},
+	} {
+		cfg.Logger.Info("measuring", "rows", len(lanes), "step", step.name)
+		if err := step.run(); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return nil
 }
 
 func newLane(ctx context.Context, cfg Config, server *api.Server, row Row, out *Result) (*lane, error) {
@@ -65,7 +78,7 @@ func newLane(ctx context.Context, cfg Config, server *api.Server, row Row, out *
 		return nil, err
 	}
 	s := &subject{w: w, cfg: cfg, row: row, n: out.Services, out: &Result{}}
-	if s.spec, err = row.spec(cfg, w.place()); err != nil {
+	if s.spec, err = w.spec(cfg, row); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	return &lane{s: s, row: out}, nil

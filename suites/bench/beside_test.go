@@ -27,7 +27,7 @@ func TestSideBySide(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "plumb-proxy"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := ParseRows("plumb-iptables,plumb-userspace,plumb-nftables,kube-proxy:nftables")
+	rows, err := ParseRows("plumb-iptables,plumb-userspace,plumb-ebpf,kube-proxy:nftables")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +44,8 @@ func TestSideBySide(t *testing.T) {
 	}
 	out[3].Cold, out[3].Ended = 0, "cold start"
 	out[0].Ended = "warm restart"
-	cfg := Config{Rows: rows, PlumbProxy: filepath.Join(dir, "plumb-proxy"), Limit: time.Minute, Work: dir, Dir: dir, Logger: logger}
-	if err := firstPackets(ctx, cfg, server, out); err != nil {
+	cfg := Config{Rows: rows, Rates: turn, PlumbProxy: filepath.Join(dir, "plumb-proxy"), Limit: time.Minute, Work: dir, Dir: dir, Logger: logger}
+	if err := beside(ctx, cfg, server, out); err != nil {
 		t.Fatal(err)
 	}
 	for i, tc := range []struct {
@@ -55,6 +55,17 @@ func TestSideBySide(t *testing.T) {
 		r := out[i]
 		if r.FirstPacket.N != tc.n || r.Direct.N != tc.n {
 			t.Errorf("%s: %d packets and %d direct, want %d", r.Row, r.FirstPacket.N, r.Direct.N, tc.n)
+		}
+		if len(r.Rates) != 2 == (tc.n > 0) {
+			t.Errorf("%s: rates %v", r.Row, r.Rates)
+		}
+		for _, rate := range r.Rates {
+			if rate.Through <= 0 || rate.Direct <= 0 || rate.ThroughCPU <= 0 || rate.DirectCPU <= 0 {
+				t.Errorf("%s: rate %+v", r.Row, rate)
+			}
+		}
+		if u := r.UDPConnects; (u.Pairs >= round) != (tc.n > 0) || tc.n > 0 && (u.Direct <= 0 || u.MoreP10 > u.More || u.More > u.MoreP90) {
+			t.Errorf("%s: connect(2) %+v", r.Row, u)
 		}
 		if !strings.HasPrefix(r.Ended, tc.ended) || tc.ended == "" && r.Ended != "" {
 			t.Errorf("%s ended: %q, want %q", r.Row, r.Ended, tc.ended)

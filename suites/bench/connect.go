@@ -45,7 +45,7 @@ func dial(from, to netip.AddrPort, patience time.Duration) (fd int, err error) {
 	return fd, nil
 }
 
-// socket is one of the namespace that the thread is in, which need not be that of who
+// socket is bound to an address of the namespace, or to none. It is one of the namespace that the thread is in, which need not be that of who
 // uses it.
 func socket(from netip.AddrPort, patience time.Duration) (fd int, err error) {
 	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -58,8 +58,10 @@ func socket(from netip.AddrPort, patience time.Duration) (fd int, err error) {
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit),
 		unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}),
 		unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1),
-		unix.Bind(fd, sockaddr(from)),
 	)
+	if from.IsValid() {
+		err = errors.Join(err, unix.Bind(fd, sockaddr(from)))
+	}
 	if err != nil {
 		_ = unix.Close(fd)
 		return -1, fmt.Errorf("open socket of %s: %w", from.Addr(), err)

@@ -28,8 +28,10 @@ type DataRow struct {
 	ColdCPU   render.Duration `json:"coldCPU,omitempty"`   // CPU time of that
 	ColdApply render.Duration `json:"coldApply,omitempty"` // own dataplanes: of it, the first Apply
 	First     *DataSpread     `json:"firstPacket,omitempty"`
-	Direct    *DataSpread     `json:"direct,omitempty"` // the same straight to an endpoint
-	Change    *DataSpread     `json:"change,omitempty"` // write at the API to the last notification of the kernel
+	Direct    *DataSpread     `json:"direct,omitempty"`      // the same straight to an endpoint
+	Rates     []DataRate      `json:"rates,omitempty"`       // connections as fast as they go, by where they come from
+	UDP       *DataUDP        `json:"udpConnects,omitempty"` // connect(2) of UDP sockets on the node
+	Change    *DataSpread     `json:"change,omitempty"`      // write at the API to the last notification of the kernel
 	Ops       int             `json:"operations,omitempty"`
 	Commits   int             `json:"commits,omitempty"`
 	ChangeCPU render.Duration `json:"changeCPU,omitempty"`
@@ -60,6 +62,25 @@ type DataSteady struct {
 	Coalesced int         `json:"coalesced"` // not seen before the Service's next change
 }
 
+// DataRate is connections, one after another of each of two clients, from a place: the median of
+// all turns, a second, and what one took of the whole host's processors.
+type DataRate struct {
+	From       string          `json:"from"` // client, node
+	Through    float64         `json:"through"`
+	ThroughCPU render.Duration `json:"throughCPU"`
+	Direct     float64         `json:"direct"` // straight to an endpoint
+	DirectCPU  render.Duration `json:"directCPU"`
+}
+
+// DataUDP is connect(2) of a UDP socket to a Service and to an endpoint, in turn.
+type DataUDP struct {
+	Pairs   int             `json:"pairs"`
+	Direct  render.Duration `json:"direct"` // p50
+	More    render.Duration `json:"more"`   // p50 of the differences of each pair
+	MoreP10 render.Duration `json:"moreP10"`
+	MoreP90 render.Duration `json:"moreP90"`
+}
+
 // DataBig is one change of a Service with many endpoints.
 type DataBig struct {
 	Endpoints int         `json:"endpoints"`
@@ -86,6 +107,12 @@ func NewData(results []Result, lacks string) Data {
 		}
 		if steady := r.Steady.Spread.data(); steady != nil {
 			row.Steady = &DataSteady{steady, r.Steady.Rate, r.Steady.Coalesced}
+		}
+		for _, a := range r.Rates {
+			row.Rates = append(row.Rates, DataRate{a.From, a.Through, render.Duration(a.ThroughCPU), a.Direct, render.Duration(a.DirectCPU)})
+		}
+		if u := r.UDPConnects; u.Pairs > 0 {
+			row.UDP = &DataUDP{u.Pairs, render.Duration(u.Direct), render.Duration(u.More), render.Duration(u.MoreP10), render.Duration(u.MoreP90)}
 		}
 		for _, b := range r.Bigs {
 			row.Bigs = append(row.Bigs, DataBig{b.Endpoints, b.Change.data(), b.Ops})
@@ -115,7 +142,7 @@ func dataJSON(results []Result, lacks string) (string, error) {
 func Cells(results []Result, wide bool) [][]string {
 	rows := [][]string{{"SERVICES", "DATAPLANE", "COLD", "CHANGE p50/p99", "SWITCH p50/p99", "WARM"}}
 	if wide {
-		rows[0] = append(rows[0], "LOST IN RESTARTS", "FIRST PACKET p50 / p99", "DIRECT p50 / p99", "OPERATIONS", "CPU OF A CHANGE", fmt.Sprintf("%d/s p50 / p99", steadyRate), "BIG SERVICES p50 / p99", "STALE FLOWS", "RSS (PEAK)")
+		rows[0] = append(rows[0], "LOST IN RESTARTS", "FIRST PACKET p50 / p99", "DIRECT p50 / p99", "CONNECTIONS (CPU OF ONE)", "UDP CONNECT", "OPERATIONS", "CPU OF A CHANGE", fmt.Sprintf("%d/s p50 / p99", steadyRate), "BIG SERVICES p50 / p99", "STALE FLOWS", "RSS (PEAK)")
 	}
 	for _, r := range results {
 		row := []string{fmt.Sprint(r.Services), r.Row, short(r.Cold), r.Change.String(), r.Switch.String(), r.Warm.cell(short(r.Warm.P50))}
@@ -123,7 +150,7 @@ func Cells(results []Result, wide bool) [][]string {
 			row[1] += " *"
 		}
 		if wide {
-			row = append(row, r.Load.String(), r.FirstPacket.String(), r.Direct.String(), number(r.Ops), short(r.ChangeCPU), r.Steady.String(), bigs(r.Bigs), r.Flows.String(), memory(r))
+			row = append(row, r.Load.String(), r.FirstPacket.String(), r.Direct.String(), each(r.Rates), r.UDPConnects.String(), number(r.Ops), short(r.ChangeCPU), r.Steady.String(), each(r.Bigs), r.Flows.String(), memory(r))
 		}
 		rows = append(rows, row)
 	}

@@ -4,7 +4,7 @@
 //	Run: world (namespaces, an API) -> for each size: objects
 //	  -> for each row: cold start, flows, changes, changes at a rate, big Services,
 //	     stale flows, switches, warm restart
-//	  -> all rows that have started, side by side: first packets
+//	  -> all rows that have started, side by side: first packets, connections, connect(2)
 //	  -> Results -> Markdown table, benchstat lines
 //
 // The network is a node between a client and the pods:
@@ -23,6 +23,9 @@
 //	               events) that answers it, the number of those (kernel
 //	               operations), the CPU of the process and its children. It is
 //	               over when the kernel has been quiet for 150 ms.
+//	               A dataplane of eBPF has no notifications: its pinned maps are looked
+//	               at about every 70 µs until all the Service's frontends lead to the
+//	               new endpoint and not to the old one, and operations are not counted.
 //	flows          One Service of eight is of UDP. Before the changes the client sends
 //	               a datagram to each of these, from new ports, until the node remembers
 //	               Config.Flows flows. After them, within 30 s, none may be left that
@@ -50,6 +53,17 @@
 //	               order, one packet each, to the same Services: what else the machine
 //	               does meets them all. The direct ones pass the row's rules as well,
 //	               those for what is no Service's.
+//	connections    the same rows, in turns of 200 ms in random order, each of Config.Rates
+//	               in all: two threads open one connection after another, hear who
+//	               answers and reset it; to random Services or straight to endpoints,
+//	               from the client or from the node, of whose cgroup the threads are.
+//	               Connections a second are the median of the turns; the CPU of one is
+//	               what the whole host worked in all of them, by proc_stat(5), so the
+//	               client's and the server's part is in it: what the dataplane adds is
+//	               the difference to the direct ones.
+//	connect(2)     of UDP sockets on the node, to an endpoint and to a Service in turn,
+//	               100 pairs of a row at a time: nothing is sent, so that only what
+//	               a dataplane does at sockets shows.
 //
 // Whether a Service answers is asked every 2 ms, and each time for 20 ms at most.
 //

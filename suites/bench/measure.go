@@ -44,7 +44,7 @@ func (w *world) measure(ctx context.Context, cfg Config, row Row, n int) (Result
 	out := Result{Row: row.Name(), Services: n}
 	s := &subject{w: w, cfg: cfg, row: row, n: n, out: &out}
 	var err error
-	if s.spec, err = row.spec(cfg, w.place()); err != nil {
+	if s.spec, err = w.spec(cfg, row); err != nil {
 		return out, err
 	}
 	if s.kernel, err = follow(row, w.node); err != nil {

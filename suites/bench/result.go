@@ -21,6 +21,8 @@ type Result struct {
 	ColdApply time.Duration // own dataplanes: the first Apply alone
 
 	FirstPacket, Direct Spread
+	Rates               []Rate
+	UDPConnects         UDPConnects
 
 	Change       Spread // write at the API -> last notification of the kernel
 	Ops, Commits int    // of a change, median
@@ -54,7 +56,7 @@ func median(in []int) int {
 }
 
 var columns = []string{
-	"dataplane", "Services", "cold start", "first Apply", "first packet p50 / p99", "direct p50 / p99", "change to kernel p50 / p99",
+	"dataplane", "Services", "cold start", "first Apply", "first packet p50 / p99", "direct p50 / p99", "connections (CPU of one)", "connect(2) of UDP p50", "change to kernel p50 / p99",
 	"operations", "CPU of a change", fmt.Sprintf("%d changes a second p50 / p99", steadyRate), "change of a big Service p50 / p99", "stale UDP flows", "change to first packet p50 / p99", "warm restart", "warm Apply", "connections lost in restarts", "RSS (peak)",
 }
 
@@ -65,8 +67,8 @@ func Markdown(results []Result, lacks string) string {
 	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 	for _, r := range results {
 		cells := []string{
-			r.Row, fmt.Sprint(r.Services), short(r.Cold), short(r.ColdApply), r.FirstPacket.String(), r.Direct.String(), r.Change.String(),
-			number(r.Ops), short(r.ChangeCPU), r.Steady.String(), bigs(r.Bigs), r.Flows.String(), r.Switch.String(), r.Warm.cell(short(r.Warm.P50)), short(r.WarmApply), r.Load.String(), memory(r),
+			r.Row, fmt.Sprint(r.Services), short(r.Cold), short(r.ColdApply), r.FirstPacket.String(), r.Direct.String(), each(r.Rates), r.UDPConnects.String(), r.Change.String(),
+			number(r.Ops), short(r.ChangeCPU), r.Steady.String(), each(r.Bigs), r.Flows.String(), r.Switch.String(), r.Warm.cell(short(r.Warm.P50)), short(r.WarmApply), r.Load.String(), memory(r),
 		}
 		if r.Ended != "" {
 			cells[2] = strings.TrimSpace(cells[2] + " ended: " + r.Ended)
@@ -116,7 +118,8 @@ func (s Spread) cell(text string) string {
 	return text
 }
 
-func bigs(in []Big) string {
+// each is what there is of a kind.
+func each[T fmt.Stringer](in []T) string {
 	var all []string
 	for _, b := range in {
 		all = append(all, b.String())
@@ -152,6 +155,13 @@ func Benchstat(results []Result) string {
 		line("ColdStart", 1, r.Cold, fmt.Sprintf(" %d cpu-ns", r.ColdCPU.Nanoseconds()))
 		line("FirstPacket", r.FirstPacket.N, r.FirstPacket.P50, p99(r.FirstPacket))
 		line("FirstPacketDirect", r.Direct.N, r.Direct.P50, p99(r.Direct))
+		for _, rate := range r.Rates {
+			fmt.Fprintf(&b, "BenchmarkConnections/from=%s/dataplane=%s/services=%d 1 %.0f conns/s %d cpu-ns %.0f direct-conns/s %d direct-cpu-ns\n", rate.From, strings.ReplaceAll(r.Row, " ", "_"), r.Services,
+				rate.Through, rate.ThroughCPU.Nanoseconds(), rate.Direct, rate.DirectCPU.Nanoseconds())
+		}
+		if u := r.UDPConnects; u.Pairs > 0 {
+			fmt.Fprintf(&b, "BenchmarkUDPConnect/dataplane=%s/services=%d %d %d more-ns %d direct-ns\n", strings.ReplaceAll(r.Row, " ", "_"), r.Services, u.Pairs, u.More.Nanoseconds(), u.Direct.Nanoseconds())
+		}
 		line("ChangeToKernel", r.Change.N, r.Change.P50, p99(r.Change)+fmt.Sprintf(" %d ops %d cpu-ns %d rss-bytes", r.Ops, r.ChangeCPU.Nanoseconds(), r.RSS))
 		line("SteadyChangeToKernel", r.Steady.Spread.N, r.Steady.Spread.P50, p99(r.Steady.Spread))
 		for _, big := range r.Bigs {

@@ -129,9 +129,10 @@ func flavoured(ctx context.Context, rows []Row) ([]Row, error) {
 
 // spec is the row's process. Kube-proxy runs without a minimum time between two
 // syncs, so that its work is measured and not its waiting.
-func (r Row) spec(cfg Config, at proxyproc.Place) (proxyproc.Spec, error) {
+func (w *world) spec(cfg Config, r Row) (proxyproc.Spec, error) {
+	at := w.place()
 	// What outlives an agent goes where nothing outlives the run.
-	out := proxyproc.PlumbProxy(cfg.PlumbProxy, r.Mode, at, cluster.BackendOf(r.Mode).Args(at.Dir, "")...)
+	out := proxyproc.PlumbProxy(cfg.PlumbProxy, r.Mode, at, cluster.BackendOf(r.Mode).Args(at.Dir, w.group.Path())...)
 	var err error
 	if !r.Own() {
 		out, err = proxyproc.KubeProxy(cfg.KubeProxy, r.Mode, true, at)

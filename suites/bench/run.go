@@ -24,6 +24,7 @@ type Config struct {
 	Steady      time.Duration // so long, endpoints are replaced at steadyRate; 0: not
 	Endpoints   []int         // of the big Services that are changed
 	Flows       int           // UDP flows that are there meanwhile
+	Rates       time.Duration // so long each row is sent connections as fast as they go, from each place, and as long past it; 0: not
 	Switches    int
 	Restarts    int
 	Connections int           // opened around all restarts of a size, at least
@@ -68,6 +69,9 @@ func (c Config) Validate() error {
 		if n < 0 {
 			return fmt.Errorf("%s %d: must not be negative", what, n)
 		}
+	}
+	if c.Rates != 0 && c.Rates < turn {
+		return fmt.Errorf("rates %v: give at least %v, or 0s to leave them out", c.Rates, turn)
 	}
 	if c.Limit < time.Second {
 		return fmt.Errorf("limit %v: give at least one second", c.Limit)
@@ -117,9 +121,9 @@ func (w *world) run(ctx context.Context, cfg Config) ([]Result, error) {
 				return out, err
 			}
 		}
-		err := firstPackets(ctx, cfg, w.api, out[begin:])
+		err := beside(ctx, cfg, w.api, out[begin:])
 		if err := errors.Join(err, write(cfg.Dir, out, cfg.Lacks)); err != nil {
-			return out, fmt.Errorf("measure first packets at %d Services: %w", n, err)
+			return out, fmt.Errorf("measure rows side by side at %d Services: %w", n, err)
 		}
 	}
 	return out, nil

@@ -18,6 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/fixtures/api"
+	"github.com/plumbline/plumbline/fixtures/cgroup"
+	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/netns"
 	"github.com/plumbline/plumbline/fixtures/proxyproc"
 )
@@ -42,6 +44,7 @@ var (
 type world struct {
 	dir    string
 	node   *netns.NS
+	group  *cgroup.Group // the node's, of threads of this process; nil where there can be none
 	client *netns.NS
 	pods   *netns.NS
 	api    *api.Server
@@ -76,6 +79,18 @@ func (w *world) open(ctx context.Context) error {
 		}
 		*ns = made
 	}
+	// By its cookie clean knows what is pinned for the node.
+	state := filepath.Join(w.dir, "node", id)
+	err := os.MkdirAll(state, 0o755)
+	if err == nil {
+		err = w.node.Do(func() error { return host.NoteCookie(state) })
+	}
+	if err == nil {
+		w.group, err = cgroup.Threads(w.node.Name)
+	}
+	if err != nil {
+		return err
+	}
 	if err := w.connect(); err != nil {
 		return err
 	}
@@ -98,7 +113,7 @@ func (w *world) connect() error {
 		return err
 	}
 	return errors.Join(
-		w.client.Route(everything, nodeAddr), w.pods.Route(everything, podsGateway), w.node.Route(podCIDR, podsAddr),
+		w.client.Route(everything, nodeAddr), w.pods.Route(everything, podsGateway), w.node.Route(podCIDR, podsAddr), w.node.Route(everything, firstSource),
 		w.node.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) }),
 		w.client.Do(func() error {
 			return os.WriteFile("/proc/sys/net/ipv4/ip_local_port_range", []byte("1024 65535"), 0o644)
@@ -180,6 +195,9 @@ func (w *world) place() proxyproc.Place {
 	return proxyproc.Place{Dir: w.dir, Kubeconfig: w.kube, Node: nodeName, ClusterCIDRs: []netip.Prefix{podCIDR}}
 }
 
+// groupEnd is how long threads may take to end that acted as the node.
+const groupEnd = 10 * time.Second
+
 // Close takes everything down.
 func (w *world) Close() error {
 	var all error
@@ -193,6 +211,7 @@ func (w *world) Close() error {
 	if w.datagrams != nil {
 		all = errors.Join(all, w.datagrams.Close())
 	}
+	all = errors.Join(all, w.group.Remove(groupEnd))
 	for _, ns := range []*netns.NS{w.client, w.pods, w.node} {
 		if ns != nil {
 			all = errors.Join(all, ns.Close())

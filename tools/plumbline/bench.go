@@ -60,6 +60,7 @@ func benchCommand() *cobra.Command {
 	f.DurationVar(&cfg.Steady, "steady", time.Minute, "for so long 200 endpoints a second are replaced, per size; 0s leaves it out")
 	f.IntSliceVar(&cfg.Endpoints, "endpoints", []int{1000, 5000}, "big Services: so many endpoints, of which --changes are replaced, one at a time; 0 leaves it out")
 	f.IntVar(&cfg.Flows, "flows", 100_000, "UDP flows through Services that the node remembers meanwhile; 0 leaves it out")
+	f.DurationVar(&cfg.Rates, "rates", 2*time.Second, "for so long each row is sent connections as fast as they go, from the client and from the node, and as long past it; 0s leaves it out")
 	f.IntVar(&cfg.Switches, "switches", 50, "Services whose only endpoint is replaced, per size")
 	f.IntVar(&cfg.Restarts, "restarts", 5, "warm restarts, per size")
 	f.IntVar(&cfg.Connections, "connections", 200_000, "connections opened around the restarts of a size, at least")
