@@ -217,9 +217,9 @@ func (g *renderer) entry(f plan.Frontend) string {
 // routes is the chain that chooses between inside and outside, or the only route's.
 func (g *renderer) routes(f plan.Frontend) string {
 	if f.Inside == nil {
-		return g.route(f, f.Outside, kindService)
+		return g.route(f, f.Outside, kindService, false)
 	}
-	outside, inside := g.route(f, f.Outside, kindLocal), g.route(f, *f.Inside, kindService)
+	outside, inside := g.route(f, f.Outside, kindLocal, false), g.route(f, *f.Inside, kindService, true)
 	if outside == "" && inside == "" {
 		return ""
 	}
@@ -253,7 +253,7 @@ func (g *renderer) fork(c *chain, of plan.Key, inside, outside string) {
 
 // route renders the chain that picks an endpoint: the one a client had, or any
 // with the same probability.
-func (g *renderer) route(f plan.Frontend, r plan.Route, kind string) string {
+func (g *renderer) route(f plan.Frontend, r plan.Route, kind string, inside bool) string {
 	if r.Action != plan.Forward || len(r.Endpoints) == 0 {
 		return ""
 	}
@@ -270,7 +270,7 @@ func (g *renderer) route(f plan.Frontend, r plan.Route, kind string) string {
 	}
 	to := make([]string, len(r.Endpoints))
 	for i, e := range r.Endpoints {
-		to[i] = g.endpoint(f, e)
+		to[i] = g.endpoint(f, e, e.MayBeClient(inside))
 	}
 	if f.Affinity > 0 {
 		g.recall(c, f, r, to)
@@ -301,13 +301,13 @@ func (g *renderer) recall(c *chain, f plan.Frontend, r plan.Route, to []string) 
 
 // endpoint renders an endpoint's chain, shared by the group. All that is in the
 // chain is in its name, so frontends that disagree have two.
-func (g *renderer) endpoint(f plan.Frontend, e plan.Endpoint) string {
-	name := chainName(kindEndpoint, g.group, f.Key.Protocol, e.Addr, e.Port, e.Local, f.Affinity > 0)
+func (g *renderer) endpoint(f plan.Frontend, e plan.Endpoint, mayBeClient bool) string {
+	name := chainName(kindEndpoint, g.group, f.Key.Protocol, e.Addr, e.Port, mayBeClient, f.Affinity > 0)
 	c := g.chain(natTable, name)
 	if len(c.rules) > 0 {
 		return name
 	}
-	if e.Local {
+	if mayBeClient {
 		c.add(f.Key, host("-s", e.Addr), "-j ", masq)
 	}
 	set := ""

@@ -53,7 +53,7 @@ type Target struct {
 	node     []Element
 	fronts   map[plan.Key]mirrored
 	groups   *groups
-	hairpins map[netip.Addr]int // frontends that may send to a local endpoint
+	hairpins map[netip.Addr]int // frontends that may send to an endpoint which may be their client
 	chains   map[chainRef]bool
 
 	// Of one Apply.

@@ -277,7 +277,7 @@ func (t *Target) undo(p *pending) {
 	}
 }
 
-// countHairpins keeps an element for every local endpoint that some frontend uses.
+// countHairpins keeps an element for every endpoint that may be the client of some frontend.
 func (t *Target) countHairpins(o *ops, old, new []netip.Addr) {
 	for _, a := range new {
 		t.hairpins[a]++

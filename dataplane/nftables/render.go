@@ -293,13 +293,13 @@ func parseEndpoint(val string) (plan.Endpoint, bool) {
 	return plan.Endpoint{Addr: addr, Port: binary.BigEndian.Uint16([]byte(val[n:]))}, ok
 }
 
-// hairpins are the local endpoints a frontend may send to, each once.
+// hairpins are the endpoints a frontend may send to that may be their own clients, each once.
 func hairpins(f plan.Frontend) []netip.Addr {
 	var out []netip.Addr
 	var known map[netip.Addr]bool
-	add := func(eps []plan.Endpoint) {
+	add := func(eps []plan.Endpoint, inside bool) {
 		for _, e := range eps {
-			if !e.Local || known[e.Addr] {
+			if !e.MayBeClient(inside) || known[e.Addr] {
 				continue
 			}
 			if known == nil {
@@ -309,9 +309,9 @@ func hairpins(f plan.Frontend) []netip.Addr {
 			out = append(out, e.Addr)
 		}
 	}
-	add(f.Outside.Endpoints)
+	add(f.Outside.Endpoints, false)
 	if f.Inside != nil {
-		add(f.Inside.Endpoints)
+		add(f.Inside.Endpoints, true)
 	}
 	return out
 }

@@ -269,13 +269,17 @@ type Route struct {
 type Endpoint struct {
 	Addr netip.Addr
 	Port uint16
-	// Local: on this node, so that it may be its own client (hairpin).
-	Local bool
+	Local bool // on this node
 	// Host: the node itself (a host-network pod of it). What is forwarded there
 	// is delivered and not sent on, so it keeps its source whatever the route
 	// says (kube-proxy's nftables README: no masquerading to a host network IP).
 	Host bool
 }
+
+// MayBeClient tells whether an endpoint of a route may be its own client (hairpin): a local one, and by
+// the inside any, since a pod of another node may count as one of this node's (Node.LocalPods). All other
+// routes masquerade who comes from elsewhere, or lead to local endpoints.
+func (e Endpoint) MayBeClient(inside bool) bool { return e.Local || inside }
 
 // Compare orders endpoints.
 func (e Endpoint) Compare(o Endpoint) int {

@@ -87,7 +87,8 @@ func (r *Resolver) Resolve(pkt Packet) Outcome {
 		return Outcome{Known: true, Action: Drop}
 	}
 	route, socket := f.Outside, r.atSocket(f, pkt)
-	if f.Inside != nil && (pkt.FromNode || socket || r.node.ownPods(pkt)) {
+	inside := f.Inside != nil && (pkt.FromNode || socket || r.node.ownPods(pkt))
+	if inside {
 		route = *f.Inside
 	}
 	out := Outcome{Known: true, Action: route.Action}
@@ -96,7 +97,7 @@ func (r *Resolver) Resolve(pkt Packet) Outcome {
 	}
 	masq := r.masquerades(route.Masquerade, pkt)
 	for _, e := range route.Endpoints {
-		hairpin := e.Local && e.Addr == pkt.Src
+		hairpin := e.MayBeClient(inside) && e.Addr == pkt.Src
 		keeps := socket || e.Host && !pkt.FromNode
 		out.To = append(out.To, Destination{Endpoint: e, Probability: 1 / float64(len(route.Endpoints)), Masquerade: (masq || hairpin) && !keeps})
 	}

@@ -211,7 +211,7 @@ int plumb_ingress(struct __sk_buff *skb)
 	struct packet p = {};
 	if (parse(skb, &p, INGRESS))
 		return TC_ACT_UNSPEC;
-	__u64 now = bpf_ktime_get_ns();
+	__u64 now = bpf_ktime_get_coarse_ns();
 	if (p.later)
 		return later_fragment(skb, &p, now);
 	if (is_icmp_error(&p)) {
@@ -241,7 +241,7 @@ int plumb_egress(struct __sk_buff *skb)
 	struct packet p = {};
 	if (parse(skb, &p, EGRESS))
 		return TC_ACT_UNSPEC;
-	__u64 now = bpf_ktime_get_ns();
+	__u64 now = bpf_ktime_get_coarse_ns();
 	if (p.later)
 		return later_fragment(skb, &p, now);
 	if (is_icmp_error(&p)) {

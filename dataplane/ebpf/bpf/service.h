@@ -81,14 +81,15 @@ SEPARATE int decide(struct __sk_buff *skb, const struct packet *p, struct plan *
 		return COUNT_SOURCE_RANGE;
 	int own = own_pod(skb, p);
 	struct route r = f->routes[ROUTE_OUTSIDE];
-	if (f->flags & FRONTEND_HAS_INSIDE && own)
+	int inside = f->flags & FRONTEND_HAS_INSIDE && own;
+	if (inside)
 		r = f->routes[ROUTE_INSIDE];
 	if (r.action != ACTION_FORWARD)
 		return r.action == ACTION_REJECT ? COUNT_REFUSED : COUNT_POLICY;
 	if (choose(&p->t.src, f, &r, &want->to, now))
 		return NO_SLOT;
 	int masq = r.masquerade == MASQ_ALWAYS || (r.masquerade == MASQ_OFF_CLUSTER && !own);
-	int hairpin = want->to.flags & ENDPOINT_LOCAL && same(&want->to.addr, &p->t.src);
+	int hairpin = (inside || want->to.flags & ENDPOINT_LOCAL) && same(&want->to.addr, &p->t.src);
 	want->masqueraded = (masq || hairpin) && !(want->to.flags & ENDPOINT_HOST);
 	if (want->masqueraded && masquerade_address(skb, p, &want->to, &want->masquerade))
 		return COUNT_NO_MASQUERADE;
