@@ -267,8 +267,8 @@ type Route struct {
 
 // Endpoint is a place to forward to.
 type Endpoint struct {
-	Addr netip.Addr
-	Port uint16
+	Addr  netip.Addr
+	Port  uint16
 	Local bool // on this node
 	// Host: the node itself (a host-network pod of it). What is forwarded there
 	// is delivered and not sent on, so it keeps its source whatever the route
