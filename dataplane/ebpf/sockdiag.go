@@ -50,7 +50,7 @@ func diagRequest(family uint8, id socketID) []byte {
 }
 
 // endSockets ends UDP sockets of a namespace, by their cookies, that are connected to these places; one
-// that is not, any more or yet, is left alone. stay are those that the kernel did not end, with the
+// that is not, any more or yet, is left alone. stay are those of this namespace that the kernel did not end, with the
 // first reason.
 func endSockets(netns int, which map[uint64]place) (ended, stay int, err error) {
 	conn, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, &netlink.Config{NetNS: netns})

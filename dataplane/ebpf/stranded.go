@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -18,8 +20,8 @@ import (
 // rights that there are: an iterator over sockets takes PERFMON, and sock_diag shows one namespace.
 
 // Stranded is how many UDP sockets were found connected to an endpoint that is gone, and could not be
-// ended, when it was last looked: those of pods' namespaces, which it takes SYS_ADMIN to enter, and the
-// node's own where the kernel cannot (CONFIG_INET_DIAG_DESTROY).
+// ended, when it was last looked: those of pods' namespaces, which it takes SYS_ADMIN to enter
+// (Config.PodSpaces), and the node's own where the kernel cannot (CONFIG_INET_DIAG_DESTROY).
 func (t *Target) Stranded() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,7 +51,7 @@ func (t *Target) rescues(ctx context.Context) error {
 	}
 }
 
-// rescue ends those of the node and counts the others. Without programs at sockets there are none.
+// rescue ends those of the node and, where it may enter their namespaces, of pods, and counts the others. Without programs at sockets there are none.
 func (t *Target) rescue() error {
 	peers, m, err := t.speaking()
 	if err != nil || peers == nil {
@@ -60,24 +62,67 @@ func (t *Target) rescue() error {
 	if err != nil {
 		return fmt.Errorf("look for stranded sockets: %w", err)
 	}
-	own := map[uint64]place{}
+	own, pods := map[uint64]place{}, map[uint64]place{}
 	for cookie, p := range lost {
 		if p.Node == 1 {
 			own[cookie] = place{p.Addr, p.Port}
+		} else {
+			pods[cookie] = place{p.Addr, p.Port}
 		}
 	}
-	left := len(lost) - len(own)
+	ended, left := 0, len(pods)
 	if len(own) > 0 {
-		ended, stay, failed := endSockets(t.cfg.NetNS, own)
-		left, err = left+stay, failed
-		if ended > 0 {
-			t.log.Info("UDP sockets were ended whose endpoint is gone", "sockets", ended)
-		}
+		ended, left, err = endSockets(t.cfg.NetNS, own)
+		left += len(pods)
+	}
+	if len(pods) > 0 && t.cfg.PodSpaces != "" {
+		there, failed := endPods(t.cfg.PodSpaces, pods)
+		ended, left, err = ended+there, left-there, errors.Join(err, failed)
+	}
+	if ended > 0 {
+		t.log.Info("UDP sockets were ended whose endpoint is gone", "sockets", ended)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stranded = left
 	return err
+}
+
+// endPods ends those of the namespaces in a folder. One that goes meanwhile is none, and neither is a file
+// that is no namespace.
+func endPods(folder string, which map[uint64]place) (ended int, err error) {
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		return 0, fmt.Errorf("end pods' sockets: %w", err)
+	}
+	for _, f := range files {
+		if ended == len(which) {
+			break
+		}
+		n, failed := endPod(filepath.Join(folder, f.Name()), which)
+		ended, err = ended+n, errors.Join(err, failed)
+	}
+	return ended, err
+}
+
+func endPod(path string, which map[uint64]place) (int, error) {
+	space, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("end pods' sockets: %w", err)
+	}
+	defer space.Close()
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(int(space.Fd()), &fs); err != nil || fs.Type != unix.NSFS_MAGIC {
+		return 0, err
+	}
+	ended, _, err := endSockets(int(space.Fd()), which)
+	if err != nil {
+		return ended, fmt.Errorf("in %s: %w", path, err)
+	}
+	return ended, nil
 }
 
 // speaking are second descriptors of what tells which sockets are connected, and to what they may be.

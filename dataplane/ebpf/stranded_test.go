@@ -5,11 +5,13 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/dataplane/dptest"
+	"github.com/plumbline/plumbline/dataplane/ebpf"
 	"github.com/plumbline/plumbline/dataplane/objects"
 )
 
@@ -83,6 +85,48 @@ func TestStranded(t *testing.T) {
 	last := w.speaks(dptest.Self, objects.UDP, other.vip(true))
 	apply(t, w.target, gone, planOf())
 	ended(t, last)
+}
+
+// Where the agent may enter pods' namespaces, theirs are ended as well; what else is in the folder is passed
+// over.
+func TestStrandedPods(t *testing.T) {
+	t.Parallel()
+	one, other := service{number: 1, endpoints: both(2)}, service{number: 2, endpoints: both(3)}
+	p := planOf(one, other)
+	spaces := t.TempDir()
+	w := socketWorld(t, p, func(c *ebpf.Config) { c.PodSpaces = spaces })
+	for name, of := range map[string]string{"pod-a": w.Place(dptest.PodA).Path(), "gone": filepath.Join(spaces, "nowhere")} {
+		if err := os.Symlink(of, filepath.Join(spaces, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(spaces, "text"), []byte("no namespace"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, v6 := range []bool{false, true} {
+		w.echo(pod(v6, 2))
+		w.echo(pod(v6, 3))
+	}
+	var lost, stay []net.Conn
+	for _, v6 := range []bool{false, true} {
+		lost = append(lost, w.speaks(dptest.PodA, objects.UDP, one.vip(v6)), w.speaks(dptest.Self, objects.UDP, one.vip(v6)))
+		stay = append(stay, w.speaks(dptest.PodA, objects.UDP, other.vip(v6)), w.speaks(dptest.PodA, objects.UDP, pod(v6, 2)), w.speaks(dptest.PodB, objects.UDP, one.vip(v6)))
+	}
+	apply(t, w.target, p, planOf(service{number: 1, endpoints: both(3)}, other))
+	if err := w.target.Rescue(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range lost {
+		ended(t, c)
+	}
+	for _, c := range stay {
+		if err := talk(c, []byte("x")); err != nil {
+			t.Errorf("%s to %s is ended: %v", c.LocalAddr(), c.RemoteAddr(), err)
+		}
+	}
+	if n := w.target.Stranded(); n != 2 {
+		t.Errorf("%d are stranded, want those of the pod whose namespace is not in the folder", n)
+	}
 }
 
 // ended waits until the kernel has ended a socket.

@@ -26,6 +26,9 @@ type Config struct {
 	// and those of its pods, are translated when they connect or send. Empty: none is, and what a
 	// predecessor has attached there goes.
 	Cgroup string
+	// PodSpaces is a folder that has pods' network namespaces as files, as /run/netns: their UDP sockets
+	// whose endpoint is gone are ended too, which takes SYS_ADMIN. Empty: they are counted.
+	PodSpaces string
 	// Sizes of maps that are made; the zero value is DefaultSizes.
 	Sizes Sizes
 	// SNATPorts are the first and the last port that masqueraded connections get. The node's

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/bits"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ type backendFlags struct {
 	verifierLog   string
 	sockets       string
 	cgroupRoot    string
+	podSpaces     string
 }
 
 // The two things that --sockets says.
@@ -37,7 +39,7 @@ const (
 )
 
 // unprefixed are the flags of a backend that do not begin with its name.
-var unprefixed = map[string]string{"sockets": "ebpf", "cgroup-root": "ebpf"}
+var unprefixed = map[string]string{"sockets": "ebpf", "cgroup-root": "ebpf", "pod-namespaces": "ebpf"}
 
 func (b *backendFlags) register(fs *flag.FlagSet) {
 	fs.BoolVar(&b.ownTables, "nftables-own-tables", false, "let nobody else write to the own tables, nor flush them with the ruleset, while this runs (NFT_TABLE_F_OWNER and _PERSIST, Linux 6.9)")
@@ -48,6 +50,7 @@ func (b *backendFlags) register(fs *flag.FlagSet) {
 	fs.StringVar(&b.verifierLog, "ebpf-verifier-log", "", "`file` for what the kernel's verifier says of the programs, some ten megabytes, which are then loaded anew; empty: none. What it says of programs that it refuses is logged in any case")
 	fs.StringVar(&b.sockets, "sockets", socketsAuto, "auto (with --backend ebpf connections that begin on the node are translated at their sockets, if the node's cgroup2 is found and the kernel takes programs there) or off (pods' are translated at the devices, and the node's own are not served)")
 	fs.StringVar(&b.cgroupRoot, "cgroup-root", "", "`folder` of the node's cgroup2, or the one that has it as its folder unified (default: "+ebpf.CgroupRoot+", on a host whose process 1 is in the same network namespace, and not in a container)")
+	fs.StringVar(&b.podSpaces, "pod-namespaces", "", "`folder` that has pods' network namespaces, such as /run/netns: their UDP sockets whose endpoint is gone are ended with ECONNABORTED, as the node's own are, which takes SYS_ADMIN; empty: they are counted")
 }
 
 // check wants the set to be parsed.
@@ -73,14 +76,23 @@ func (b *backendFlags) check(fs *flag.FlagSet, backend string) error {
 		return fmt.Errorf("--sockets %q: give %s or %s", b.sockets, socketsAuto, socketsOff)
 	case b.sockets == socketsOff && b.cgroupRoot != "":
 		return fmt.Errorf("--cgroup-root %s: --sockets=%s uses none; give one of them", b.cgroupRoot, socketsOff)
+	case b.podSpaces != "" && b.sockets == socketsOff:
+		return fmt.Errorf("--pod-namespaces %s: with --sockets=%s no socket is translated; give one of them", b.podSpaces, socketsOff)
+	case b.podSpaces != "" && !isFolder(b.podSpaces):
+		return fmt.Errorf("--pod-namespaces %s: not a folder; give the one that has pods' network namespaces, such as /run/netns", b.podSpaces)
 	case b.poll < time.Second:
 		return fmt.Errorf("--iptables-poll %s: give a second or more", b.poll)
 	}
 	return nil
 }
 
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 func (b *backendFlags) options() backend.Options {
-	return backend.Options{OwnTables: b.ownTables, Flavour: iptables.Flavour(b.flavour), Poll: b.poll, MasqueradeBit: b.masqueradeBit, StateDir: b.stateDir, VerifierLog: b.verifierLog}
+	return backend.Options{OwnTables: b.ownTables, Flavour: iptables.Flavour(b.flavour), Poll: b.poll, MasqueradeBit: b.masqueradeBit, StateDir: b.stateDir, VerifierLog: b.verifierLog, PodSpaces: b.podSpaces}
 }
 
 // atSockets has what begins on the node translated at its sockets, by a backend that can do so,
