@@ -219,6 +219,7 @@ type Options struct {
 	VerifierLog   string           // of ebpf, the file that the verifier's words go to; empty: nowhere
 	Cgroup        string           // of ebpf, the node's cgroup2: what begins within is translated at its socket; empty: nothing is
 	PodSpaces     string           // of ebpf, a folder of pods' network namespaces, whose UDP sockets are ended when their endpoint is gone; empty: they are counted
+	ResetTCP      time.Duration    // of ebpf: TCP sockets whose endpoint has been gone for so long are ended; 0: never
 	// Others takes away what other backends left, in the middle of a complete Apply of
 	// userspace; nil if there is nothing.
 	Others func() (take func())

@@ -18,7 +18,7 @@ import (
 func overEBPF(netns int) Backend {
 	return Backend{
 		Start: func(opts Options, log *slog.Logger) Running {
-			cfg := ebpf.Config{Logger: log, NetNS: netns, Cgroup: opts.Cgroup, PodSpaces: opts.PodSpaces, Dropped: ebpfDropped(log)}
+			cfg := ebpf.Config{Logger: log, NetNS: netns, Cgroup: opts.Cgroup, PodSpaces: opts.PodSpaces, ResetTCP: opts.ResetTCP, Dropped: ebpfDropped(log)}
 			if opts.VerifierLog != "" {
 				cfg.Verifier = verifierLog(opts.VerifierLog)
 			}

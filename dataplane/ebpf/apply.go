@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
@@ -40,6 +41,9 @@ func (t *Target) Apply(ctx context.Context, old, new *plan.Plan) error {
 	t.synced = err == nil
 	if err != nil {
 		return fmt.Errorf("apply to the maps: %w", err)
+	}
+	if t.cfg.ResetTCP > 0 {
+		t.named.follow(old, new, time.Now())
 	}
 	return t.refusals(new, refused)
 }

@@ -233,3 +233,14 @@ func AnotherLayout(name string) (back func()) {
 	layout = name
 	return func() { layout = was }
 }
+
+// Named follows plans as Apply does.
+type Named struct{ n *named }
+
+func NewNamed() Named { return Named{newNamed()} }
+
+func (n Named) Follow(old, new *plan.Plan, now time.Time) { n.n.follow(old, new, now) }
+
+func (n Named) Due(now time.Time, grace time.Duration) (map[netip.AddrPort]bool, time.Duration) {
+	return n.n.due(now, grace)
+}

@@ -19,7 +19,14 @@ const (
 	sizeofID         = 48
 	atID             = 8 // in a request
 	atIDAnswered     = 4
-	connectedState   = 1 // TCP_ESTABLISHED, which UDP has too
+	sizeofAnswer     = 72
+)
+
+// States of a socket (net/tcp_states.h), as a request has them: of UDP what is connected, of TCP what may
+// still have something to send, or waits for its first answer.
+const (
+	connectedUDP = 1 << 1
+	connectedTCP = 1<<1 | 1<<2 | 1<<4 | 1<<8 // TCP_ESTABLISHED, _SYN_SENT, _FIN_WAIT1, _CLOSE_WAIT
 )
 
 // socketID is one of sock_diag's.
@@ -41,10 +48,14 @@ func (id socketID) to(family uint8) place {
 	return place{a, binary.NativeEndian.Uint16(id[2:])}
 }
 
-func diagRequest(family uint8, id socketID) []byte {
+func diagRequest(family, proto uint8, id socketID) []byte {
+	states := uint32(connectedUDP)
+	if proto == unix.IPPROTO_TCP {
+		states = connectedTCP
+	}
 	b := make([]byte, atID+sizeofID)
-	b[0], b[1] = family, unix.IPPROTO_UDP
-	binary.NativeEndian.PutUint32(b[4:], 1<<connectedState)
+	b[0], b[1] = family, proto
+	binary.NativeEndian.PutUint32(b[4:], states)
 	copy(b[atID:], id)
 	return b
 }
@@ -61,7 +72,7 @@ func endSockets(netns int, which map[uint64]place) (ended, stay int, err error) 
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		all, failed := conn.Execute(netlink.Message{
 			Header: netlink.Header{Type: sockDiagByFamily, Flags: netlink.Request | netlink.Dump},
-			Data:   diagRequest(family, nil),
+			Data:   diagRequest(family, unix.IPPROTO_UDP, nil),
 		})
 		if failed != nil {
 			return ended, len(which) - ended, fmt.Errorf("end sockets: list them: %w", failed)
@@ -74,7 +85,7 @@ func endSockets(netns int, which map[uint64]place) (ended, stay int, err error) 
 			if to, wanted := which[id.cookie()]; !wanted || to != id.to(family) {
 				continue
 			}
-			switch failed := endSocket(conn, family, id); {
+			switch failed := endSocket(conn, family, unix.IPPROTO_UDP, id); {
 			case failed == nil:
 				ended++
 			case !errors.Is(failed, unix.ENOENT): // it has ended meanwhile
@@ -89,10 +100,10 @@ func endSockets(netns int, which map[uint64]place) (ended, stay int, err error) 
 }
 
 // endSocket ends the socket with this id, and no other that has its ports by now: the cookie is part of it.
-func endSocket(conn *netlink.Conn, family uint8, id socketID) error {
+func endSocket(conn *netlink.Conn, family, proto uint8, id socketID) error {
 	_, err := conn.Execute(netlink.Message{
 		Header: netlink.Header{Type: sockDestroy, Flags: netlink.Request | netlink.Acknowledge},
-		Data:   diagRequest(family, id),
+		Data:   diagRequest(family, proto, id),
 	})
 	return err
 }

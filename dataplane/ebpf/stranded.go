@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -88,41 +86,17 @@ func (t *Target) rescue() error {
 	return err
 }
 
-// endPods ends those of the namespaces in a folder. One that goes meanwhile is none, and neither is a file
-// that is no namespace.
+// endPods ends those of the namespaces in a folder.
 func endPods(folder string, which map[uint64]place) (ended int, err error) {
-	files, err := os.ReadDir(folder)
-	if err != nil {
-		return 0, fmt.Errorf("end pods' sockets: %w", err)
-	}
-	for _, f := range files {
+	err = eachPod(folder, func(netns int) error {
 		if ended == len(which) {
-			break
+			return nil
 		}
-		n, failed := endPod(filepath.Join(folder, f.Name()), which)
-		ended, err = ended+n, errors.Join(err, failed)
-	}
+		n, _, err := endSockets(netns, which)
+		ended += n
+		return err
+	})
 	return ended, err
-}
-
-func endPod(path string, which map[uint64]place) (int, error) {
-	space, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("end pods' sockets: %w", err)
-	}
-	defer space.Close()
-	var fs unix.Statfs_t
-	if err := unix.Fstatfs(int(space.Fd()), &fs); err != nil || fs.Type != unix.NSFS_MAGIC {
-		return 0, err
-	}
-	ended, _, err := endSockets(int(space.Fd()), which)
-	if err != nil {
-		return ended, fmt.Errorf("in %s: %w", path, err)
-	}
-	return ended, nil
 }
 
 // speaking are second descriptors of what tells which sockets are connected, and to what they may be.

@@ -29,6 +29,9 @@ type Config struct {
 	// PodSpaces is a folder that has pods' network namespaces as files, as /run/netns: their UDP sockets
 	// whose endpoint is gone are ended too, which takes SYS_ADMIN. Empty: they are counted.
 	PodSpaces string
+	// ResetTCP: TCP sockets that were led to an endpoint which no TCP frontend has named for so long, in whatever
+	// state, are ended: the node's and, with PodSpaces, pods'. 0: never.
+	ResetTCP time.Duration
 	// Sizes of maps that are made; the zero value is DefaultSizes.
 	Sizes Sizes
 	// SNATPorts are the first and the last port that masqueraded connections get. The node's
@@ -67,6 +70,7 @@ type Target struct {
 	net    map[netip.Prefix]uint32 // networks in the map
 
 	changed chan struct{} // const after New; there was an Apply
+	named   *named        // const after New; endpoints that TCP frontends name
 
 	mu        sync.Mutex
 	tcx       bool           // guarded by mu
@@ -94,7 +98,7 @@ func New(cfg Config) *Target {
 		cfg.Grace = 100 * time.Millisecond
 	}
 	l := &ledger{}
-	return &Target{cfg: cfg, log: cfg.Logger, ledger: l, glance: glanceEvery, grace: newGrace(cfg.Grace, l, cfg.Logger), changed: make(chan struct{}, 1)}
+	return &Target{cfg: cfg, log: cfg.Logger, ledger: l, glance: glanceEvery, grace: newGrace(cfg.Grace, l, cfg.Logger), changed: make(chan struct{}, 1), named: newNamed()}
 }
 
 // Close closes what this process has open. Programs and maps stay, and what was still to be

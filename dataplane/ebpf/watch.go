@@ -45,6 +45,7 @@ func (t *Target) Watch(ctx context.Context, lost func()) error {
 	run.Go(func() error { return t.looks(ctx, lost) })
 	run.Go(func() error { return t.sweeps(ctx) })
 	run.Go(func() error { return t.rescues(ctx) })
+	run.Go(func() error { return t.resets(ctx) })
 	if tell := t.dropped(ctx); tell != nil {
 		run.Go(func() error {
 			if err := t.drops(ctx, tell); err != nil {

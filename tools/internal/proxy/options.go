@@ -61,7 +61,7 @@ func parse(args []string, env func(string) string) (options, error) {
 	fs.StringVar(&o.healthz, "healthz-bind-address", defaultHealthz, "`address` of /healthz and /livez; [::] serves IPv4 too, empty: none")
 	fs.StringVar(&o.metrics, "metrics-bind-address", defaultMetrics, "`address` of /metrics and /proxyMode; empty: none")
 	fs.StringVar(&o.debug, "debug-socket", agent.DebugSocket, "abstract unix `socket` of what show asks, by root; empty: none")
-	fs.BoolVar(&o.resetTCP, "reset-tcp-connections", false, fmt.Sprintf("reset TCP connections, at both sides, to endpoints that no EndpointSlice of a Service has named for %s", conntrack.Grace))
+	fs.BoolVar(&o.resetTCP, "reset-tcp-connections", false, fmt.Sprintf("reset TCP connections, at both sides, to endpoints that no EndpointSlice of a Service has named for %s; with --backend ebpf those of the node's own sockets, and with --pod-namespaces of pods'", conntrack.Grace))
 	fs.TextVar(&o.level, "log-level", slog.LevelInfo, "debug, info, warn or error")
 	fs.BoolVar(&o.initOnly, "init-only", false, "write the sysctls that the agent itself has no right to (for IPv6 only with an IPv6 --cluster-cidr), with --backend ebpf mount a bpffs and reserve its ports too, and exit")
 	o.limits = node.RegisterLimits(fs)
@@ -109,8 +109,11 @@ func (o *options) check() error {
 	if o.debug != "" && !abstractSocket(o.debug) {
 		return badSocket(o.debug)
 	}
-	if o.resetTCP && backend.All(0)[o.backend].Keeps != backend.Conntrack {
+	if own := backend.All(0)[o.backend]; o.resetTCP && own.Keeps != backend.Conntrack && !own.Sockets {
 		return fmt.Errorf("--reset-tcp-connections: conntrack does not know where backend %s sends connections", o.backend)
+	}
+	if o.resetTCP && o.own.sockets == socketsOff {
+		return fmt.Errorf("--reset-tcp-connections: it resets sockets, and with --sockets=%s none is translated", socketsOff)
 	}
 	if o.node == "" && !o.initOnly && !o.cleanup {
 		return errors.New("--node-name is not given and $NODE_NAME is empty; name the Node this runs on")
@@ -162,7 +165,7 @@ func (o *options) config(log *slog.Logger) agent.Config {
 		Healthz: o.healthz, Metrics: o.metrics, Debug: o.debug, Logger: log,
 	}
 	if o.resetTCP {
-		cfg.ResetTCP = conntrack.Grace
+		cfg.ResetTCP, cfg.Own.ResetTCP = conntrack.Grace, conntrack.Grace
 	}
 	return cfg
 }
