@@ -56,7 +56,7 @@ BARE = -ldflags='-s -w'
 TC = ./dataplane/ebpf
 ATDEVICES = ^(TestContract|TestClsact)$$
 tc:
-	go test -count=1 -parallel 8 -timeout 20m $(TC)
+	ci/expedited go test -count=1 -parallel 8 -timeout 20m $(TC)
 
 # Changes that end at each of their writes, of all backends.
 interrupted:
@@ -75,7 +75,7 @@ test: build
 	go test $(PURE)
 	if [ $$(id -u) = 0 ]; then ci/host/prepare.sh; fi
 	go test $(BARE) -count=1 -p 1 -parallel 8 $(BACKENDS)
-	go test $(BARE) -count=1 -parallel 12 -skip '$(ATDEVICES)' $(TC)
+	ci/expedited go test $(BARE) -count=1 -parallel 12 -skip '$(ATDEVICES)' $(TC)
 	go test $(BARE) -count=1 -p $(words $(WAITING)) -parallel 16 $(WAITING)
 	go test $(BARE) -count=1 -p 1 -parallel 16 $(filter-out $(GINKGO) $(TC) $(BACKENDS) $(WAITING),$(REALTIME))
 	go test $(BARE) -count=1 -p 1 $(GINKGO)
