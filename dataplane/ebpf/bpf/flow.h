@@ -225,11 +225,12 @@ static __always_inline struct tally *tally(const struct plan *want)
 	struct scratch *all = scratch();
 	if (!want->found || !all)
 		return NULL;
-	struct tally *t = bpf_map_lookup_elem(&plumb_tallies, &want->front);
+	struct frontend_key k = want->front; // see SEPARATE
+	struct tally *t = bpf_map_lookup_elem(&plumb_tallies, &k);
 	if (t)
 		return t;
-	bpf_map_update_elem(&plumb_tallies, &want->front, &all->none, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&plumb_tallies, &want->front);
+	bpf_map_update_elem(&plumb_tallies, &k, &all->none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&plumb_tallies, &k);
 }
 
 // tally_stopped counts a packet that was refused or dropped.

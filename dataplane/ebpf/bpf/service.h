@@ -66,7 +66,10 @@ SEPARATE int decide(struct __sk_buff *skb, const struct packet *p, struct plan *
 	if (!p || !want)
 		return NOT_OURS;
 	struct frontend *f = NULL;
-	switch (find(p, class_of(&p->t.dst), &want->front, &f)) {
+	struct frontend_key k = {}; // see SEPARATE
+	int found = find(p, class_of(&p->t.dst), &k, &f);
+	want->front = k;
+	switch (found) {
 	case NOTHING:
 		return NOT_OURS;
 	case REST:
