@@ -18,6 +18,7 @@ type trial struct {
 	n       int
 	servers []Client        // those that were to answer
 	res     *remote.Results // nil: of HTTP
+	said    string          // what HTTP came to
 }
 
 // tried notes what was attempted.

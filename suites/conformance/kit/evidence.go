@@ -19,12 +19,12 @@ import (
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 )
 
-// evidence keeps what shows a failure: the last attempts, the objects, of every node its
+// evidence keeps what shows a failure: the last attempts, the steps to make by hand, the objects, of every node its
 // rules and the connections it remembers to the target and the endpoints (those of the
 // control among them), the load balancer's configuration and state, and then, since it
 // makes new connections, the packets of the same attempt; last what was said. What
 // cannot be had is left out; the failure stands without it.
-func (e *Env) evidence(s *Spec) {
+func (e *Env) evidence(s *Spec, says string) {
 	if e.cfg.Dir == "" {
 		return
 	}
@@ -35,6 +35,11 @@ func (e *Env) evidence(s *Spec) {
 			fmt.Fprintln(&attempts, r)
 		}
 		s.keep("attempts.txt", attempts.String())
+	}
+	if script, err := s.script(says, s.steps); err != nil {
+		s.Say("%v", err)
+	} else {
+		s.keep("by-hand.sh", script)
 	}
 	services := e.services(s)
 	written := e.slices(s, services)

@@ -72,10 +72,10 @@ func TestEvidence(t *testing.T) {
 	}
 	to := TCP(netip.MustParseAddrPort("192.0.2.2:80"))
 	s.tried(trial{client: c, to: to, res: &remote.Results{Attempts: []remote.Result{{Class: remote.Timeout}}}})
-	s.env.evidence(s)
+	s.env.evidence(s, "It forwards.")
 	want := []string{
 		"a-conntrack.txt", "a-iptables.txt", "a-nft.txt", "a-packets.txt", "a.pcap", "attempts-captured.txt", "attempts.txt",
-		"b-conntrack.txt", "b-nft.txt", "b-packets.txt", "b.pcap", "notes.txt", "objects.yaml", "x-s2-haproxy-state.txt", "x-s2-haproxy.cfg",
+		"b-conntrack.txt", "b-nft.txt", "b-packets.txt", "b.pcap", "by-hand.sh", "notes.txt", "objects.yaml", "x-s2-haproxy-state.txt", "x-s2-haproxy.cfg",
 	}
 	var got []string
 	for _, f := range s.files {
