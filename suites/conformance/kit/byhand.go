@@ -92,7 +92,11 @@ func (h *byHand) dial(d *dial) string {
 	case t.network == remote.SCTP:
 		return fmt.Sprintf("# (SCTP, from %s to %s: nc has none; ncat --sctp)", client, t)
 	}
-	return fmt.Sprintf("dial %s %d %s %s", client, min(d.n, handTries), t.network, at)
+	words := fmt.Sprintf("%s %d %s %s", client, min(d.n, handTries), t.network, at)
+	if d.source {
+		return "dial " + words + "\nseen " + words
+	}
+	return "dial " + words
 }
 
 // client is the pod that stands for a client, or outside.
@@ -212,7 +216,12 @@ func (h *byHand) apply(o runtime.Object) string {
 	if m, err := meta.Accessor(o); err == nil {
 		m.SetNamespace("")
 	}
-	text, err := yaml.Marshal(o)
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return "# " + err.Error()
+	}
+	delete(fields, "status") // which is written apart
+	text, err := yaml.Marshal(fields)
 	if err != nil {
 		return "# " + err.Error()
 	}

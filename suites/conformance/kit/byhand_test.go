@@ -36,14 +36,14 @@ func TestByHand(t *testing.T) {
 	s.services, s.ctx, s.id = nil, t.Context(), "x"
 	s.env.client = fake.NewClientset()
 	one, two := s.Nodes[0], s.Nodes[1]
-	svc := s.Service(NodePorts, ExternalLocal)
+	svc := s.Service(NodePorts, ExternalLocal, func(o *corev1.Service) { o.Annotations = map[string]string{"x": "`touch hostile`$(touch hostile)"} })
 	svc.obj.Spec.ClusterIP, svc.obj.Spec.ClusterIPs, svc.obj.Spec.Ports[0].NodePort = "10.96.0.9", []string{"10.96.0.9"}, 30080
 	svc.Endpoints(one.A.Ready(), two.B.Draining().ForNodes("two"))
 	res := &remote.Results{Attempts: make([]remote.Result, 40)}
 	for _, w := range []Way{{one.A.Client, TCP(svc.ClusterIP())}, {s.Outside(), TCP(svc.NodePort(one))}, {one.Client, UDP(svc.ClusterIP())}} {
 		w.From.Name = map[string]string{"": Outside}[w.From.Name] + w.From.Name
 		s.asks(w.From, w.To)
-		s.dialled(w, "answers", res, "")
+		s.dialled(w, Want{text: "answers"}.FromItself(), res, "")
 	}
 	s.did(handNode(two, "cordon"), "cordoned node two")
 	s.did(nil, "killed something")
@@ -71,7 +71,7 @@ func TestByHand(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v:\n%s\n%s", err, out, text)
 	}
-	for _, want := range []string{"a-1, 10 times, to 172.16.0.99 port 80/tcp:", "outside, 10 times, to 172.16.9.1 port 31080/tcp:\n     10 who answers\n", "host-1, 10 times, to 10.96.0.9 port 80/udp:"} {
+	for _, want := range []string{"a-1, 10 times, to 172.16.0.99 port 80/tcp:", "outside, 10 times, to 172.16.9.1 port 31080/tcp:\n     10 who answers\n", "outside is seen by servers of 172.16.9.1 port 31080/tcp as:\n     10 who answers\n", "host-1, 10 times, to 10.96.0.9 port 80/udp:"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
@@ -113,6 +113,9 @@ func TestByHand(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"a-1 on worker-1", "b-2 on two", "host-1 on worker-1 itself"}, pods); d != "" {
 		t.Errorf("pods (-want +got):\n%s", d)
+	}
+	if strings.Contains(text, "status:") {
+		t.Errorf("a status is applied:\n%s", text)
 	}
 	if made.Spec.Type != corev1.ServiceTypeNodePort || made.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal || made.Namespace != "" || made.Spec.ClusterIP != "" || made.Spec.Ports[0].NodePort != 0 {
 		t.Errorf("Service %+v", made)

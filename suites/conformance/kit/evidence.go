@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -52,7 +53,18 @@ func (e *Env) evidence(s *Spec, says string) {
 		e.captured(s, s.last, e.doors(s, services))
 	}
 	s.keep("notes.txt", strings.Join(s.said, "\n")+"\n")
+	slices.SortStableFunc(s.files, func(a, b string) int { return whole(a) - whole(b) })
 }
+
+// whole tells (1) files that are about everything, and so are not the first to be read.
+func whole(file string) int {
+	if aListing.MatchString(file) {
+		return 1
+	}
+	return 0
+}
+
+var aListing = regexp.MustCompile(`-(nft|ip6?tables|conntrack)\.txt$|\.pcap$`) // const
 
 // services are those of the behaviour that are there.
 func (e *Env) services(s *Spec) []*corev1.Service {
@@ -93,7 +105,7 @@ func (s *Spec) keepObjects(services []*corev1.Service, written []discoveryv1.End
 }
 
 func (e *Env) keepNodes(s *Spec, written []discoveryv1.EndpointSlice) {
-	for _, n := range e.nodes {
+	for _, n := range e.involved(s.last) {
 		if n.NetNS == "" {
 			continue
 		}
@@ -222,6 +234,9 @@ func (s *Spec) keepSome(name, text string) {
 	}
 }
 
+// keepBytes are kept of one file of evidence.
+const keepBytes = 512 << 10
+
 // keep writes a file of evidence.
 func (s *Spec) keep(name, text string) {
 	if s.env.cfg.Dir == "" {
@@ -232,7 +247,7 @@ func (s *Spec) keep(name, text string) {
 		s.Say("evidence was not kept: %v", err)
 		return
 	}
-	if err := os.WriteFile(filepath.Join(s.env.cfg.Dir, dir, name), []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(s.env.cfg.Dir, dir, name), []byte(bounded(text, keepBytes)), 0o644); err != nil {
 		s.Say("evidence was not kept: %v", err)
 		return
 	}

@@ -255,7 +255,7 @@ func (s *Spec) judged(c Client, t Target, w Want, res *remote.Results) string {
 	s.attempts += len(res.Attempts)
 	s.tried(trial{client: c, to: t, n: len(res.Attempts), servers: w.servers, res: res})
 	wrong := w.after(res).wrong(res, c.addrs)
-	s.dialled(Way{c, t}, w.text, res, wrong)
+	s.dialled(Way{c, t}, w, res, wrong)
 	s.sound(c, t, res)
 	return wrong
 }

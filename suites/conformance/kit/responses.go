@@ -38,7 +38,7 @@ func (s *Spec) Attempts(c Client, t Target, b remote.Batch) *remote.Results {
 	s.must(err, "attempts of %s to %s", c.Name, t)
 	s.attempts += len(res.Attempts)
 	s.tried(trial{client: c, to: t, n: len(res.Attempts), res: res})
-	s.dialled(Way{c, t}, "", res, "")
+	s.dialled(Way{c, t}, Want{}, res, "")
 	s.sound(c, t, res)
 	return res
 }
@@ -94,7 +94,7 @@ func (s *Spec) Open(c Client, t Target, b remote.Batch) *remote.Conns {
 	s.onEnd(func() error { return conns.Close(context.WithoutCancel(s.ctx)) })
 	s.attempts += len(conns.First.Attempts)
 	s.tried(trial{client: c, to: t, n: len(conns.First.Attempts), res: conns.First})
-	s.dialled(Way{c, t}, "connections that stay", conns.First, notAll(conns.First))
+	s.dialled(Way{c, t}, Want{text: "connections that stay"}, conns.First, notAll(conns.First))
 	s.sound(c, t, conns.First)
 	if sum := conns.First.Summary(); !sum.All(remote.OK) {
 		s.Fail("connections of %s to %s: %s", c.Name, t, sum)
@@ -112,7 +112,7 @@ func (s *Spec) Ask(c Client, t Target, conns *remote.Conns, timeout time.Duratio
 	s.must(err, "ask on connections of %s to %s", c.Name, t)
 	s.attempts += len(res.Attempts)
 	s.tried(trial{client: c, to: t, n: len(res.Attempts), res: res})
-	s.dialled(Way{c, t}, "", res, "")
+	s.dialled(Way{c, t}, Want{}, res, "")
 	s.sound(c, t, res)
 	return res
 }

@@ -50,7 +50,7 @@ type Failure struct {
 func (s *Spec) failure(reason string) (f Failure) {
 	f.Sent, f.Came = s.sent()
 	f.Steps = told(s.steps)
-	texts := []string{reason, f.Sent, f.Came}
+	texts := []string{reason, f.Sent, f.Came, s.printed}
 	for _, st := range f.Steps {
 		texts = append(texts, st.Did, st.Came)
 	}
@@ -135,6 +135,7 @@ func (e *Env) run(ctx context.Context, b Behaviour, f corev1.IPFamily) (r Result
 			if in := s.where(); in != "" {
 				out.reason += " (" + in + ")"
 			}
+			e.keepFrontend(s)
 			out = s.confirmed(out)
 			e.evidence(s, b.Says)
 		}

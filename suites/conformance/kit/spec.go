@@ -64,6 +64,7 @@ type Spec struct {
 	files     []string      // evidence
 	last      trial
 	steps     []step               // that were made so far
+	printed   string               // by nodes that were asked for evidence
 	beyonds   map[netip.Addr]*Node // the routers of hosts outside, by their addresses
 	services  []*Service           // in the order they were made
 	cells     map[cell.Cell]bool   // that attempts were in

@@ -26,7 +26,9 @@ type step struct {
 type dial struct {
 	way    Way
 	path   string // asked for by HTTP
+	source bool   // it matters which source servers see
 	n      int    // attempts of the last round
+	held   bool   // each round so far was as wanted
 	rounds int
 	first  time.Duration // when the first round was over
 }
@@ -40,29 +42,36 @@ func (s *Spec) did(by func(h *byHand) string, format string, args ...any) {
 
 // dialled notes a round of attempts: of what is wanted (empty: that is decided later), and in what
 // it was wrong. Rounds of the same way that follow one another are one step.
-func (s *Spec) dialled(w Way, want string, res *remote.Results, wrong string) {
+func (s *Spec) dialled(w Way, want Want, res *remote.Results, wrong string) {
 	came := wrong
 	if wrong == "" {
 		came = "as wanted: " + res.Summary().String()
 	}
-	if want == "" {
+	if want.text == "" {
 		came = res.Summary().String()
-	} else {
-		want = "; wanted " + want
 	}
-	s.round(dial{way: w, n: len(res.Attempts)}, "dialled "+s.frontOf(w.To)+want, came, wrong != "")
+	s.round(dial{way: w, source: want.source != nil, n: len(res.Attempts)}, "dialled "+s.frontOf(w.To)+render.Prefixed("; wanted ", want.text)+render.Prefixed(", seen as ", want.sources), came, wrong != "")
+}
+
+// continues tells whether a round goes on with what a step has begun: until it comes to what is wanted,
+// or while it does.
+func (st step) continues(d dial, did string, wrong bool) bool {
+	if was := st.dial; was == nil || was.way.From.at() != d.way.From.at() || was.way.To != d.way.To || was.path != d.path {
+		return false
+	}
+	return st.wrong || st.dial.held && !wrong && st.did == did
 }
 
 // round notes what a round came to.
 func (s *Spec) round(d dial, did, came string, wrong bool) {
 	now := time.Since(s.began)
 	did = d.way.From.at() + " " + did
-	d.rounds, d.first = 1, now
+	d.rounds, d.first, d.held = 1, now, !wrong
 	if n := len(s.steps); n > 0 {
-		if was := s.steps[n-1]; was.dial != nil && was.wrong && was.dial.way.From.at() == d.way.From.at() && was.dial.way.To == d.way.To && was.dial.path == d.path {
-			d.rounds, d.first = was.dial.rounds+1, was.dial.first
+		if was := s.steps[n-1]; was.continues(d, did, wrong) {
+			d.rounds, d.first, d.held = was.dial.rounds+1, was.dial.first, was.dial.held
 			if d.n < was.dial.n { // a knock says less than a round
-				did, d.n = was.did, was.dial.n
+				did, d.n, d.source = was.did, was.dial.n, was.dial.source
 			}
 			s.steps = s.steps[:n-1]
 		}

@@ -3,6 +3,8 @@ package kit
 import (
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +22,7 @@ import (
 // who has the addresses that it names; of what passed nothing of that is kept.
 func TestFailureIsTold(t *testing.T) {
 	e, b := served(t)
-	e.cfg.Dir, e.cfg.Limit = "", 300*time.Millisecond
+	e.cfg.Limit, e.cfg.Evidence = 300*time.Millisecond, [][]string{{"show", "{frontend}", "for", "[2001:db8::2]:1"}}
 	run := func(port uint16) Result {
 		return e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
 			svc := s.Service(ExternalIPs(b.Addr(s.Family)), Ports(Port("", corev1.ProtocolTCP, int32(port))))
@@ -49,9 +51,16 @@ func TestFailureIsTold(t *testing.T) {
 	if r.Sent != "4 attempts by TCP, from outside (where the suite runs) to 192.0.2.2:10/tcp (external IP of Service x-s1)" || !strings.HasPrefix(r.Came, "4: 4 refused; from 192.0.2.1:") || !strings.HasSuffix(r.Came, "; and 1 more") {
 		t.Errorf("sent: %s\ncame: %s", r.Sent, r.Came)
 	}
-	want := []conformance.Named{{Address: "192.0.2.2", Who: "node b; external IP of Service x-s1"}, {Address: "192.0.2.1", Who: "outside: where the suite runs"}}
+	want := []conformance.Named{{Address: "2001:db8::2", Who: "node b, at its link eth0"}, {Address: "192.0.2.2", Who: "node b; external IP of Service x-s1"}, {Address: "192.0.2.1", Who: "outside: where the suite runs"}}
 	if d := cmp.Diff(want, r.Legend); d != "" {
 		t.Errorf("legend (-want +got):\n%s", d)
+	}
+	text, err := os.ReadFile(filepath.Join(e.cfg.Dir, r.Evidence[0]))
+	if err != nil || filepath.Base(r.Evidence[0]) != "b-frontend.txt" || string(text) != "$ show 192.0.2.2:10 for [2001:db8::2]:1\nshow 192.0.2.2:10 for [2001:db8::2]:1\n" {
+		t.Errorf("first of the evidence %q: %s, %v", r.Evidence, text, err)
+	}
+	if last := filepath.Base(r.Evidence[len(r.Evidence)-1]); whole(last) != 1 {
+		t.Errorf("last of the evidence: %s", last)
 	}
 	if r = run(servicePort); r.Result != ResultPass || len(r.Steps)+len(r.Legend)+len(r.Sent) > 0 {
 		t.Errorf("%s: %+v", r.Result, r.Failure)
@@ -78,22 +87,24 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// Attempts that are made again until they come to what is wanted are one step, of the way; a knock
-// between them is none.
+// Attempts that are made again until they come to what is wanted are one step, of the way, and so are those
+// that show that it goes on; a knock between them is none.
 func TestRounds(t *testing.T) {
 	s := &Spec{began: time.Now(), env: &Env{}}
 	silent := &remote.Results{Attempts: []remote.Result{{Class: remote.Timeout}}}
 	one, two := Way{Client{Name: "one"}, TCP(netip.MustParseAddrPort("192.0.2.2:80"))}, Way{Client{Name: "two"}, TCP(netip.MustParseAddrPort("192.0.2.2:80"))}
-	s.dialled(one, "answers", &remote.Results{Attempts: slices.Repeat(silent.Attempts, 4)}, "silence")
-	s.dialled(one, "", silent, "silence")
-	s.dialled(one, "answers", &remote.Results{Attempts: slices.Repeat(silent.Attempts, 4)}, "")
-	s.dialled(one, "answers", silent, "silence")
-	s.dialled(two, "answers", silent, "silence")
+	s.dialled(one, Want{text: "answers"}, &remote.Results{Attempts: slices.Repeat(silent.Attempts, 4)}, "silence")
+	s.dialled(one, Want{}, silent, "silence")
+	s.dialled(one, Want{text: "answers"}, &remote.Results{Attempts: slices.Repeat(silent.Attempts, 4)}, "")
+	s.dialled(one, Want{text: "answers"}, silent, "")
+	s.dialled(one, Want{text: "answers"}, silent, "")
+	s.dialled(one, Want{text: "answers"}, silent, "silence")
+	s.dialled(two, Want{text: "answers"}, silent, "silence")
 	got := ""
 	for _, st := range s.steps {
 		got += fmt.Sprintf("%s: %d of %d, %t\n", st.did, st.dial.n, st.dial.rounds, st.wrong)
 	}
-	want := "one dialled 192.0.2.2:80/tcp; wanted answers: 4 of 3, false\none dialled 192.0.2.2:80/tcp; wanted answers: 1 of 1, true\ntwo dialled 192.0.2.2:80/tcp; wanted answers: 1 of 1, true\n"
+	want := "one dialled 192.0.2.2:80/tcp; wanted answers: 4 of 3, false\none dialled 192.0.2.2:80/tcp; wanted answers: 1 of 2, false\none dialled 192.0.2.2:80/tcp; wanted answers: 1 of 1, true\ntwo dialled 192.0.2.2:80/tcp; wanted answers: 1 of 1, true\n"
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}

@@ -131,7 +131,8 @@ func (s *Spec) judge(st *stream, controls []*stream, servers []Client) {
 // streamed notes what became of a stream.
 func (s *Spec) streamed(st *stream, servers []Client) {
 	w := Only(servers...)
-	s.dialled(Way{st.from, st.at}, w.text+", all the time", st.res, w.wrong(st.res, st.from.addrs))
+	w.text += ", all the time"
+	s.dialled(Way{st.from, st.at}, w, st.res, w.wrong(st.res, st.from.addrs))
 }
 
 // beside is how far apart attempts may be that failed for the same reason: one waits
