@@ -80,7 +80,7 @@ func TestByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"cordon two", "delete -n plumbline-by-hand service x-s1", "wait -n plumbline-by-hand --for=condition=Ready"} {
+	for _, want := range []string{"cordon two", "delete -n plumbline-by-hand service x-s1", "delete -n plumbline-by-hand endpointslice -l kubernetes.io/service-name=x-s1", "wait -n plumbline-by-hand --for=condition=Ready"} {
 		if !strings.Contains(string(asked), want) {
 			t.Errorf("it does not ask kubectl to %s:\n%s", want, asked)
 		}

@@ -92,6 +92,13 @@ func handDelete(kind, name string) func(*byHand) string {
 	return func(*byHand) string { return fmt.Sprintf("kubectl delete -n \"$NS\" %s %s", kind, name) }
 }
 
+// handDeleteService deletes a Service and its slices, which nobody else would.
+func handDeleteService(name string) func(*byHand) string {
+	return func(h *byHand) string {
+		return handDelete("service", name)(h) + "\n" + handDelete("endpointslice", "-l "+discoveryv1.LabelServiceName+"="+name)(h)
+	}
+}
+
 func handLabel(kind, name, key, value string) func(*byHand) string {
 	return func(*byHand) string {
 		return fmt.Sprintf("kubectl label -n \"$NS\" --overwrite %s %s %s=%s", kind, name, key, value)

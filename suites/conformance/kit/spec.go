@@ -177,7 +177,7 @@ func (s *Spec) deleteService(name string) error {
 func (v *Service) Delete() {
 	v.spec.must(v.spec.deleteService(v.obj.Name), "delete Service %s", v.obj.Name)
 	v.deleted = true
-	v.spec.did(handDelete("service", v.obj.Name), "deleted Service %s, and its slices", v.obj.Name)
+	v.spec.did(handDeleteService(v.obj.Name), "deleted Service %s, and its slices", v.obj.Name)
 	v.spec.changed()
 }
 
