@@ -81,11 +81,18 @@ const handTries = 10
 // dial is the command that dials.
 func (h *byHand) dial(d *dial) string {
 	c, t := d.way.From, d.way.To
-	client, ok := h.client(c)
-	if !ok {
-		return fmt.Sprintf("# (from %s: a host whose router is that node)", c.at())
-	}
 	at := h.target(t)
+	client, ok := h.client(c)
+	switch {
+	case !ok && c.router == nil:
+		return fmt.Sprintf("# (from %s, which no pod stands for, to %s)", c.at(), t)
+	case !ok:
+		flags := map[bool]string{true: " -u"}[t.network == remote.UDP]
+		if c.source.IsValid() {
+			flags += " -s " + c.source.String()
+		}
+		return fmt.Sprintf("# from the host beyond %s: nc%s -v -w 2 %s", h.shown(c.router), flags, at)
+	}
 	switch {
 	case d.path != "":
 		return fmt.Sprintf("get %s %s %s", client, at, render.Quoted(d.path))
@@ -99,10 +106,10 @@ func (h *byHand) dial(d *dial) string {
 	return "dial " + words
 }
 
-// client is the pod that stands for a client, or outside.
+// client is the pod that stands for a client, or outside; false: nothing stands for it, as for a host beyond a node.
 func (h *byHand) client(c Client) (string, bool) {
-	if c.Name == Outside || c.source.IsValid() {
-		return Outside, c.router == nil && !c.source.IsValid()
+	if c.Name == Outside {
+		return Outside, c.router == nil
 	}
 	p := h.of(c)
 	return p.Name, p.Name != ""
@@ -160,6 +167,9 @@ func (h *byHand) of(c Client) standIn {
 	}
 	return standIn{}
 }
+
+// shown is a node as its variable and its name.
+func (h *byHand) shown(n *Node) string { return fmt.Sprintf("$N%d (%s)", h.node(n.Name), n.Name) }
 
 // node is the number of a node, from 1 on.
 func (h *byHand) node(name string) int {

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,12 +46,20 @@ func TestByHand(t *testing.T) {
 		s.asks(w.From, w.To)
 		s.dialled(w, Want{text: "answers"}.FromItself(), res, "")
 	}
+	host := Client{Name: Outside, router: two}
+	s.did(handHost(two, "beyond1", netip.MustParsePrefix("192.0.2.5/30"), netip.MustParsePrefix("192.0.2.6/30")), "made a host outside")
+	s.dialled(Way{host.As(netip.MustParseAddr("192.0.2.7")), UDP(netip.MustParseAddrPort("198.51.100.1:80"))}, Want{text: "answers"}, res, "")
 	s.did(handNode(two, "cordon"), "cordoned node two")
 	s.did(nil, "killed something")
 	svc.Delete()
 	text, err := s.script("It says $(touch hostile).", s.steps)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, want := range []string{"\n# as root on $N2 (two), ", "\n#     ip -n beyond1 route add default via 192.0.2.5\n", "\n# from the host beyond $N2 (two): nc -u -s 192.0.2.7 -v -w 2 \"198.51.100.1\" 80\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{"bin/kubectl": aKubectl, "bin/nc": "#!/bin/sh\necho who answers\n", "by-hand.sh": text} {

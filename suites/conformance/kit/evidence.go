@@ -131,7 +131,7 @@ func (e *Env) keepNodes(s *Spec, written []discoveryv1.EndpointSlice) {
 				fmt.Fprintf(&connections, "# %s\n%s\n", strings.Join(filter, " "), strings.TrimSpace(out))
 			}
 		}
-		s.keepSome(n.Name+"-conntrack.txt", connections.String())
+		s.keepSome(n.Name+"-conntrack.txt", bounded(connections.String(), keepFlows))
 	}
 }
 
@@ -148,8 +148,8 @@ func (t trial) connections(written []discoveryv1.EndpointSlice) [][]string {
 		return nil
 	}
 	base := []string{"-f", map[corev1.IPFamily]string{corev1.IPv4Protocol: "ipv4", corev1.IPv6Protocol: "ipv6"}[t.to.family()], "-p", string(t.to.network)}
-	about := func(option, address string) []string { return append(slices.Clone(base), option, address) }
-	out := [][]string{about("--orig-dst", t.to.to.Addr().String())}
+	about := func(option ...string) []string { return append(slices.Clone(base), option...) }
+	out := [][]string{about("--orig-dst", t.to.to.Addr().String(), "--orig-port-dst", fmt.Sprint(t.to.to.Port()))}
 	seen := map[string]bool{}
 	for _, o := range written {
 		for _, endpoint := range o.Endpoints {
@@ -234,8 +234,12 @@ func (s *Spec) keepSome(name, text string) {
 	}
 }
 
-// keepBytes are kept of one file of evidence.
-const keepBytes = 512 << 10
+// keepBytes are kept of one file of evidence, and keepFlows of the flows of a node: those to endpoints
+// are of other behaviours too, which run beside.
+const (
+	keepBytes = 512 << 10
+	keepFlows = 64 << 10
+)
 
 // keep writes a file of evidence.
 func (s *Spec) keep(name, text string) {

@@ -117,6 +117,20 @@ func handSleep(d time.Duration) func(*byHand) string {
 	return func(*byHand) string { return fmt.Sprintf("sleep %g", d.Seconds()) }
 }
 
+// handHost says how a host is made whose router is a node, in that node: kubectl cannot.
+func handHost(n *Node, link string, gate, own netip.Prefix) func(*byHand) string {
+	return func(h *byHand) string {
+		lines := []string{
+			"# as root on " + h.shown(n) + ", where that host is the network namespace " + link + ":",
+			"ip netns add " + link, "ip link add " + link + " type veth peer name eth0 netns " + link,
+			"ip addr add " + gate.String() + " dev " + link, "ip link set " + link + " up",
+			"ip -n " + link + " addr add " + own.String() + " dev eth0", "ip -n " + link + " link set eth0 up",
+			"ip -n " + link + " route add default via " + gate.Addr().String(),
+		}
+		return strings.Join(lines, "\n#     ")
+	}
+}
+
 // labelled is a label as kubectl takes it: without a value it is taken away.
 func labelled(key, value string) string {
 	if value == "" {

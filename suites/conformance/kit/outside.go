@@ -87,7 +87,7 @@ func (s *Spec) hostBeyond(n *Node, further []netip.Addr) Client {
 		res, err := c.probe.Batch(s.ctx, remote.Batch{Network: remote.TCP, Target: netip.AddrPortFrom(n.Addr(s.Family), HostPort), Attempts: 1, Timeout: silence})
 		s.must(err, "attempt of a host beyond %s", n.Name)
 		if res.Attempts[0].Class == remote.OK {
-			s.did(nil, "made a host outside, %s, whose router is node %s", own.Addr(), n.Name)
+			s.did(handHost(n, link, gate, own), "made a host outside, %s, whose router is node %s", own.Addr(), n.Name)
 			return c
 		}
 		if time.Since(began) > s.env.cfg.Timeouts.Link {
