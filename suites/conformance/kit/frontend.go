@@ -69,9 +69,10 @@ func (e *Env) keepFrontend(s *Spec) {
 		return
 	}
 	f := frontend{s.last.to, s.nodeAt(s.last.to.to.Addr().Unmap()) != nil}
+	var beyond []string
 	for _, n := range e.involved(s.last) {
 		if n.NetNS == "" {
-			s.Say("what node %s has for %s was not asked: there is no way into it", n.Name, f.target)
+			beyond = append(beyond, n.Name)
 			continue
 		}
 		var all strings.Builder
@@ -81,6 +82,9 @@ func (e *Env) keepFrontend(s *Spec) {
 		}
 		s.keep(n.Name+"-frontend.txt", all.String())
 		s.printed += all.String()
+	}
+	if len(beyond) > 0 {
+		s.Say("what nodes have for %s was not asked where there is no way into them: %s", f.target, strings.Join(beyond, ", "))
 	}
 }
 

@@ -79,7 +79,7 @@ func TestKeepFrontend(t *testing.T) {
 	if len(nodes.asked["b"]) > 0 || len(nodes.asked["a"]) != 4 {
 		t.Errorf("asked: %q", nodes.asked)
 	}
-	if len(s.files) != 1 || len(s.said) != 1 || s.said[0] != "what node out has for [fd00::9]:80/tcp was not asked: there is no way into it" {
+	if len(s.files) != 1 || len(s.said) != 1 || s.said[0] != "what nodes have for [fd00::9]:80/tcp was not asked where there is no way into them: out" {
 		t.Errorf("files %q, said %q", s.files, s.said)
 	}
 }
