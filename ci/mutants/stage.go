@@ -77,18 +77,12 @@ func (j *judge) stage(ctx context.Context, s stage, p *program, number int) (ver
 	}
 	limit := j.patience + 4*j.whole[s]
 	verdict, test, _, err = j.tests(ctx, s, p, number, limit)
-	if err != nil || verdict != killed {
-		return verdict, test, err
+	if err == nil && (verdict == hung || verdict == killed && s.kernel) { // it may have been the host
+		verdict, test, _, err = j.tests(ctx, s, p, number, limit)
 	}
-	if test == unnamed || test == panicked {
+	if err == nil && verdict == killed && (test == unnamed || test == panicked) {
 		if err := j.without(ctx, s); err != nil {
 			return "", "", fmt.Errorf("after a mutant that ended them with %s: %w", test, err)
-		}
-	}
-	if s.kernel { // it may have been the host
-		verdict, _, _, err = j.tests(ctx, s, p, number, limit)
-		if verdict == survived {
-			test = ""
 		}
 	}
 	return verdict, test, err

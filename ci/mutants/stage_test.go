@@ -24,6 +24,9 @@ func TestKillsAreConfirmed(t *testing.T) {
 		{"it fails once", false, `once(t)`, "killed first TestF", ""},
 		{"it fails once, where the kernel is asked", true, `once(t)`, "survived", ""},
 		{"it fails where the kernel is asked", true, `t.Error()`, "killed first TestF", ""},
+		{"it hangs", false, `for !F() {}`, "hung first", ""},
+		{"it hangs once", false, `if !noted("once") { note("once"); for !F() {} }`, "survived", ""},
+		{"it hangs once, then fails", false, `if !noted("once") { note("once"); for !F() {} }; t.Error()`, "killed first TestF", ""},
 		{"it exits", false, `os.Exit(3)`, "killed first exit", ""},
 		{"it exits, and does so from now on", false, `note("broken"); os.Exit(3)`, "", "after a mutant that ended them with exit: tests of a without a mutant: exit"},
 	} {

@@ -30,6 +30,7 @@ type Declared struct {
 	Unsupported  map[kit.Feature]string `json:"unsupported,omitempty"` // and why
 	Health       kit.HealthAt           `json:"health,omitempty"`      // where proxy-healthz and proxy-livez are, if not as with kube-proxy
 	Flush        []string               `json:"flush,omitempty"`       // commands that remove its rules from a node
+	Evidence     []string               `json:"evidence,omitempty"`    // commands that print what a node has for one frontend: kit.CheckEvidence
 	Differs      map[string]differs     `json:"differs,omitempty"`     // by behaviour
 }
 
@@ -86,6 +87,11 @@ func (d Declared) check() error {
 	}
 	if err := d.Health.Check(); err != nil {
 		return err
+	}
+	for _, argv := range words(d.Evidence) {
+		if err := kit.CheckEvidence(argv); err != nil {
+			return err
+		}
 	}
 	for id, differs := range d.Differs {
 		if !slices.Contains(catalogue(), id) || strings.TrimSpace(differs.Why) == "" || len(differs.Source) == 0 {
@@ -151,10 +157,10 @@ func (d Declared) without(f kit.Feature, why string) Declared {
 	return d
 }
 
-// flush splits the commands into words.
-func (d Declared) flush() [][]string {
+// words splits commands into words.
+func words(commands []string) [][]string {
 	var out [][]string
-	for _, line := range d.Flush {
+	for _, line := range commands {
 		out = append(out, strings.Fields(line))
 	}
 	return out

@@ -82,16 +82,18 @@ func TestDiffersReported(t *testing.T) {
 func TestDeclarationFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cilium.yaml")
 	for name, tc := range map[string]struct{ text, want string }{
-		"good":       {"project: cilium\norganization: CNCF\nversion: v2\nsupported: [sctp]\nunsupported: {nodeport-loopback: not asked for, proxy-healthz: off by default, terminating-fallback: under policy Local alone}\nhealth: {port: 9879}\n", ""},
-		"a field":    {"project: cilium\nsupport: [sctp]\n", `unknown field "support"`},
-		"a feature":  {"project: cilium\nsupported: [speed]\n", `unknown feature "speed"`},
-		"no reason":  {"project: cilium\nunsupported: {sctp: ' '}\n", "must say why"},
-		"both":       {"project: cilium\nsupported: [sctp]\nunsupported: {sctp: no}\n", "not be supported too"},
-		"behaviour":  {"project: cilium\ndiffers: {no-such: {why: x, source: [KEP-1]}}\n", "differs, no-such"},
-		"no project": {"", "names no project"},
-		"no path":    {"project: cilium\nhealth: {port: 9879, healthz: healthz}\n", "begins with no slash"},
-		"no port":    {"project: cilium\nhealth: {port: 70000}\n", "read the declaration"},
-		"no YAML":    {"project: [\n", "read the declaration"},
+		"good":        {"project: cilium\norganization: CNCF\nversion: v2\nsupported: [sctp]\nunsupported: {nodeport-loopback: not asked for, proxy-healthz: off by default, terminating-fallback: under policy Local alone}\nhealth: {port: 9879}\nevidence: [\"lb list {address} {port} {protocol} {frontend} {family}\"]\n", ""},
+		"a field":     {"project: cilium\nsupport: [sctp]\n", `unknown field "support"`},
+		"a feature":   {"project: cilium\nsupported: [speed]\n", `unknown feature "speed"`},
+		"no reason":   {"project: cilium\nunsupported: {sctp: ' '}\n", "must say why"},
+		"both":        {"project: cilium\nsupported: [sctp]\nunsupported: {sctp: no}\n", "not be supported too"},
+		"behaviour":   {"project: cilium\ndiffers: {no-such: {why: x, source: [KEP-1]}}\n", "differs, no-such"},
+		"no project":  {"", "names no project"},
+		"no path":     {"project: cilium\nhealth: {port: 9879, healthz: healthz}\n", "begins with no slash"},
+		"no frontend": {"project: cilium\nevidence: [\"bpftool map {adress}\"]\n", "{adress} stands for nothing"},
+		"no words":    {"project: cilium\nevidence: [\" \"]\n", "a command without words"},
+		"no port":     {"project: cilium\nhealth: {port: 70000}\n", "read the declaration"},
+		"no YAML":     {"project: [\n", "read the declaration"},
 	} {
 		if err := os.WriteFile(file, []byte(tc.text), 0o600); err != nil {
 			t.Fatal(err)

@@ -123,7 +123,7 @@ func (o *Options) OpenEnv(ctx context.Context, st stage.Stage, known Declared, e
 		return nil, err
 	}
 	return kit.Open(ctx, st, kit.Config{
-		Image: image, Ranges: ranges, Families: families, Features: known.Unsupported, Health: known.Health, Flush: known.flush(), Dir: evidence, Parallel: o.SideBySide, Seed: o.Seed, Limit: limit,
+		Image: image, Ranges: ranges, Families: families, Features: known.Unsupported, Health: known.Health, Flush: words(known.Flush), Evidence: words(known.Evidence), Dir: evidence, Parallel: o.SideBySide, Seed: o.Seed, Limit: limit,
 		Timeouts: o.Timeouts, Log: o.Logger(),
 	})
 }

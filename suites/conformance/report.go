@@ -131,9 +131,10 @@ func test(r kit.Result) conformance.Test {
 		Delay: conformance.Duration(r.Delay.Round(time.Microsecond)), Duration: conformance.Duration(r.Took.Round(time.Millisecond)),
 	}
 	t.Said = r.Said
+	t.Sent, t.Came, t.Steps, t.Legend = r.Sent, r.Came, r.Steps, r.Legend
 	if r.Result == kit.ResultFail || r.Result == kit.ResultInconclusive {
 		for _, p := range b.Promises {
-			t.Promised = append(t.Promised, fmt.Sprintf("%s: %s", p.Kind, p.Says()))
+			t.Promised = append(t.Promised, fmt.Sprintf("%s: %s (%s)", p.Kind, p.Says(), p.Where))
 		}
 	}
 	for _, s := range r.Streams {

@@ -37,6 +37,9 @@ type Kind struct {
 
 var _ run.Stage = (*Kind)(nil)
 
+// Own is where one of the project's programs is on this host; empty: it is none.
+func (k *Kind) Own(program string) string { return k.images.own[program] }
+
 // EnterKind checks what is asked for, takes away what runs of the same name have left on this
 // host that live no more, and begins the run. The cluster keeps its name: it may outlive the run.
 func EnterKind(ctx context.Context, o *Options, log *slog.Logger) error {

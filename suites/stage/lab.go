@@ -204,6 +204,9 @@ func (l *Lab) dataplane(r row.Row) (cluster.Dataplane, error) {
 	return d, nil
 }
 
+// Own is where one of the project's programs is on this host; empty: it is none.
+func (l *Lab) Own(program string) string { return l.programs.own(program) }
+
 // Lacks is what a run of an ordinary user has less than root's; empty: nothing.
 func Lacks() string {
 	if userns.Inside() {

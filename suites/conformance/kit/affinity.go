@@ -36,7 +36,7 @@ func (s *Spec) ExpectOne(c Client, t Target, n int, servers ...Client) Client {
 }
 
 func (s *Spec) one(c Client, t Target, n int, servers []Client) (*remote.Results, Client, string) {
-	w := Want{n: 1, servers: servers, class: func(r remote.Result) bool { return r.Class == remote.OK }}
+	w := Want{text: "one answer of " + names(servers), n: 1, servers: servers, class: func(r remote.Result) bool { return r.Class == remote.OK }}
 	res, _ := s.attempt(c, t, w)
 	at := slices.IndexFunc(servers, func(o Client) bool { return o.Name == res.Attempts[0].Name })
 	switch first := res.Attempts[0]; {
@@ -47,7 +47,7 @@ func (s *Spec) one(c Client, t Target, n int, servers []Client) (*remote.Results
 	case n == 1:
 		return res, servers[at], ""
 	}
-	w.n, w.servers = n-1, servers[at:at+1]
+	w.text, w.n, w.servers = "the others of "+servers[at].Name+" too", n-1, servers[at:at+1]
 	res, wrong := s.attempt(c, t, w)
 	return res, servers[at], wrong
 }

@@ -11,6 +11,7 @@ func (v *Service) DeleteAlone() {
 	err := s.env.client.CoreV1().Services(s.env.namespace).Delete(s.ctx, v.obj.Name, metav1.DeleteOptions{})
 	s.must(err, "delete Service %s", v.obj.Name)
 	v.deleted = true
+	s.did(handDelete("service", v.obj.Name), "deleted Service %s; its slices stay", v.obj.Name)
 	s.changed()
 }
 
@@ -24,5 +25,6 @@ func (v *Service) Adopt(from *Service, name string) {
 	s.must(err, "move EndpointSlice %s to Service %s", o.Name, v.obj.Name)
 	v.wrote(o.Name, from.slices[name])
 	from.wrote(name, nil)
+	s.did(handLabel("endpointslice", o.Name, discoveryv1.LabelServiceName, v.obj.Name), "made EndpointSlice %s one of Service %s, by its label", o.Name, v.obj.Name)
 	s.changed()
 }

@@ -33,6 +33,7 @@ func (v *Service) AwaitIngress() netip.Addr {
 			s.must(err, "read the address of Service %s", v.obj.Name)
 			if familyOf(a) == s.Family {
 				v.obj = o
+				s.did(nil, "waited %s until the load balancer had given Service %s an address: %s", time.Since(began).Round(time.Millisecond), v.obj.Name, a)
 				s.changed()
 				return a
 			}
@@ -64,6 +65,7 @@ func (v *Service) IngressEntries(entries ...corev1.LoadBalancerIngress) {
 		}
 		return err
 	}), "write the status of Service %s", v.obj.Name)
+	v.spec.did(handStatus(v.obj), "wrote the status of Service %s: %s", v.obj.Name, ingressText(v.obj))
 	v.spec.changed()
 }
 

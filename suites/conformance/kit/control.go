@@ -18,6 +18,7 @@ type trial struct {
 	n       int
 	servers []Client        // those that were to answer
 	res     *remote.Results // nil: of HTTP
+	said    string          // what HTTP came to
 }
 
 // tried notes what was attempted.
@@ -127,7 +128,7 @@ func (e *Env) servers(t trial) []Client {
 		return out
 	}
 	for _, n := range e.nodes {
-		for _, c := range []Client{n.Client, n.A.Client, n.B.Client} {
+		for _, c := range n.clients() {
 			named := func(o Client) bool { return o.Name == c.Name }
 			answered := func(r remote.Result) bool { return r.Class == remote.OK && r.Name == c.Name }
 			if !slices.ContainsFunc(out, named) && slices.ContainsFunc(t.res.Attempts, answered) {

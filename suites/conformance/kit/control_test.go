@@ -71,7 +71,7 @@ func serving(t *testing.T, n *Node, network remote.Network) (stop func()) {
 // protocol, and leaves evidence; otherwise nobody can say whose it is, and both are told.
 func TestConfirmed(t *testing.T) {
 	at := netip.MustParseAddrPort
-	attempts := []string{"attempts-captured.txt", "attempts.txt", "b-conntrack.txt", "b-nft.txt", "b-packets.txt", "b.pcap", "notes.txt", "objects.yaml"}
+	attempts := []string{"attempts-captured.txt", "attempts.txt", "b-conntrack.txt", "b-nft.txt", "b-packets.txt", "b.pcap", "by-hand.sh", "notes.txt", "objects.yaml"}
 	answer := append([]string{"answer.txt"}, slices.DeleteFunc(slices.Clone(attempts), func(f string) bool { return f == "attempts.txt" })...)
 	slices.Sort(answer)
 	none := remote.Network("")
@@ -109,7 +109,7 @@ func TestConfirmed(t *testing.T) {
 		}, ResultInconclusive, []string{"want answers of pod", "c does not reach pod (192.0.2.2:8080/tcp)"}, attempts},
 		"said outright": {none, func(s *Spec, b Client) {
 			s.Fail("not even")
-		}, ResultFail, []string{"not even"}, []string{"b-nft.txt", "notes.txt", "objects.yaml"}},
+		}, ResultFail, []string{"not even"}, []string{"b-nft.txt", "by-hand.sh", "notes.txt", "objects.yaml"}},
 		"datagrams that are lost after all was well": {remote.UDP, func(s *Spec, b Client) {
 			s.Attempts(s.Outside(), UDP(at("192.0.2.2:9")), remote.Batch{})
 		}, ResultInconclusive, []string{"(192.0.2.2:38081/udp)"}, nil},

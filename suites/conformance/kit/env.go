@@ -37,6 +37,7 @@ type Config struct {
 	Families []corev1.IPFamily
 	Features map[Feature]string // those the dataplane does not have, and why
 	Health   HealthAt           // of the dataplane's proxies
+	Evidence [][]string         // commands that print what a node has for a frontend (see frontend.words)
 	Flush    [][]string         // commands that remove the dataplane's rules from a node
 	Dir      string             // evidence goes here; empty: none is kept
 	Parallel int                // behaviours that run side by side

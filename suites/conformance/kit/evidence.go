@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -19,12 +20,12 @@ import (
 	"github.com/plumbline/plumbline/lbprovider/haproxy"
 )
 
-// evidence keeps what shows a failure: the last attempts, the objects, of every node its
+// evidence keeps what shows a failure: the last attempts, the steps to make by hand, the objects, of every node its
 // rules and the connections it remembers to the target and the endpoints (those of the
 // control among them), the load balancer's configuration and state, and then, since it
 // makes new connections, the packets of the same attempt; last what was said. What
 // cannot be had is left out; the failure stands without it.
-func (e *Env) evidence(s *Spec) {
+func (e *Env) evidence(s *Spec, says string) {
 	if e.cfg.Dir == "" {
 		return
 	}
@@ -35,6 +36,11 @@ func (e *Env) evidence(s *Spec) {
 			fmt.Fprintln(&attempts, r)
 		}
 		s.keep("attempts.txt", attempts.String())
+	}
+	if script, err := s.script(says, s.steps); err != nil {
+		s.Say("%v", err)
+	} else {
+		s.keep("by-hand.sh", script)
 	}
 	services := e.services(s)
 	written := e.slices(s, services)
@@ -47,7 +53,18 @@ func (e *Env) evidence(s *Spec) {
 		e.captured(s, s.last, e.doors(s, services))
 	}
 	s.keep("notes.txt", strings.Join(s.said, "\n")+"\n")
+	slices.SortStableFunc(s.files, func(a, b string) int { return whole(a) - whole(b) })
 }
+
+// whole tells (1) files that are about everything, and so are not the first to be read.
+func whole(file string) int {
+	if aListing.MatchString(file) {
+		return 1
+	}
+	return 0
+}
+
+var aListing = regexp.MustCompile(`-(nft|ip6?tables|conntrack)\.txt$|\.pcap$`) // const
 
 // services are those of the behaviour that are there.
 func (e *Env) services(s *Spec) []*corev1.Service {
@@ -88,7 +105,7 @@ func (s *Spec) keepObjects(services []*corev1.Service, written []discoveryv1.End
 }
 
 func (e *Env) keepNodes(s *Spec, written []discoveryv1.EndpointSlice) {
-	for _, n := range e.nodes {
+	for _, n := range e.involved(s.last) {
 		if n.NetNS == "" {
 			continue
 		}
@@ -114,7 +131,7 @@ func (e *Env) keepNodes(s *Spec, written []discoveryv1.EndpointSlice) {
 				fmt.Fprintf(&connections, "# %s\n%s\n", strings.Join(filter, " "), strings.TrimSpace(out))
 			}
 		}
-		s.keepSome(n.Name+"-conntrack.txt", connections.String())
+		s.keepSome(n.Name+"-conntrack.txt", bounded(connections.String(), keepFlows))
 	}
 }
 
@@ -131,8 +148,8 @@ func (t trial) connections(written []discoveryv1.EndpointSlice) [][]string {
 		return nil
 	}
 	base := []string{"-f", map[corev1.IPFamily]string{corev1.IPv4Protocol: "ipv4", corev1.IPv6Protocol: "ipv6"}[t.to.family()], "-p", string(t.to.network)}
-	about := func(option, address string) []string { return append(slices.Clone(base), option, address) }
-	out := [][]string{about("--orig-dst", t.to.to.Addr().String())}
+	about := func(option ...string) []string { return append(slices.Clone(base), option...) }
+	out := [][]string{about("--orig-dst", t.to.to.Addr().String(), "--orig-port-dst", fmt.Sprint(t.to.to.Port()))}
 	seen := map[string]bool{}
 	for _, o := range written {
 		for _, endpoint := range o.Endpoints {
@@ -217,6 +234,13 @@ func (s *Spec) keepSome(name, text string) {
 	}
 }
 
+// keepBytes are kept of one file of evidence, and keepFlows of the flows of a node: those to endpoints
+// are of other behaviours too, which run beside.
+const (
+	keepBytes = 512 << 10
+	keepFlows = 64 << 10
+)
+
 // keep writes a file of evidence.
 func (s *Spec) keep(name, text string) {
 	if s.env.cfg.Dir == "" {
@@ -227,7 +251,7 @@ func (s *Spec) keep(name, text string) {
 		s.Say("evidence was not kept: %v", err)
 		return
 	}
-	if err := os.WriteFile(filepath.Join(s.env.cfg.Dir, dir, name), []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(s.env.cfg.Dir, dir, name), []byte(bounded(text, keepBytes)), 0o644); err != nil {
 		s.Say("evidence was not kept: %v", err)
 		return
 	}

@@ -72,10 +72,10 @@ func TestEvidence(t *testing.T) {
 	}
 	to := TCP(netip.MustParseAddrPort("192.0.2.2:80"))
 	s.tried(trial{client: c, to: to, res: &remote.Results{Attempts: []remote.Result{{Class: remote.Timeout}}}})
-	s.env.evidence(s)
+	s.env.evidence(s, "It forwards.")
 	want := []string{
 		"a-conntrack.txt", "a-iptables.txt", "a-nft.txt", "a-packets.txt", "a.pcap", "attempts-captured.txt", "attempts.txt",
-		"b-conntrack.txt", "b-nft.txt", "b-packets.txt", "b.pcap", "notes.txt", "objects.yaml", "x-s2-haproxy-state.txt", "x-s2-haproxy.cfg",
+		"b-conntrack.txt", "b-nft.txt", "b-packets.txt", "b.pcap", "by-hand.sh", "notes.txt", "objects.yaml", "x-s2-haproxy-state.txt", "x-s2-haproxy.cfg",
 	}
 	var got []string
 	for _, f := range s.files {
@@ -86,7 +86,7 @@ func TestEvidence(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"objects.yaml": "name: x-s1\n", "x-s2-haproxy.cfg": "global 2", "a-iptables.txt": "\n-A INPUT -j DROP\n",
-		"a-conntrack.txt": "\nconntrack -L -f ipv4 -p tcp --orig-dst 192.0.2.2\n# -f ipv4 -p tcp --reply-src 192.0.2.9\nconntrack",
+		"a-conntrack.txt": "\nconntrack -L -f ipv4 -p tcp --orig-dst 192.0.2.2 --orig-port-dst 80\n# -f ipv4 -p tcp --reply-src 192.0.2.9\nconntrack",
 		"notes.txt":       "was made again to record its packets: 6: 6 refused\n",
 	} {
 		if got := kept(t, s, file); !strings.Contains(got, want) {

@@ -254,8 +254,10 @@ func (w Want) batch(c Client, t Target) remote.Batch {
 func (s *Spec) judged(c Client, t Target, w Want, res *remote.Results) string {
 	s.attempts += len(res.Attempts)
 	s.tried(trial{client: c, to: t, n: len(res.Attempts), servers: w.servers, res: res})
+	wrong := w.after(res).wrong(res, c.addrs)
+	s.dialled(Way{c, t}, w, res, wrong)
 	s.sound(c, t, res)
-	return w.after(res).wrong(res, c.addrs)
+	return wrong
 }
 
 // spread is what is wanted of a dataplane that may send a client to one endpoint alone.

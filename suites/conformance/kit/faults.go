@@ -2,6 +2,8 @@ package kit
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,17 +13,19 @@ import (
 )
 
 // disrupt does an act, which is undone when the behaviour ends, or before by what it
-// returns.
-func (s *Spec) disrupt(act disrupt.Act) (undo func()) {
+// returns. The words say what was done; by is how it is done by hand.
+func (s *Spec) disrupt(act disrupt.Act, by func(*byHand) string, words string) (undo func()) {
 	if s.planned != nil {
 		return s.changed
 	}
 	back, err := act.Do(s.ctx, s.env.world())
 	once := s.onEndOnce(func() error { return back(context.WithoutCancel(s.ctx)) })
 	s.must(err, "disturb the cluster")
+	s.did(by, "%s", words)
 	s.changed()
 	return func() {
 		s.must(once(), "undo what was done to the cluster")
+		s.did(nil, "undid it: %s", words)
 		s.changed()
 	}
 }
@@ -37,11 +41,13 @@ func (e *Env) world() disrupt.World {
 }
 
 // KillAgent ends a node's agent with SIGKILL; something starts it again at once.
-func (s *Spec) KillAgent(n *Node) { s.disrupt(disrupt.KillAgent{Node: n.Name}) }
+func (s *Spec) KillAgent(n *Node) {
+	s.disrupt(disrupt.KillAgent{Node: n.Name}, nil, "killed the dataplane's agent on "+n.Name+", which is started again")
+}
 
 // WithoutAgents runs f while no agent runs anywhere; their rules stay.
 func (s *Spec) WithoutAgents(f func()) {
-	start := s.disrupt(disrupt.StopAgents{})
+	start := s.disrupt(disrupt.StopAgents{}, nil, "stopped the dataplane's agents on all nodes; their rules stay")
 	f()
 	start()
 }
@@ -54,7 +60,7 @@ func (s *Spec) WithoutAPI(f func()) {
 	for _, n := range s.Nodes {
 		cut.Nodes = append(cut.Nodes, n.Name)
 	}
-	heal := s.disrupt(cut)
+	heal := s.disrupt(cut, nil, "cut "+strings.Join(cut.Nodes, ", ")+" off from the API")
 	f()
 	heal()
 }
@@ -78,15 +84,19 @@ func (s *Spec) Flush(n *Node) bool {
 		return false
 	}
 	s.renewAgentsAtEnd()
-	s.disrupt(disrupt.Flush{Node: n.Name, Commands: s.env.cfg.Flush, Family: s.Family})
+	s.disrupt(disrupt.Flush{Node: n.Name, Commands: s.env.cfg.Flush, Family: s.Family}, nil, fmt.Sprintf("removed the dataplane's rules on %s: %q", n.Name, s.env.cfg.Flush))
 	return true
 }
 
 // Taint puts a taint on a node until the behaviour ends.
-func (s *Spec) Taint(n *Node, t corev1.Taint) { s.disrupt(disrupt.Taint{Node: n.Name, Taint: t}) }
+func (s *Spec) Taint(n *Node, t corev1.Taint) {
+	s.disrupt(disrupt.Taint{Node: n.Name, Taint: t}, handNode(n, "taint node", "--overwrite", t.ToString()), "tainted node "+n.Name+": "+t.ToString())
+}
 
 // Cordon makes a node unschedulable until the behaviour ends.
-func (s *Spec) Cordon(n *Node) { s.disrupt(disrupt.Cordon{Node: n.Name}) }
+func (s *Spec) Cordon(n *Node) {
+	s.disrupt(disrupt.Cordon{Node: n.Name}, handNode(n, "cordon"), "cordoned node "+n.Name)
+}
 
 // ExpectFollowing demands that the agents of all nodes follow changes: each leads to a
 // new Service.
@@ -102,12 +112,19 @@ func (s *Spec) ExpectFollowing() {
 func (s *Spec) Exec(n *Node, argv ...string) string {
 	out, err := s.env.stage.Cluster().Exec(s.ctx, n.Name, argv...)
 	s.must(err, "run %s on %s", argv[0], n.Name)
+	s.did(nil, "ran on node %s: %s", n.Name, strings.Join(argv, " "))
 	return out
 }
+
+// aWait is a pause that is told: shorter ones are between questions.
+const aWait = 100 * time.Millisecond
 
 // Pause lets a stretch of time pass that the behaviour is about.
 func (s *Spec) Pause(d time.Duration) {
 	if err := kubewait.Pause(s.ctx, d); err != nil {
 		s.Inconclusive("interrupted: %v", err)
+	}
+	if d >= aWait {
+		s.did(handSleep(d), "waited %s", d.Round(time.Millisecond))
 	}
 }

@@ -41,6 +41,7 @@ func (s *Spec) flows(c Client, t Target, n int, unconnected bool) *Flows {
 	s.must(err, "flows of %s to %s", c.at(), t)
 	s.onEnd(func() error { return conns.Close(s.ctx) })
 	s.attempts += n
+	s.dialled(Way{c, t}, Want{}, conns.First, "")
 	s.sound(c, t, conns.First)
 	f := &Flows{s, c, t, conns, conns.First}
 	if sum := conns.First.Summary(); t.network == remote.TCP && !sum.All(remote.OK) {

@@ -64,6 +64,7 @@ func (s *Spec) Untaint(n *Node, t corev1.Taint) {
 		_, err = s.env.client.CoreV1().Nodes().Update(s.ctx, node, metav1.UpdateOptions{})
 		return err
 	}), "remove taint %s of %s", t.Key, n.Name)
+	s.did(handNode(n, "taint node", t.Key+"-"), "removed taint %s of node %s", t.Key, n.Name)
 	s.changed()
 }
 

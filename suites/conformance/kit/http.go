@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"time"
@@ -73,11 +74,13 @@ func (s *Spec) askHTTP(c Client, at netip.AddrPort, path string, wrong func(*rem
 	r, err := c.probe.Get(s.ctx, remote.Get{Target: at, Path: path})
 	s.must(err, "ask http://%s%s", at, path)
 	s.attempts++
-	s.tried(trial{client: c, to: TCP(at), path: path, n: 1})
+	why := wrong(r)
+	s.tried(trial{client: c, to: TCP(at), path: path, n: 1, said: cmp.Or(why, fmt.Sprintf("status %d", r.Status))})
+	s.round(dial{way: Way{c, TCP(at)}, path: path, n: 1}, fmt.Sprintf("asked http://%s%s", at, path), cmp.Or(why, fmt.Sprintf("as wanted: status %d", r.Status)), why != "")
 	if r.Class == remote.LocalErr {
 		s.Inconclusive("%s asks http://%s%s: the client itself failed: %s", c.at(), at, path, r.Err)
 	}
-	return r, wrong(r)
+	return r, why
 }
 
 func (s *Spec) failHTTP(c Client, at netip.AddrPort, path string, r *remote.Response, why string) {

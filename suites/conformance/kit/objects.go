@@ -135,6 +135,7 @@ func (v *Service) Make() {
 	s.must(err, "make Service %s", v.draft.Name)
 	v.obj, v.deleted = made, false
 	v.stands()
+	s.did(handService(v.draft), "made Service %s: %s", v.draft.Name, serviceText(v.obj))
 	s.changed()
 }
 
@@ -213,6 +214,7 @@ func (v *Service) Update(mutate func(*corev1.Service)) {
 		return err
 	}), "change Service %s", v.obj.Name)
 	v.stands()
+	v.spec.did(handService(v.obj), "changed Service %s, now: %s", v.obj.Name, serviceText(v.obj))
 	v.spec.changed()
 }
 
@@ -233,6 +235,7 @@ func (v *Service) Ingress(mode corev1.LoadBalancerIPMode, addrs ...netip.Addr) {
 		}
 		return err
 	}), "write the status of Service %s", v.obj.Name)
+	v.spec.did(handStatus(v.obj), "wrote the status of Service %s: %s", v.obj.Name, ingressText(v.obj))
 	v.spec.changed()
 }
 
@@ -265,6 +268,7 @@ func (v *Service) Slice(name string, ports []discoveryv1.EndpointPort, eps ...En
 	}
 	s.must(s.putSlice(slice), "write EndpointSlice %s", slice.Name)
 	v.wrote(name, writtenAs(s.Family, ports, eps))
+	s.did(handSlice(slice), "wrote EndpointSlice %s: %s", slice.Name, sliceText(slice))
 	s.changed()
 }
 

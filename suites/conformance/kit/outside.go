@@ -75,6 +75,9 @@ func (s *Spec) hostBeyond(n *Node, further []netip.Addr) Client {
 		s.must(ns.Do(func() error { return up("eth0", netip.PrefixFrom(a, a.BitLen())) }), "give a host %s", a)
 		s.Exec(n, "ip", "route", "add", Alone(a), "via", own.Addr().String(), "dev", link) // it goes with the link
 	}
+	for _, a := range append(further, own.Addr()) {
+		s.beyonds[a] = n
+	}
 	place, err := sock.NewPlace(ns.Do)
 	s.must(err, "enter the host beyond %s", n.Name)
 	s.onEnd(place.Close)
@@ -84,6 +87,7 @@ func (s *Spec) hostBeyond(n *Node, further []netip.Addr) Client {
 		res, err := c.probe.Batch(s.ctx, remote.Batch{Network: remote.TCP, Target: netip.AddrPortFrom(n.Addr(s.Family), HostPort), Attempts: 1, Timeout: silence})
 		s.must(err, "attempt of a host beyond %s", n.Name)
 		if res.Attempts[0].Class == remote.OK {
+			s.did(handHost(n, link, gate, own), "made a host outside, %s, whose router is node %s", own.Addr(), n.Name)
 			return c
 		}
 		if time.Since(began) > s.env.cfg.Timeouts.Link {

@@ -23,6 +23,7 @@ func (c *ServiceCIDR) ExpectReady() {
 		return err == nil && meta.IsStatusConditionTrue(o.Status.Conditions, networkingv1.ServiceCIDRConditionReady), err
 	})
 	s.must(err, "wait until ServiceCIDR %s is ready", c.name)
+	s.did(nil, "waited until ServiceCIDR %s was ready", c.name)
 	s.changed()
 }
 

@@ -44,6 +44,7 @@ func (s *Spec) WhileNotReady(n *Node, f func()) {
 		return err
 	})
 	for range notReadyTries {
+		s.did(nil, "said of node %s, in its status, that it is not ready", n.Name)
 		s.changed()
 		f()
 		now, err := s.putReady(s.ctx, n, said)

@@ -38,6 +38,7 @@ func (s *Spec) Attempts(c Client, t Target, b remote.Batch) *remote.Results {
 	s.must(err, "attempts of %s to %s", c.Name, t)
 	s.attempts += len(res.Attempts)
 	s.tried(trial{client: c, to: t, n: len(res.Attempts), res: res})
+	s.dialled(Way{c, t}, Want{}, res, "")
 	s.sound(c, t, res)
 	return res
 }
@@ -93,6 +94,7 @@ func (s *Spec) Open(c Client, t Target, b remote.Batch) *remote.Conns {
 	s.onEnd(func() error { return conns.Close(context.WithoutCancel(s.ctx)) })
 	s.attempts += len(conns.First.Attempts)
 	s.tried(trial{client: c, to: t, n: len(conns.First.Attempts), res: conns.First})
+	s.dialled(Way{c, t}, Want{text: "connections that stay"}, conns.First, notAll(conns.First))
 	s.sound(c, t, conns.First)
 	if sum := conns.First.Summary(); !sum.All(remote.OK) {
 		s.Fail("connections of %s to %s: %s", c.Name, t, sum)
@@ -110,6 +112,7 @@ func (s *Spec) Ask(c Client, t Target, conns *remote.Conns, timeout time.Duratio
 	s.must(err, "ask on connections of %s to %s", c.Name, t)
 	s.attempts += len(res.Attempts)
 	s.tried(trial{client: c, to: t, n: len(res.Attempts), res: res})
+	s.dialled(Way{c, t}, Want{}, res, "")
 	s.sound(c, t, res)
 	return res
 }
@@ -118,4 +121,12 @@ func (s *Spec) Ask(c Client, t Target, conns *remote.Conns, timeout time.Duratio
 func (w Want) NotFrom(addrs ...netip.Addr) Want {
 	w.source, w.sources = func(seen, _ netip.Addr) bool { return !slices.Contains(addrs, seen) }, fmt.Sprintf("none of %s", addrs)
 	return w
+}
+
+// notAll says what attempts came to that were not all answered.
+func notAll(res *remote.Results) string {
+	if sum := res.Summary(); !sum.All(remote.OK) {
+		return sum.String()
+	}
+	return ""
 }

@@ -36,6 +36,26 @@ type Result struct {
 	Said      []string
 	Streams   []Stream // in the order they ended
 	Evidence  []string // paths below Config.Dir
+	Failure            // of what failed or is inconclusive
+}
+
+// Failure is what somebody needs to act on one: what was done, what decided it, and who is who.
+type Failure struct {
+	Sent, Came string // the attempts that decided it, and what came back
+	Steps      []conformance.Step
+	Legend     []conformance.Named
+}
+
+// failure is that of the steps so far.
+func (s *Spec) failure(reason string) (f Failure) {
+	f.Sent, f.Came = s.sent()
+	f.Steps = told(s.steps)
+	texts := []string{reason, f.Sent, f.Came, s.printed}
+	for _, st := range f.Steps {
+		texts = append(texts, st.Did, st.Came)
+	}
+	f.Legend = s.legend(texts...)
+	return f
 }
 
 // Runs is how many results Run has of these: one for each IP family.
@@ -115,10 +135,14 @@ func (e *Env) run(ctx context.Context, b Behaviour, f corev1.IPFamily) (r Result
 			if in := s.where(); in != "" {
 				out.reason += " (" + in + ")"
 			}
+			e.keepFrontend(s)
 			out = s.confirmed(out)
-			e.evidence(s)
+			e.evidence(s, b.Says)
 		}
 		r.Result, r.Reason = out.result, out.reason
+		if out.result != ResultSkip {
+			r.Failure = s.failure(out.reason)
+		}
 	}
 	if err := s.end(); err != nil && r.Result == ResultPass {
 		r.Result, r.Reason = ResultInconclusive, fmt.Sprintf("clean up: %v", err)

@@ -24,6 +24,7 @@ func (s *Spec) AddServiceCIDR(p netip.Prefix) *ServiceCIDR {
 	_, err := s.env.client.NetworkingV1().ServiceCIDRs().Create(s.ctx, o, metav1.CreateOptions{})
 	s.must(err, "make ServiceCIDR %s of %s", c.name, p)
 	s.onEnd(func() error { return c.delete(context.WithoutCancel(s.ctx)) })
+	s.did(handObject(o), "made ServiceCIDR %s of %s", c.name, p)
 	s.changed()
 	return c
 }
@@ -40,6 +41,7 @@ func (s *Spec) FurtherRange() netip.Prefix {
 // Delete deletes it.
 func (c *ServiceCIDR) Delete() {
 	c.spec.must(c.delete(c.spec.ctx), "delete ServiceCIDR %s", c.name)
+	c.spec.did(handDelete("servicecidr", c.name), "deleted ServiceCIDR %s", c.name)
 	c.spec.changed()
 }
 

@@ -29,6 +29,7 @@ func (v *Service) LabelledSlice(name string, labels map[string]string, eps ...En
 		slice.Endpoints = append(slice.Endpoints, e.object(s.Family))
 	}
 	s.must(s.putSlice(slice), "write EndpointSlice %s", slice.Name)
+	s.did(handSlice(slice), "wrote EndpointSlice %s with labels %v: %s", slice.Name, labels, sliceText(slice))
 	if _, headless := labels[corev1.IsHeadlessService]; !headless {
 		v.wrote(name, writtenAs(s.Family, slice.Ports, eps))
 	}
@@ -41,6 +42,7 @@ func (v *Service) DeleteSlice(name string) {
 	err := s.env.client.DiscoveryV1().EndpointSlices(s.env.namespace).Delete(s.ctx, v.obj.Name+"-"+name, metav1.DeleteOptions{})
 	s.must(err, "delete EndpointSlice %s-%s", v.obj.Name, name)
 	v.wrote(name, nil)
+	s.did(handDelete("endpointslice", v.obj.Name+"-"+name), "deleted EndpointSlice %s-%s", v.obj.Name, name)
 	s.changed()
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -51,6 +52,7 @@ type Spec struct {
 	ctx       context.Context
 	id        string
 	serial    int
+	began     time.Time
 	at        time.Time       // of the last change of an object
 	allowed   time.Duration   // see Allow
 	held      map[string]bool // expectations that held since then
@@ -61,17 +63,20 @@ type Spec struct {
 	streams   []Stream      // of Throughout
 	files     []string      // evidence
 	last      trial
-	services  []*Service         // in the order they were made
-	cells     map[cell.Cell]bool // that attempts were in
-	lastCells []cell.Cell        // of the last one
-	planned   *planned           // nil: attempts are made
-	datagrams bool               // some were sent
+	steps     []step               // that were made so far
+	printed   string               // by nodes that were asked for evidence
+	beyonds   map[netip.Addr]*Node // the routers of hosts outside, by their addresses
+	services  []*Service           // in the order they were made
+	cells     map[cell.Cell]bool   // that attempts were in
+	lastCells []cell.Cell          // of the last one
+	planned   *planned             // nil: attempts are made
+	datagrams bool                 // some were sent
 	ends      []func() error
 }
 
 // spec is what a behaviour works with in a family.
 func (e *Env) spec(ctx context.Context, b Behaviour, f corev1.IPFamily) *Spec {
-	return &Spec{Family: f, Nodes: e.turned(b.ID), env: e, ctx: ctx, id: b.ID, at: time.Now(), held: map[string]bool{}, cells: map[cell.Cell]bool{}}
+	return &Spec{Family: f, Nodes: e.turned(b.ID), env: e, ctx: ctx, id: b.ID, began: time.Now(), at: time.Now(), beyonds: map[netip.Addr]*Node{}, held: map[string]bool{}, cells: map[cell.Cell]bool{}}
 }
 
 // turned are the nodes from one on that a behaviour's id and the run's seed draw, so that
@@ -172,6 +177,7 @@ func (s *Spec) deleteService(name string) error {
 func (v *Service) Delete() {
 	v.spec.must(v.spec.deleteService(v.obj.Name), "delete Service %s", v.obj.Name)
 	v.deleted = true
+	v.spec.did(handDeleteService(v.obj.Name), "deleted Service %s, and its slices", v.obj.Name)
 	v.spec.changed()
 }
 

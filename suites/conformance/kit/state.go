@@ -59,6 +59,7 @@ func (s *Spec) Label(n *Node, key, value string) {
 		_, err := put(context.WithoutCancel(s.ctx), before)
 		return err
 	})
+	s.did(handNode(n, "label node", "--overwrite", labelled(key, value)), "labelled node %s: %s", n.Name, labelled(key, value))
 	s.changed()
 }
 

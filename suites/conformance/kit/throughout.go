@@ -70,6 +70,9 @@ func (s *Spec) throughout(loads []Load, rate float64, f func(), servers []Client
 			s.streams = append(s.streams, st.measured(servers))
 		}))
 	}
+	for _, st := range streams {
+		s.did(nil, "began a stream of attempts, %g a second: %s to %s", st.rate, st.from.at(), s.frontOf(st.at))
+	}
 	began := time.Now()
 	f()
 	s.Pause(atLeast - time.Since(began)) // or a quick f is over before the first attempt
@@ -109,6 +112,7 @@ func (s *Spec) start(w way, rate float64, ended func(*stream)) *stream {
 func (s *Spec) judge(st *stream, controls []*stream, servers []Client) {
 	s.asks(st.from, st.at)
 	s.tried(trial{client: st.from, to: st.at, n: len(st.res.Attempts), servers: servers, res: st.res})
+	s.streamed(st, servers)
 	s.sound(st.from, st.at, st.res)
 	w := Only(servers...)
 	wrong := w.wrong(st.res, st.from.addrs)
@@ -122,6 +126,13 @@ func (s *Spec) judge(st *stream, controls []*stream, servers []Client) {
 		}
 	}
 	s.Fail("%s", failure)
+}
+
+// streamed notes what became of a stream.
+func (s *Spec) streamed(st *stream, servers []Client) {
+	w := Only(servers...)
+	w.text += ", all the time"
+	s.dialled(Way{st.from, st.at}, w, st.res, w.wrong(st.res, st.from.addrs))
 }
 
 // beside is how far apart attempts may be that failed for the same reason: one waits

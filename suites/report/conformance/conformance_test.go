@@ -65,7 +65,14 @@ func sample() Report {
 		},
 		Tests: []Test{
 			{ID: "terminating-fallback", Title: "With no ready endpoint, serving terminating ones are used.", IPFamily: "IPv6", Profile: "Terminating", Level: Must,
-				Source: []string{"KEP-1669"}, Promised: []string{"KEP: “all traffic should be sent to terminating Pods that are still Ready.”"}, Result: Fail, Reason: "40 of 200 attempts: timeout, want an answer of pod-a\nseen from node-2", Attempts: 200, Delay: ms(31000), Duration: ms(33000),
+				Source: []string{"KEP-1669"}, Promised: []string{"KEP: “all traffic should be sent to terminating Pods that are still Ready.”"}, Result: Fail, Reason: "40 of 200 attempts: timeout, want an answer of pod-a\nseen from node-2", Attempts: 200, Sent: "200 attempts by TCP, from node-2 (node node-2 in zone-b, fd00::2) to [fd01::1]:80/tcp (ClusterIP of Service s1)", Came: "200: 160 ok (pod-a 160), 40 timeout",
+				Steps: []Step{
+					{At: ms(12), Did: "made Service s1: ClusterIP, fd01::1, ports http 80/TCP"},
+					{At: ms(20), Did: "wrote EndpointSlice s1-a: fd00:1::1 (on node-1, not ready, serving terminating); ports 8080/TCP"},
+					{At: ms(31000), Did: "node-2 dialled [fd01::1]:80/tcp; wanted answers of pod-a alone", Came: "30 times since 51ms, at last: 40 of 200 attempts: timeout | " + rendertest.Evil, Wrong: true},
+				},
+				Legend: []Named{{"fd01::1", "ClusterIP of Service s1"}, {"fd00:1::1", "pod pod-a on node-1"}, {"fd00::2", "node node-2 in zone-b"}},
+				Delay:  ms(31000), Duration: ms(33000),
 				Evidence: []string{"terminating-fallback/ruleset.txt", "terminating-fallback/failing.pcap", "terminating-fallback/gone.txt"}},
 			{ID: "terminating-fallback", Title: "With no ready endpoint, serving terminating ones are used.", IPFamily: "IPv4", Profile: "Terminating", Level: Must,
 				Source: []string{"KEP-1669"}, Result: Pass, Attempts: 200, Delay: ms(12), Duration: ms(210),

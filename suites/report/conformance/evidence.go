@@ -17,12 +17,13 @@ import (
 type ReadEvidence func(path string, limit int) (head []byte, size int64, err error)
 
 // How much evidence a rendering shows: of a file the first bytes if it is text, all of
-// what is not if it is no longer than data, and of all files together. The files
-// themselves stand beside the report, whole.
+// what is not if it is no longer than data, and of all files together, as they stand in the
+// rendering. Each test has its share of what those before it have left: of many failures none is
+// without evidence. The files themselves stand beside the report, whole.
 type quota struct{ text, data, all int }
 
 var ( // const: a struct cannot be
-	pageQuota  = quota{text: 64 << 10, data: 512 << 10, all: 8 << 20} // the suite keeps captures of up to 256 KiB
+	pageQuota  = quota{text: 64 << 10, data: 256 << 10, all: 2 << 20} // the suite keeps captures of up to 256 KiB
 	junitQuota = quota{text: 8 << 10, all: 1 << 20}                   // text alone
 )
 
@@ -43,23 +44,29 @@ func (e excerpt) Link() template.URL {
 // Name is that of the file alone.
 func (e excerpt) Name() string { return path.Base(e.Path) }
 
-// quoter quotes evidence until its quota is used up.
+// quoter quotes evidence of so many tests until its quota is used up.
 type quoter struct {
 	read ReadEvidence // nil: nothing can be read
 	quota
+	tests int // that are still to come; none is said: as many as come
 }
 
+// excerpts are those of the next test.
 func (q *quoter) excerpts(t Test) []excerpt {
+	left := q.all / max(1, q.tests)
+	q.tests--
+	q.all -= left
 	var out []excerpt
 	for _, file := range t.Evidence {
-		out = append(out, q.excerpt(file))
+		out = append(out, q.excerpt(file, &left))
 	}
+	q.all += left
 	return out
 }
 
-func (q *quoter) excerpt(file string) excerpt {
+func (q *quoter) excerpt(file string, left *int) excerpt {
 	e := excerpt{Path: render.Line(file)}
-	limit := min(max(q.text, q.data), q.all)
+	limit := min(max(q.text, q.data), *left)
 	switch {
 	case q.read == nil:
 		e.Note = "not quoted here"
@@ -77,19 +84,35 @@ func (q *quoter) excerpt(file string) excerpt {
 	quoted := head[:min(len(head), q.text)]
 	if !isText(quoted) {
 		e.Note = fmt.Sprintf("%d bytes, not text", size)
-		if size == int64(len(head)) && len(head) <= q.data {
+		if cost := base64.StdEncoding.EncodedLen(len(head)); size == int64(len(head)) && len(head) <= q.data && cost <= *left {
 			e.Data = head
-			q.all -= len(head)
+			*left -= cost
 		}
 		return e
 	}
-	head = quoted
-	q.all -= len(head)
-	e.Text = render.Lines(strings.ToValidUTF8(string(head), ""))
-	if rest := size - int64(len(head)); rest > 0 {
-		e.Note = fmt.Sprintf("the first %d of %d bytes", len(head), size)
+	quoted, cost := fitting(quoted, *left)
+	*left -= cost
+	e.Text = render.Lines(strings.ToValidUTF8(string(quoted), ""))
+	if rest := size - int64(len(quoted)); rest > 0 {
+		e.Note = fmt.Sprintf("the first %d of %d bytes", len(quoted), size)
 	}
 	return e
+}
+
+// fitting is the beginning of a text that is no longer than a limit when it is escaped, and how long it
+// is then.
+func fitting(text []byte, limit int) (head []byte, cost int) {
+	for i, b := range text {
+		each := 1
+		if strings.IndexByte(`<>&'"`, b) >= 0 {
+			each = len("&#34;")
+		}
+		if cost+each > limit {
+			return text[:i], cost
+		}
+		cost += each
+	}
+	return text, cost
 }
 
 // isText tells text, which may be cut within its last character, from e.g. a

@@ -71,8 +71,9 @@ func newView(r Report, read ReadEvidence) view {
 		}
 		v.Filters = append(v.Filters, f)
 	}
-	q := &quoter{read: read, quota: pageQuota}
-	for _, t := range problems(r.Tests) {
+	failed := problems(r.Tests)
+	q := &quoter{read: read, quota: pageQuota, tests: len(failed)}
+	for _, t := range failed {
 		vt := newViewTest(t)
 		vt.Excerpts = q.excerpts(t)
 		v.Failures = append(v.Failures, vt)
@@ -99,6 +100,13 @@ func newViewTest(t Test) viewTest {
 	vt.Promised = nil
 	for _, p := range t.Promised {
 		vt.Promised = append(vt.Promised, render.Line(p))
+	}
+	vt.Sent, vt.Came, vt.Steps, vt.Legend = render.Line(t.Sent), render.Line(t.Came), nil, nil
+	for _, s := range t.Steps {
+		vt.Steps = append(vt.Steps, Step{s.At, render.Line(s.Did), render.Line(s.Came), s.Wrong})
+	}
+	for _, n := range t.Legend {
+		vt.Legend = append(vt.Legend, Named{render.Line(n.Address), render.Line(n.Who)})
 	}
 	vt.Title, vt.Upstream, vt.Known, vt.Explained = render.Line(t.Title), render.Line(t.Upstream), render.Line(t.Known), explained(t)
 	return vt

@@ -26,7 +26,7 @@ func junit(r Report, read ReadEvidence) ([]byte, error) {
 		return nil, fmt.Errorf("render %s: %w", JUnitFile, err)
 	}
 	suite.Properties = &render.Properties{All: all}
-	q := &quoter{read: read, quota: junitQuota}
+	q := &quoter{read: read, quota: junitQuota, tests: len(problems(r.Tests))}
 	for _, t := range r.Tests {
 		suite.Add(junitCase(t, q))
 	}
@@ -111,7 +111,7 @@ func junitOut(t Test, q *quoter) string {
 	var out []string
 	for _, f := range []render.Fact{
 		{"promise", t.Title}, {"promised by", strings.Join(t.Promised, "; ")}, {"level", t.level()}, {"source", strings.Join(t.Source, ", ")}, {"upstream", t.Upstream},
-		{"result", string(t.Result)}, {"reason", t.Reason}, {"documented", t.Known}, {"measured", measured(t)},
+		{"result", string(t.Result)}, {"reason", t.Reason}, {"sent", t.Sent}, {"came back", t.Came}, {"documented", t.Known}, {"measured", measured(t)},
 	} {
 		if text := render.Line(f.Text()); text != "" {
 			out = append(out, f.Name()+": "+text)
@@ -119,6 +119,12 @@ func junitOut(t Test, q *quoter) string {
 	}
 	if t.Result != Fail && t.Result != Inconclusive {
 		return strings.Join(out, "\n")
+	}
+	for _, s := range t.Steps {
+		out = append(out, render.Line(fmt.Sprintf("%s %s%s", s.At, s.Did, render.Prefixed(": ", s.Came))))
+	}
+	for _, n := range t.Legend {
+		out = append(out, render.Line(n.Address+" is "+n.Who))
 	}
 	for _, e := range q.excerpts(t) {
 		out = append(out, render.Joined("\n", "evidence "+render.Joined(": ", e.Path, e.Note), e.Text))

@@ -48,11 +48,32 @@ func mdProblems(b *bytes.Buffer, r Report) {
 	for _, t := range problems(r.Tests) {
 		fmt.Fprintf(b, "\n### %s %s (%s)\n\n", word(t), render.Markdown(t.Key()), t.level())
 		render.MarkdownFacts(b, []render.Fact{
-			{"promise", t.Title}, {"promised by", strings.Join(t.Promised, "; ")}, {"reason", reason(t)}, {"documented", t.Known}, {"measured", measured(t)},
+			{"promise", t.Title}, {"promised by", strings.Join(t.Promised, "; ")}, {"reason", reason(t)}, {"sent", t.Sent}, {"came back", t.Came}, {"documented", t.Known}, {"measured", measured(t)},
 			{"source", strings.Join(t.Source, ", ")}, {"evidence", strings.Join(t.Evidence, ", ")},
 		})
+		mdSteps(b, t)
 	}
 	if len(problems(r.Tests)) == 0 {
 		b.WriteString("\nNone.\n")
+	}
+}
+
+// mdSteps are what a test did, and who has the addresses that it names.
+func mdSteps(b *bytes.Buffer, t Test) {
+	if len(t.Steps) > 0 {
+		rows := [][]string{{"AT", "STEP", "OUTCOME"}}
+		for _, s := range t.Steps {
+			rows = append(rows, []string{s.At.String(), s.Did, s.Came})
+		}
+		b.WriteByte('\n')
+		render.MarkdownTable(b, rows)
+	}
+	if len(t.Legend) > 0 {
+		rows := [][]string{{"ADDRESS", "WHO"}}
+		for _, n := range t.Legend {
+			rows = append(rows, []string{n.Address, n.Who})
+		}
+		b.WriteByte('\n')
+		render.MarkdownTable(b, rows)
 	}
 }

@@ -203,12 +203,30 @@ type Test struct {
 	Result   Result   `json:"result"`
 	Reason   string   `json:"reason,omitempty"` // required unless it passed
 	Known    string   `json:"known,omitempty"`  // set by Complete: what is documented of this failure
+	Sent     string   `json:"sent,omitempty"`   // the attempts that decided it, of what failed or is inconclusive: how many, from whom to where
+	Came     string   `json:"came,omitempty"`   // what came back
+	Steps    []Step   `json:"steps,omitempty"`  // what was done, in order, of what failed or is inconclusive
+	Legend   []Named  `json:"legend,omitempty"` // who has the addresses that these name
 	Attempts int      `json:"attempts,omitempty"`
 	Said     []string `json:"said,omitempty"` // what was measured besides, in words
 	Streams  []Stream `json:"streams,omitempty"`
 	Delay    Duration `json:"delay,omitempty"` // the longest measured propagation
 	Duration Duration `json:"duration,omitempty"`
 	Evidence []string `json:"evidence,omitempty"` // paths relative to the report, with slashes
+}
+
+// Step is one thing that a test did: it wrote an object, changed something, waited, or dialled.
+type Step struct {
+	At    Duration `json:"at"` // since the test began, when it was over
+	Did   string   `json:"did"`
+	Came  string   `json:"came,omitempty"`  // what came of it; empty: it was done
+	Wrong bool     `json:"wrong,omitempty"` // which was not what is wanted; it may have been asked again
+}
+
+// Named is an address and who has it.
+type Named struct {
+	Address string `json:"address"`
+	Who     string `json:"who"`
 }
 
 // Stream is a steady stream of attempts that a test has watched.

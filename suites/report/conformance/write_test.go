@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -121,7 +122,7 @@ func TestQuota(t *testing.T) {
 		case "binary":
 			return []byte{0xff, 0xfe, 'a', 'b', 'c', 'd'}, 6, nil
 		case "capture":
-			return bytes.Repeat([]byte{0xff}, min(300<<10, limit)), 300 << 10, nil
+			return bytes.Repeat([]byte{0xff}, min(200<<10, limit)), 200 << 10, nil
 		case "zero":
 			return []byte("a\x00b"), 3, nil
 		case "empty":
@@ -132,13 +133,13 @@ func TestQuota(t *testing.T) {
 	q := &quoter{read: read, quota: quota{text: 61, data: 9, all: 100}}
 	got := q.excerpts(Test{Evidence: []string{"capture", "binary", "zero", "gone", "empty", "long", "long", "long", "a\x1bb"}})
 	want := []excerpt{
-		{Path: "capture", Note: "307200 bytes, not text"},
+		{Path: "capture", Note: "204800 bytes, not text"},
 		{Path: "binary", Note: "6 bytes, not text", Data: []byte{0xff, 0xfe, 'a', 'b', 'c', 'd'}},
 		{Path: "zero", Note: "3 bytes, not text", Data: []byte("a\x00b")},
 		{Path: "gone", Note: "cannot be read: no; way"},
 		{Path: "empty"},
 		{Path: "long", Note: "the first 61 of 200 bytes", Text: strings.Repeat("ä", 30)},
-		{Path: "long", Note: "the first 30 of 200 bytes", Text: strings.Repeat("ä", 15)},
+		{Path: "long", Note: "the first 27 of 200 bytes", Text: strings.Repeat("ä", 13)},
 		{Path: "long", Note: "not quoted here: there is too much evidence for one page"},
 		{Path: "a b", Note: "not quoted here: there is too much evidence for one page"},
 	}
@@ -150,11 +151,61 @@ func TestQuota(t *testing.T) {
 		t.Errorf("where text alone is shown: %+v, %d left", got, alone.all)
 	}
 	onPage := &quoter{read: read, quota: pageQuota}
-	if got := onPage.excerpts(Test{Evidence: []string{"capture"}}); len(got[0].Data) != 300<<10 || onPage.all != pageQuota.all-300<<10 {
+	if got := onPage.excerpts(Test{Evidence: []string{"capture"}}); len(got[0].Data) != 200<<10 || onPage.all != pageQuota.all-(200<<10+2)/3*4 {
 		t.Errorf("a capture on the page: %d bytes, %d left", len(got[0].Data), onPage.all)
 	}
 	if got := (&quoter{quota: pageQuota}).excerpts(Test{Evidence: []string{"x"}}); got[0].Note != "not quoted here" {
 		t.Errorf("nothing to read with: %+v", got)
+	}
+}
+
+// Each of several tests has its share, as it stands on a page, and what one leaves the others have.
+func TestQuotaIsShared(t *testing.T) {
+	read := func(path string, limit int) ([]byte, int64, error) {
+		text := strings.Repeat("<", 30)
+		if path == "none" {
+			text = ""
+		}
+		return []byte(text)[:min(len(text), limit)], int64(len(text)), nil
+	}
+	q := &quoter{read: read, quota: quota{text: 100, all: 60}, tests: 3}
+	for i, want := range []int{0, 6, 6} {
+		got := q.excerpts(Test{Evidence: []string{map[bool]string{true: "none", false: "long"}[i == 0]}})
+		if len(got[0].Text) != want {
+			t.Errorf("test %d: %d of 30 signs, want %d", i, len(got[0].Text), want)
+		}
+	}
+}
+
+// A report of sixty failures, each with as much evidence and as many steps as the suite keeps, can be
+// sent and opened: its page is below 5 MB, and each failure has its steps and some evidence there.
+func TestManyFailures(t *testing.T) {
+	r := sample()
+	failed := r.Tests[0]
+	failed.Steps = nil
+	for range 40 {
+		failed.Steps = append(failed.Steps, Step{Did: strings.Repeat("made <it> ", 20), Came: strings.Repeat("\"why\" ", 50), Wrong: true})
+	}
+	failed.Evidence = []string{"attempts.txt", "by-hand.sh", "node-1-frontend.txt", "node-1.pcap", "node-1-nft.txt"}
+	r.Tests = nil
+	for i := range 226 {
+		failed.ID, failed.Result = fmt.Sprint("behaviour-", i), Pass
+		if i < 60 {
+			failed.Result = Fail
+		}
+		r.Tests = append(r.Tests, failed)
+	}
+	sign := map[bool]byte{true: 0xff, false: '"'}
+	read := func(path string, limit int) ([]byte, int64, error) {
+		return bytes.Repeat([]byte{sign[path == "node-1.pcap"]}, min(limit, 256<<10)), 256 << 10, nil
+	}
+	b, err := html(Complete(r), read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(b)
+	if len(page) > 5e6 || strings.Count(page, "What was done: 40 steps") != 60 || strings.Count(page, "<summary>attempts.txt <span class=\"dim\">(the first ") != 60 {
+		t.Errorf("%d bytes, %d lists of steps, %d excerpts", len(page), strings.Count(page, "What was done: 40 steps"), strings.Count(page, "<summary>attempts.txt <span class=\"dim\">(the first "))
 	}
 }
 
