@@ -20,8 +20,8 @@ import (
 	"github.com/plumbline/plumbline/fixtures/netns"
 )
 
-// soon is for what must come.
-const soon = 10 * time.Second
+// soon is for what must come, in an emulated machine as well.
+const soon = 30 * time.Second
 
 // service is a Service of type NodePort, with one port of TCP and of UDP, both to 8080.
 type service struct {
