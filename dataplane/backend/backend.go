@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	ciliumebpf "github.com/cilium/ebpf"
+
 	"github.com/plumbline/plumbline/dataplane/iptables"
 	"github.com/plumbline/plumbline/dataplane/loop"
 	"github.com/plumbline/plumbline/dataplane/nftables"
@@ -218,6 +220,8 @@ type Options struct {
 	StateDir      string           // of userspace, which notes there what would end with it; empty: nowhere
 	VerifierLog   string           // of ebpf, the file that the verifier's words go to; empty: nowhere
 	Cgroup        string           // of ebpf, the node's cgroup2: what begins within is translated at its socket; empty: nothing is
+	// Alter, of ebpf and for tests alone, changes the programs before they are loaded (ebpf.Config); nil: nothing.
+	Alter func(*ciliumebpf.CollectionSpec) error
 	// Others takes away what other backends left, in the middle of a complete Apply of
 	// userspace; nil if there is nothing.
 	Others func() (take func())

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/plumbline/plumbline/dataplane/plan"
 	"github.com/plumbline/plumbline/dataplane/spaces"
 )
@@ -46,6 +48,9 @@ type Config struct {
 	// Dropped is asked by Watch for who is to be told of packets that go no further, one at a time
 	// and not of all: Drop says of how many; nil, or asked in vain: nobody is, and none are read.
 	Dropped func(context.Context) func(Drop)
+	// Alter, of tests, changes each collection of programs before it is loaded. They are pinned as those of
+	// this build are, whose next process would take them for its own: who alters cleans up. nil: nobody does.
+	Alter func(*ebpf.CollectionSpec) error
 	// Fault, of the contract suite, is asked before each write to the kernel, and
 	// its error is the write's.
 	Fault func() error
