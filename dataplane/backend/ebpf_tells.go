@@ -80,13 +80,18 @@ func emitTallies(tallies map[plan.Key]ebpf.Tally, emit func(string, float64, ...
 	}
 }
 
-// ebpfLooks are at how full the maps are, and at the ports, which a node that was not prepared does
-// not reserve, and which a sysctl that is set later takes back.
+// ebpfLooks are at how full the maps are, and at the ports, of which there may be too few for an endpoint, which a
+// node that was not prepared does not reserve, and which a sysctl that is set later takes back.
 func ebpfLooks(t *ebpf.Target, netns int) []Look {
 	return []Look{
 		{
 			Reason: "MapNearlyFull", Cure: "fewer connections at a time, or larger maps",
 			Amiss: func() ([]string, error) { return t.Crowded(), nil },
+		},
+		{
+			Reason: "NoPortLeft", Cure: "fewer connections at a time to one endpoint that get the node's source, more endpoints, or externalTrafficPolicy Local, under which clients keep theirs",
+			Amiss: rising(func() (uint64, bool, error) { return t.Count("no-snat-port") },
+				"connections are dropped: to their endpoint none of the ports of masqueraded connections is left on this node"),
 		},
 		{
 			Reason: "PortsNotReserved", Cure: "plumb-proxy --init-only --backend=ebpf on this node reserves them",
@@ -98,6 +103,24 @@ func ebpfLooks(t *ebpf.Target, netns int) []Look {
 				return []string{"ports " + ports + " are given to masqueraded connections and not reserved (sysctl net.ipv4.ip_local_reserved_ports): a program of the node that is given one of them may get another's answers"}, nil
 			},
 		},
+	}
+}
+
+// rising has the line when a counter has risen since the look before. What was counted before the first look is
+// from another agent's time.
+func rising(count func() (n uint64, is bool, err error), line string) func() ([]string, error) {
+	var last uint64
+	known := false
+	return func() (out []string, err error) {
+		n, is, err := count()
+		if err != nil || !is {
+			return nil, err
+		}
+		if known && n > last {
+			out = []string{line}
+		}
+		last, known = n, true
+		return out, nil
 	}
 }
 

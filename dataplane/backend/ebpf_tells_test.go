@@ -261,3 +261,25 @@ func TestDroppedAtDebug(t *testing.T) {
 		}
 	}
 }
+
+// A counter is told of while it rises, and never for what it had when it was first looked at; a new map begins at 0.
+func TestRising(t *testing.T) {
+	broken := errors.New("broken")
+	type state struct {
+		n    uint64
+		is   bool
+		err  error
+		told bool
+	}
+	var now state
+	look := rising(func() (uint64, bool, error) { return now.n, now.is, now.err }, "x")
+	for i, s := range []state{
+		{0, false, nil, false}, {7, true, nil, false}, {7, true, nil, false}, {8, true, nil, true}, {9, true, nil, true},
+		{9, true, broken, false}, {10, true, nil, true}, {10, true, nil, false}, {2, true, nil, false}, {3, true, nil, true},
+	} {
+		now = s
+		if found, err := look(); !errors.Is(err, s.err) || len(found) > 0 != s.told {
+			t.Errorf("look %d at %+v: %q, %v", i, s, found, err)
+		}
+	}
+}
