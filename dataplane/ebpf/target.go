@@ -79,6 +79,7 @@ type Target struct {
 	alone     bool           // guarded by mu; no device has a predecessor's program any more
 	had       map[int]bool   // guarded by mu; devices that had them, by index
 	atSockets bool           // guarded by mu; the cgroup had all of them
+	loose     error          // guarded by mu; why programs are not at sockets any more, and cannot be now
 	uses      []Use          // guarded by mu; of the last sweep
 	stranded  int            // guarded by mu; sockets at the last look
 	short     []string       // guarded by mu; maps that lack entries, until a complete Apply
@@ -113,7 +114,7 @@ func (t *Target) Close() error {
 	if t.socks != nil {
 		err = errors.Join(err, t.socks.Close())
 	}
-	t.objs, t.socks, t.synced, t.ready, t.alone, t.had, t.atSockets = nil, nil, false, false, false, nil, false
+	t.objs, t.socks, t.synced, t.ready, t.alone, t.had, t.atSockets, t.loose = nil, nil, false, false, false, nil, false, nil
 	return err
 }
 
