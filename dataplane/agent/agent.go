@@ -133,6 +133,9 @@ func (a *Agent) looks(dataplane backend.Running) []backend.Look {
 	if a.cfg.Backend.Forwarded {
 		out = append(out, forwarding(&a.cfg))
 	}
+	if a.cfg.Backend.Sockets && a.cfg.Own.Cgroup != "" {
+		out = append(out, atSockets(a.cfg.Own.Cgroup))
+	}
 	return out
 }
 

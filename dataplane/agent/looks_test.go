@@ -4,11 +4,17 @@ import (
 	"errors"
 	"log/slog"
 	"net/http/httptest"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/backend"
 	"github.com/plumbline/plumbline/dataplane/conntrack"
@@ -22,15 +28,17 @@ import (
 func TestLooks(t *testing.T) {
 	own := backend.Running{Looks: []backend.Look{{Reason: "Own"}}}
 	for name, c := range map[string]struct {
-		b    backend.Backend
-		want []string
+		b      backend.Backend
+		cgroup string
+		want   []string
 	}{
-		"takes connections in": {backend.Backend{}, []string{"Own"}},
-		"rules":                {backend.Backend{Keeps: backend.Conntrack}, []string{"Own", "SysctlAmiss"}},
-		"programs":             {backend.Backend{Keeps: backend.Maps, Forwarded: true}, []string{"Own", "SysctlAmiss", "ForwardDropped"}},
+		"takes connections in": {backend.Backend{}, "", []string{"Own"}},
+		"rules":                {backend.Backend{Keeps: backend.Conntrack}, "/x", []string{"Own", "SysctlAmiss"}},
+		"programs at devices":  {backend.Backend{Keeps: backend.Maps, Forwarded: true, Sockets: true}, "", []string{"Own", "SysctlAmiss", "ForwardDropped"}},
+		"programs":             {backend.Backend{Keeps: backend.Maps, Forwarded: true, Sockets: true}, "/x", []string{"Own", "SysctlAmiss", "ForwardDropped", "SocketProgramsAbove"}},
 	} {
 		var got []string
-		for _, l := range New(Config{Backend: c.b}).looks(own) {
+		for _, l := range New(Config{Backend: c.b, Own: backend.Options{Cgroup: c.cgroup}}).looks(own) {
 			got = append(got, l.Reason)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
@@ -57,6 +65,52 @@ func TestForwardDropped(t *testing.T) {
 	const want = "chain x of table inet wall drops forwarded packets that none of its rules accepts"
 	if found, err := look.Amiss(); err != nil || len(found) != 1 || found[0] != want {
 		t.Errorf("found %q, %v, want %q", found, err, want)
+	}
+}
+
+// What others have attached above the node's cgroup is told of in one line; what they have at the node's own
+// is not.
+func TestSocketProgramsAbove(t *testing.T) {
+	need.Root(t)
+	tree := t.TempDir()
+	if err := unix.Mount("none", tree, "cgroup2", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(tree, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	above := filepath.Join(tree, "plumbline-agent-"+filepath.Base(filepath.Dir(tree)))
+	node := filepath.Join(above, "node")
+	for _, dir := range []string{above, node} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := os.Remove(dir); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "denies", Type: ebpf.CGroupSockAddr, AttachType: ebpf.AttachCGroupInet4Connect, License: "MIT",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: above, Attach: ebpf.AttachCGroupInet4Connect, Program: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if found, err := atSockets(node).Amiss(); err != nil || len(found) != 1 || !strings.Contains(found[0], "above the node's") || !strings.Contains(found[0], "program denies at hook connect4") {
+		t.Errorf("found %q, %v", found, err)
+	}
+	if found, err := atSockets(above).Amiss(); err != nil || strings.Contains(strings.Join(found, ""), "denies") {
+		t.Errorf("at the node's own cgroup: %q, %v", found, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/plumbline/plumbline/dataplane/backend"
 	"github.com/plumbline/plumbline/dataplane/node"
@@ -36,6 +37,19 @@ func forwarding(cfg *Config) backend.Look {
 			found[i] = chain + " drops forwarded packets that none of its rules accepts"
 		}
 		return found, err
+	}}
+}
+
+// atSockets looks at programs of others that run at the sockets of the node, for they are attached to a cgroup
+// that the node's is in: what they do comes after what the backend's do.
+func atSockets(cgroup string) backend.Look {
+	cure := "who attached them is to leave this node's cgroup out, or --sockets=off: then devices translate what pods begin, and the node's own connections are not served"
+	return backend.Look{Reason: "SocketProgramsAbove", Cure: cure, Amiss: func() ([]string, error) {
+		_, above, err := others.AtSockets(cgroup)
+		if err != nil || len(above) == 0 {
+			return nil, err
+		}
+		return []string{"of cgroups above the node's run at its sockets too, and may deny calls or replace addresses: " + strings.Join(above, ", ")}, nil
 	}}
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	ciliumebpf "github.com/cilium/ebpf"
+
 	"github.com/plumbline/plumbline/dataplane/iptables"
 	"github.com/plumbline/plumbline/dataplane/loop"
 	"github.com/plumbline/plumbline/dataplane/nftables"
@@ -220,6 +222,8 @@ type Options struct {
 	Cgroup        string           // of ebpf, the node's cgroup2: what begins within is translated at its socket; empty: nothing is
 	PodSpaces     string           // of ebpf, a folder of pods' network namespaces, whose UDP sockets are ended when their endpoint is gone; empty: they are counted
 	ResetTCP      time.Duration    // of ebpf: TCP sockets whose endpoint has been gone for so long are ended; 0: never
+	// Alter, of ebpf and for tests alone, changes the programs before they are loaded (ebpf.Config); nil: nothing.
+	Alter func(*ciliumebpf.CollectionSpec) error
 	// Others takes away what other backends left, in the middle of a complete Apply of
 	// userspace; nil if there is nothing.
 	Others func() (take func())

@@ -18,7 +18,10 @@ import (
 func overEBPF(netns int) Backend {
 	return Backend{
 		Start: func(opts Options, log *slog.Logger) Running {
-			cfg := ebpf.Config{Logger: log, NetNS: netns, Cgroup: opts.Cgroup, PodSpaces: opts.PodSpaces, ResetTCP: opts.ResetTCP, Dropped: ebpfDropped(log)}
+			cfg := ebpf.Config{
+				Logger: log, NetNS: netns, Cgroup: opts.Cgroup, PodSpaces: opts.PodSpaces, ResetTCP: opts.ResetTCP,
+				Dropped: ebpfDropped(log), Alter: opts.Alter,
+			}
 			if opts.VerifierLog != "" {
 				cfg.Verifier = verifierLog(opts.VerifierLog)
 			}

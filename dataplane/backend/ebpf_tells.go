@@ -23,6 +23,7 @@ const (
 	ebpfEntries     = "plumbline_ebpf_map_entries"
 	ebpfSize        = "plumbline_ebpf_map_size"
 	ebpfStranded    = "plumbline_ebpf_stranded_sockets"
+	ebpfUnpinnable  = "plumbline_ebpf_unpinnable"
 )
 
 // ebpfSeries tell what the programs have counted since their maps were made, which outlive the
@@ -39,6 +40,7 @@ func ebpfSeries(t *ebpf.Target) Series {
 			{Name: ebpfEntries, Help: "Entries that last of what is remembered, by map, at the last sweep.", Labels: []string{"map"}},
 			{Name: ebpfSize, Help: "How many there is room for.", Labels: []string{"map"}},
 			{Name: ebpfStranded, Help: "UDP sockets that are connected to an endpoint which is gone, and were not ended: pods' are in namespaces of their own."},
+			{Name: ebpfUnpinnable, Help: "1 while nothing can be pinned where all was: what begins on the node is not translated, and the next agent finds nothing."},
 		},
 		Read: func(emit func(string, float64, ...string)) error {
 			for _, u := range t.Uses() {
@@ -46,6 +48,7 @@ func ebpfSeries(t *ebpf.Target) Series {
 				emit(ebpfSize, float64(u.Size), u.Map)
 			}
 			emit(ebpfStranded, float64(t.Stranded()))
+			emit(ebpfUnpinnable, map[bool]float64{true: 1}[t.Unpinnable() != nil])
 			all, err := t.Counted()
 			emitCounts(all.Counts, emit)
 			emitTallies(all.Tallies, emit)
@@ -80,13 +83,27 @@ func emitTallies(tallies map[plan.Key]ebpf.Tally, emit func(string, float64, ...
 	}
 }
 
-// ebpfLooks are at how full the maps are, and at the ports, which a node that was not prepared does
-// not reserve, and which a sysctl that is set later takes back.
+// ebpfLooks are at how full the maps are, at whether there is a bpffs, and at the ports, of which there may be too few for an endpoint, which a
+// node that was not prepared does not reserve, and which a sysctl that is set later takes back.
 func ebpfLooks(t *ebpf.Target, netns int) []Look {
 	return []Look{
 		{
 			Reason: "MapNearlyFull", Cure: "fewer connections at a time, or larger maps",
 			Amiss: func() ([]string, error) { return t.Crowded(), nil },
+		},
+		{
+			Reason: "NoPortLeft", Cure: "fewer connections at a time to one endpoint that get the node's source, more endpoints, or externalTrafficPolicy Local, under which clients keep theirs",
+			Amiss: rising(func() (uint64, bool, error) { return t.Count("no-snat-port") },
+				"connections are dropped: to their endpoint none of the ports of masqueraded connections is left on this node"),
+		},
+		{
+			Reason: "NothingPinned", Cure: "a bpffs at " + ebpf.Mount + " again: plumb-proxy --init-only --backend=ebpf on this node mounts one",
+			Amiss: func() ([]string, error) {
+				if err := t.Unpinnable(); err != nil {
+					return []string{"what begins on the node is not translated at sockets, and the next agent will find neither maps nor programs: " + err.Error()}, nil
+				}
+				return nil, nil
+			},
 		},
 		{
 			Reason: "PortsNotReserved", Cure: "plumb-proxy --init-only --backend=ebpf on this node reserves them",
@@ -98,6 +115,24 @@ func ebpfLooks(t *ebpf.Target, netns int) []Look {
 				return []string{"ports " + ports + " are given to masqueraded connections and not reserved (sysctl net.ipv4.ip_local_reserved_ports): a program of the node that is given one of them may get another's answers"}, nil
 			},
 		},
+	}
+}
+
+// rising has the line when a counter has risen since the look before. What was counted before the first look is
+// from another agent's time.
+func rising(count func() (n uint64, is bool, err error), line string) func() ([]string, error) {
+	var last uint64
+	known := false
+	return func() (out []string, err error) {
+		n, is, err := count()
+		if err != nil || !is {
+			return nil, err
+		}
+		if known && n > last {
+			out = []string{line}
+		}
+		last, known = n, true
+		return out, nil
 	}
 }
 

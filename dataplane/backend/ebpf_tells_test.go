@@ -261,3 +261,70 @@ func TestDroppedAtDebug(t *testing.T) {
 		}
 	}
 }
+
+// A counter is told of while it rises, and never for what it had when it was first looked at; a new map begins at 0.
+func TestRising(t *testing.T) {
+	broken := errors.New("broken")
+	type state struct {
+		n    uint64
+		is   bool
+		err  error
+		told bool
+	}
+	var now state
+	look := rising(func() (uint64, bool, error) { return now.n, now.is, now.err }, "x")
+	for i, s := range []state{
+		{0, false, nil, false}, {7, true, nil, false}, {7, true, nil, false}, {8, true, nil, true}, {9, true, nil, true},
+		{9, true, broken, false}, {10, true, nil, true}, {10, true, nil, false}, {2, true, nil, false}, {3, true, nil, true},
+	} {
+		now = s
+		if found, err := look(); !errors.Is(err, s.err) || len(found) > 0 != s.told {
+			t.Errorf("look %d at %+v: %q, %v", i, s, found, err)
+		}
+	}
+}
+
+// Where all was pinned and nothing can be, a look has a line and a metric is 1; before there was anything it is not so.
+func TestEBPFNothingPinned(t *testing.T) {
+	need.Root(t)
+	ns := netns.ForTest(t, "n")
+	root, err := bpffs(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pins := filepath.Join(root, "node")
+	target := ebpf.New(ebpf.Config{
+		Logger: slog.New(slog.DiscardHandler), NetNS: ns.FD(), Pins: pins, Sizes: ebpf.Sizes{Frontends: 64, Endpoints: 64, Sources: 64, Connections: 1024, Clients: 1024},
+	})
+	t.Cleanup(func() { _ = target.Close() })
+	is := func(when string, want float64) {
+		t.Helper()
+		for _, l := range ebpfLooks(target, ns.FD()) {
+			if found, err := l.Amiss(); l.Reason == "NothingPinned" && (err != nil || float64(len(found)) != want) {
+				t.Errorf("%s: %q, %v", when, found, err)
+			}
+		}
+		got := -1.0
+		err := ebpfSeries(target).Read(func(name string, v float64, _ ...string) {
+			if name == ebpfUnpinnable {
+				got = v
+			}
+		})
+		if err != nil || got != want {
+			t.Errorf("%s: the metric is %g, %v, want %g", when, got, err, want)
+		}
+	}
+	is("at first", 0)
+	if err := target.Apply(t.Context(), nil, &plan.Plan{}); err != nil {
+		t.Fatal(err)
+	}
+	is("with pins", 0)
+	if err := os.RemoveAll(pins); err != nil {
+		t.Fatal(err)
+	}
+	is("without", 1)
+	if err := target.Apply(t.Context(), nil, &plan.Plan{}); err != nil {
+		t.Fatal(err)
+	}
+	is("with pins again", 0)
+}

@@ -57,6 +57,9 @@ func (t *Target) attach(only []int) (damaged bool, err error) {
 	}
 	lost, failed := t.attachSockets()
 	damaged = damaged || lost
+	if t.loose = nil; t.alone && errors.Is(failed, errNoPins) { // all else is at work: Unpinnable says so
+		t.loose, failed = failed, nil
+	}
 	if err = errors.Join(err, failed); err != nil {
 		return damaged, err
 	}

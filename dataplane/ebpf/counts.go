@@ -46,6 +46,18 @@ func (t *Target) Counted() (Counted, error) {
 	return m.counted()
 }
 
+// Count is one of Counted's counts, read alone: that costs the same however many frontends there are. Before
+// the first Apply there is none.
+func (t *Target) Count(name string) (n uint64, is bool, err error) {
+	counts, tallies, err := t.counters()
+	if err != nil || counts == nil {
+		return 0, false, err
+	}
+	defer closeAll(counts, tallies)
+	all, err := (&plumbMaps{PlumbCounts: counts}).counts()
+	return all[name], err == nil, err
+}
+
 // counters are second descriptors of the maps, which Close does not close.
 func (t *Target) counters() (counts, tallies *ebpf.Map, err error) {
 	t.mu.Lock()

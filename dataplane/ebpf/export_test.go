@@ -224,7 +224,7 @@ func (t *Target) Taken() ([]string, error) {
 }
 
 // LookAtAll is what Watch does twice a second.
-func (t *Target) LookAtAll() (damaged bool, err error) { return t.mend(nil) }
+func (t *Target) LookAtAll() (damaged bool, err error) { return t.lookAt(nil) }
 
 // AnotherLayout is what a build with another layout has, until back is called. No other test may run
 // meanwhile.

@@ -43,12 +43,20 @@ func load(cfg Config) (*plumbObjects, error) {
 		return nil, err
 	}
 	opts := &ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: folder}}
+	if cfg.Alter != nil {
+		if err := cfg.Alter(spec); err != nil {
+			return nil, err
+		}
+	}
 	if cfg.Verifier != nil {
 		opts.Programs.LogLevel = ebpf.LogLevelInstruction | ebpf.LogLevelStats
-	} else if objs, err := found(cfg.Pins, spec); objs != nil {
-		return objs, nil
-	} else if err != nil {
-		cfg.Logger.Info("what is pinned cannot be used as it is", "folder", folder, "err", err)
+	}
+	if cfg.Verifier == nil && cfg.Alter == nil {
+		if objs, err := found(cfg.Pins, spec); objs != nil {
+			return objs, nil
+		} else if err != nil {
+			cfg.Logger.Info("what is pinned cannot be used as it is", "folder", folder, "err", err)
+		}
 	}
 	if err := inherit(cfg.Pins, spec, inherited(), cfg.Logger); err != nil {
 		return nil, err

@@ -94,6 +94,12 @@ func TestPortsUsedUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "the drop is counted", func() bool { return w.count("no-snat-port") == 1 })
+	if n, is, err := w.target.Count("no-snat-port"); n != 1 || !is || err != nil {
+		t.Errorf("the Target counts %d, %t, %v", n, is, err)
+	}
+	if _, is, err := ebpf.New(w.cfg).Count("no-snat-port"); is || err != nil {
+		t.Errorf("before the first Apply there is a count: %t, %v", is, err)
+	}
 	if err := ebpf.Forget(w.cfg.Pins); err != nil {
 		t.Fatal(err)
 	}

@@ -85,14 +85,29 @@ func pinAnew[P pinnable](path string, clone func() (P, error)) error {
 	return nil
 }
 
+// errNoPins is the error of where nothing can be pinned.
+var errNoPins = errors.New("nothing can be pinned")
+
+// Unpinnable says why nothing can be pinned any more, as when the bpffs has been unmounted; nil: it can, or
+// nothing is open. Changes are made all the same. What goes with its pin is away until something can be pinned
+// again: the programs at sockets. What serves on is not found by the next process.
+func (t *Target) Unpinnable() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.objs == nil {
+		return nil
+	}
+	return mayPin(layoutFolder(t.cfg.Pins))
+}
+
 // mayPin tells why nothing can be pinned in a folder.
 func mayPin(folder string) error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(folder, &fs); err != nil {
-		return fmt.Errorf("look at the folder of pins %s: %w", folder, err)
+		return fmt.Errorf("%w: look at the folder of pins %s: %w", errNoPins, folder, err)
 	}
 	if fs.Type != unix.BPF_FS_MAGIC {
-		return fmt.Errorf("the folder of pins %s is in no bpffs", folder)
+		return fmt.Errorf("%w: the folder of pins %s is in no bpffs", errNoPins, folder)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (m *socketMaps) pinned() map[string]**ebpf.Map {
 // loadSockets loads the programs over the maps of the others, and those of their own that are pinned
 // or, where these are of another size, new ones: who sent a datagram before then gets its answer
 // from the endpoint, and UDP sockets that were connected before stay so when their endpoint is gone.
-func loadSockets(cfg Config, shared *plumbMaps) (*socketObjects, error) {
+func loadSockets(cfg Config, shared *plumbMaps) (objs *socketObjects, err error) {
 	spec, err := loadSocket()
 	if err != nil {
 		return nil, fmt.Errorf("read the programs at sockets: %w", err)
@@ -55,9 +55,13 @@ func loadSockets(cfg Config, shared *plumbMaps) (*socketObjects, error) {
 	for name := range (&socketMaps{}).pinned() {
 		spec.Maps[name].MaxEntries = max(1024, cfg.Sizes.Connections/4)
 	}
-	objs, err := foundSockets(cfg.Pins, shared, spec)
-	if objs != nil || err != nil {
-		return objs, err
+	if cfg.Alter != nil {
+		err = cfg.Alter(spec)
+	} else if objs, err = foundSockets(cfg.Pins, shared, spec); objs != nil {
+		return objs, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	if err := inherit(cfg.Pins, spec, slices.Collect(maps.Keys((&socketMaps{}).pinned())), cfg.Logger); err != nil {
 		return nil, err

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/plumbline/plumbline/dataplane/plan"
 	"github.com/plumbline/plumbline/dataplane/spaces"
 )
@@ -52,6 +54,9 @@ type Config struct {
 	// Dropped is asked by Watch for who is to be told of packets that go no further, one at a time
 	// and not of all: Drop says of how many; nil, or asked in vain: nobody is, and none are read.
 	Dropped func(context.Context) func(Drop)
+	// Alter, of tests, changes each collection of programs before it is loaded. They are pinned as those of
+	// this build are, whose next process would take them for its own: who alters cleans up. nil: nobody does.
+	Alter func(*ebpf.CollectionSpec) error
 	// Fault, of the contract suite, is asked before each write to the kernel, and
 	// its error is the write's.
 	Fault func() error
@@ -81,6 +86,7 @@ type Target struct {
 	alone     bool           // guarded by mu; no device has a predecessor's program any more
 	had       map[int]bool   // guarded by mu; devices that had them, by index
 	atSockets bool           // guarded by mu; the cgroup had all of them
+	loose     error          // guarded by mu; why programs are not at sockets any more, and cannot be now
 	uses      []Use          // guarded by mu; of the last sweep
 	stranded  int            // guarded by mu; sockets at the last look
 	short     []string       // guarded by mu; maps that lack entries, until a complete Apply
@@ -115,7 +121,7 @@ func (t *Target) Close() error {
 	if t.socks != nil {
 		err = errors.Join(err, t.socks.Close())
 	}
-	t.objs, t.socks, t.synced, t.ready, t.alone, t.had, t.atSockets = nil, nil, false, false, false, nil, false
+	t.objs, t.socks, t.synced, t.ready, t.alone, t.had, t.atSockets, t.loose = nil, nil, false, false, false, nil, false, nil
 	return err
 }
 

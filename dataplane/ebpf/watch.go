@@ -127,11 +127,19 @@ func (t *Target) follow(ctx context.Context, changed *news, lost func()) error {
 			only = changed.take()
 		case <-again.C:
 		}
-		damaged, err := t.mend(only)
+		damaged, err := t.lookAt(only)
 		if bare.say(err); damaged {
 			lost()
 		}
 	}
+}
+
+// lookAt mends, and tells as well of what no Apply fails for.
+func (t *Target) lookAt(only []int) (damaged bool, err error) {
+	damaged, err = t.mend(only)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return damaged, errors.Join(err, t.loose)
 }
 
 // mend attaches what is missing at these devices, or at all if only is nil, once a first Apply

@@ -13,6 +13,7 @@
 //	ipvs.go       virtual services of IPVS
 //	programs.go   eBPF: sockets' hooks of the root cgroup, and tc programs by their names
 //	processes.go  agents that run in the namespace, and links that only they make
+//	above.go      programs that run at the sockets of a cgroup, of whatever cgroup above: AtSockets
 //	kubeproxy.go  everything of kube-proxy's, for who takes its place
 //	forward.go    what drops forwarded packets, whosever it is: ForwardDrops
 //

@@ -16,6 +16,7 @@ type reach struct {
 		Kill(ctx context.Context, node string, d cluster.Dataplane) error
 		Halt(ctx context.Context) error
 		Resume(ctx context.Context, d cluster.Dataplane) error
+		Run(ctx context.Context, node string, d cluster.Dataplane, args ...string) error
 	}
 }
 
@@ -32,4 +33,9 @@ func (r reach) StopAgents(ctx context.Context) error { return r.agents.Halt(ctx)
 // StartAgents starts them again and returns when they forward.
 func (r reach) StartAgents(ctx context.Context) error {
 	return errors.Join(r.agents.Resume(ctx, r.stage.installed), r.stage.installer.AwaitForwarding(ctx, r.stage.installed))
+}
+
+// RunProgram runs the agents' program on a node once.
+func (r reach) RunProgram(ctx context.Context, node string, args ...string) error {
+	return r.agents.Run(ctx, node, r.stage.installed, args...)
 }

@@ -82,7 +82,7 @@ func prepareHost(ctx context.Context, cluster string) (err error) {
 }
 
 func doctor(ctx context.Context, p *printing, out io.Writer, stateDir string) error {
-	options := host.Options{StateDir: stateDir}
+	options := host.Options{StateDir: stateDir, Beside: beside()}
 	if dir, err := os.UserCacheDir(); err == nil {
 		options.CacheDir = filepath.Join(dir, "plumbline")
 	}

@@ -2,11 +2,13 @@
 //
 //	API objects on their way in       asks, hears, object
 //	the plan on its way to the kernel plan
+//	eBPF programs on their way there  programs
 //	answers about health              checks, answer, health
 //	the rest of its life              options
 //
 // Only Services and slices in the conformance suite's namespace are broken: the
-// dataplane is installed, and seen to forward, by others.
+// dataplane is installed, and seen to forward, by others. Programs are broken for all, and
+// not so that none of those would be served.
 package mutant
 
 import (
@@ -19,6 +21,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cilium/ebpf"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -33,18 +36,19 @@ import (
 
 // changes are what a mutation alters; what is nil stays as it is.
 type changes struct {
-	asks    func(*metav1.ListOptions)                  // of every kind of object
-	hears   func(watch.EventType, runtime.Object) bool // false: an event is lost
-	object  func(runtime.Object)                       // of every kind
-	plan    func(*plan.Plan)                           // what the kernel gets instead; a copy
-	started func(backend.Backend) error                // before the first Apply
-	stopped func(backend.Backend) error                // when the agent has ended
-	clean   func() error                               // instead of the backend's
-	blind   bool                                       // nothing tells that others changed the kernel's rules
-	synced  func(*plan.Node, map[objects.Name]plan.HealthCheck)
-	answer  func(*http.Response) error // of a healthCheckNodePort
-	health  func(*http.Response) error // of /healthz and /livez
-	options func(context.Context, *agent.Config)
+	asks     func(*metav1.ListOptions)                  // of every kind of object
+	hears    func(watch.EventType, runtime.Object) bool // false: an event is lost
+	object   func(runtime.Object)                       // of every kind
+	plan     func(*plan.Plan)                           // what the kernel gets instead; a copy
+	programs func(*ebpf.CollectionSpec) error           // of plumb-ebpf, before they are loaded
+	started  func(backend.Backend) error                // before the first Apply
+	stopped  func(backend.Backend) error                // when the agent has ended
+	clean    func() error                               // instead of the backend's
+	blind    bool                                       // nothing tells that others changed the kernel's rules
+	synced   func(*plan.Node, map[objects.Name]plan.HealthCheck)
+	answer   func(*http.Response) error // of a healthCheckNodePort
+	health   func(*http.Response) error // of /healthz and /livez
+	options  func(context.Context, *agent.Config)
 }
 
 // isTarget tells whether the conformance suite has its objects in a namespace.
@@ -59,7 +63,7 @@ func mutations() map[string]func(*changes) {
 	for _, table := range []map[string]func(*changes){
 		conditionMutations(), hintMutations(), sliceMutations(), policyMutations(), addressMutations(), serviceMutations(),
 		refusalMutations(), choiceMutations(), affinityMutations(), healthMutations(), lifeMutations(), followMutations(), sharedMutations(),
-		frontMutations(), sourceMutations(), orderMutations(), scaleMutations(), packetMutations(), narrowMutations(),
+		frontMutations(), sourceMutations(), orderMutations(), scaleMutations(), packetMutations(), narrowMutations(), programMutations(),
 	} {
 		maps.Copy(all, table)
 	}
@@ -111,6 +115,7 @@ func (c *changes) backend(sound backend.Backend) backend.Backend {
 				log.Error("the mutation itself did not work", "err", err)
 			}
 		}
+		o.Alter = c.programs
 		r := sound.Start(o, log)
 		r.Target = &brokenTarget{Target: r.Target, c: c}
 		if c.blind {

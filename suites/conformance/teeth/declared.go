@@ -1,6 +1,7 @@
 package teeth
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/suites/conformance/behaviours"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/row"
 )
 
 //go:embed teeth.yaml
@@ -19,6 +21,11 @@ type mutation struct {
 	Breaks   string   `json:"breaks"`
 	IPFamily string   `json:"ipFamily"` // of the lab that shows it: dual, or empty, any
 	Caught   []string `json:"caught"`
+
+	// What is broken, one of our own: reference, if it is left out.
+	Dataplane string `json:"dataplane"`
+	// Holds is the behaviour that shows that something is forwarded still: alive, if it is left out.
+	Holds string `json:"holds"`
 }
 
 const (
@@ -28,7 +35,21 @@ const (
 	// asked beside those that are, and must hold: of a dataplane that does nothing at all every
 	// declaration would be true.
 	alive = "clusterip-from-host-of-other-node"
+	// reference is the dataplane that most mutations are of.
+	reference = "plumb-nftables"
 )
+
+func (m mutation) dataplane() string { return cmp.Or(m.Dataplane, reference) }
+
+func (m mutation) holds() string { return cmp.Or(m.Holds, alive) }
+
+// says is what is broken, of what.
+func (m mutation) says() string {
+	if m.dataplane() == reference {
+		return m.Breaks
+	}
+	return m.Dataplane + ": " + m.Breaks
+}
 
 func declaredMutations() (map[string]mutation, error) {
 	var all map[string]mutation
@@ -44,10 +65,11 @@ func (m mutation) shownIn(family string) bool {
 	return m.IPFamily == family || m.IPFamily == "" && family != "dual"
 }
 
-// asked are the behaviours that judge some mutations: those that they declare, and alive.
+// asked are the behaviours that judge some mutations: those that they declare, and what is to hold.
 func asked(of ...mutation) []kit.Behaviour {
-	ids := map[string]bool{alive: true}
+	ids := map[string]bool{}
 	for _, m := range of {
+		ids[m.holds()] = true
 		for _, id := range m.Caught {
 			ids[id] = true
 		}
@@ -63,7 +85,13 @@ func (m mutation) check(needs map[string][]kit.Need) (wrong []string) {
 	if m.IPFamily != "" && m.IPFamily != "dual" {
 		wrong = append(wrong, fmt.Sprintf("ipFamily %q: must be dual, or left out", m.IPFamily))
 	}
-	for _, id := range m.Caught {
+	if r, err := row.Find(m.dataplane()); err != nil || !r.Own() || m.Dataplane == reference {
+		wrong = append(wrong, fmt.Sprintf("dataplane %q: must be another one of our own, or left out", m.Dataplane))
+	}
+	if m.Holds == alive || slices.Contains(m.Caught, m.Holds) {
+		wrong = append(wrong, fmt.Sprintf("holds %q: must be a behaviour that is not declared to catch it, and is not %s", m.Holds, alive))
+	}
+	for _, id := range append(slices.Clone(m.Caught), m.holds()) {
 		of, ok := needs[id]
 		switch {
 		case !ok:

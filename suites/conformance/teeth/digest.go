@@ -37,6 +37,9 @@ func readSources(root string) (s *sources, err error) {
 func (s *sources) digest(name string, m mutation) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintln(sum, m.Breaks, m.IPFamily, m.Caught)
+	if m.Dataplane != "" || m.Holds != "" {
+		fmt.Fprintln(sum, m.Dataplane, m.Holds)
+	}
 	entry := s.mutations.entries[name]
 	fmt.Fprintln(sum, entry.text)
 	used := map[string]bool{common: true}

@@ -29,6 +29,7 @@ import (
 	"github.com/plumbline/plumbline/suites/conformance"
 	"github.com/plumbline/plumbline/suites/conformance/behaviours"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/row"
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
@@ -46,11 +47,10 @@ type Options struct {
 // judge is a run of Judge in its lab.
 type judge struct {
 	Options
-	ask   func(ctx context.Context, name string, list []kit.Behaviour) (reasons map[string]string, err error) // bite
-	lab   *stage.Lab
-	known conformance.Declared
-	all   map[string]mutation
-	src   *sources
+	ask func(ctx context.Context, dataplane, name string, list []kit.Behaviour) (reasons map[string]string, err error) // bite
+	lab *stage.Lab
+	all map[string]mutation
+	src *sources
 }
 
 // Judge breaks a dataplane by one mutation after another, in one lab, and asks the behaviours that are
@@ -94,9 +94,6 @@ func Judge(ctx context.Context, o Options) (noticed bool, err error) {
 	if j.lab, ok = st.(*stage.Lab); !ok {
 		return false, errors.New("mutations are of a lab")
 	}
-	if j.known, err = o.Suite.Declared(); err != nil {
-		return false, err
-	}
 	j.ask = j.bite
 	return j.run(ctx, names)
 }
@@ -127,47 +124,54 @@ func (j *judge) chosen(wanted *regexp.Regexp) (names []string, err error) {
 	return names, nil
 }
 
-// run judges mutations one by one. What these ask is asked of the sound dataplane first: where that fails,
-// a failure says nothing.
+// run judges mutations one by one, dataplane by dataplane. What these ask is asked of the sound one first:
+// where that fails, a failure says nothing.
 func (j *judge) run(ctx context.Context, names []string) (noticed bool, err error) {
-	var of []mutation
+	of := map[string][]mutation{}
 	for _, name := range names {
-		of = append(of, j.all[name])
-	}
-	fine, err := j.judge(ctx, "  0", sound, asked(of...))
-	switch {
-	case err != nil:
-		return false, err
-	case !fine:
-		return false, errors.New("without a mutation not all pass: nothing is judged")
+		of[j.all[name].dataplane()] = append(of[j.all[name].dataplane()], j.all[name])
 	}
 	noticed = true
-	for i, name := range names {
-		fine, err := j.judge(ctx, fmt.Sprintf("%3d/%d", i+1, len(names)), name, asked(j.all[name]))
-		if err != nil {
+	number := 0
+	for _, dataplane := range slices.Sorted(maps.Keys(of)) {
+		fine, err := j.judge(ctx, "  0", dataplane, sound, asked(of[dataplane]...))
+		switch {
+		case err != nil:
 			return false, err
+		case !fine:
+			return false, fmt.Errorf("without a mutation not all pass of %s: nothing is judged of it", dataplane)
 		}
-		noticed = noticed && fine
+		for _, name := range names {
+			if j.all[name].dataplane() != dataplane {
+				continue
+			}
+			number++
+			fine, err := j.judge(ctx, fmt.Sprintf("%3d/%d", number, len(names)), dataplane, name, asked(j.all[name]))
+			if err != nil {
+				return false, err
+			}
+			noticed = noticed && fine
+		}
 	}
 	return noticed, nil
 }
 
 // judge asks behaviours with a mutation, and tells whether it was as declared; its row is written anew.
-func (j *judge) judge(ctx context.Context, number, name string, list []kit.Behaviour) (fine bool, err error) {
+func (j *judge) judge(ctx context.Context, number, dataplane, name string, list []kit.Behaviour) (fine bool, err error) {
 	if j.Whole {
 		list = behaviours.All()
 	}
 	began := time.Now()
-	reasons, err := j.ask(ctx, name, list)
+	reasons, err := j.ask(ctx, dataplane, name, list)
 	if err != nil {
-		return false, fmt.Errorf("mutation %s: %w", name, err)
+		return false, fmt.Errorf("mutation %s of %s: %w", name, dataplane, err)
 	}
 	if lacks := skipped(j.all[name].Caught, reasons); lacks != "" {
 		fmt.Printf("%s %-45s not judged: %s\n", number, name, lacks)
 		return true, nil
 	}
 	caught := failed(reasons)
-	wrong, more := compareTeeth(j.all[name].Caught, reasons)
+	wrong, more := compareTeeth(j.all[name], reasons)
 	word := map[bool]string{true: "noticed", false: "NOT AS DECLARED"}[wrong == ""]
 	fmt.Printf("%s %-45s %s by %d of %d in %s\n%s%s", number, name, word, len(caught), len(list), time.Since(began).Round(time.Second), wrong, more)
 	if name == sound || j.Table == "" {
@@ -186,14 +190,23 @@ func (j *judge) judge(ctx context.Context, number, name string, list []kit.Behav
 // bite asks behaviours with a mutation, and returns why those that do not pass did not.
 // Each mutation has probes of its own: what sockets and connection tracking remember of
 // connections must not meet those of the next.
-func (j *judge) bite(ctx context.Context, name string, list []kit.Behaviour) (reasons map[string]string, err error) {
+func (j *judge) bite(ctx context.Context, dataplane, name string, list []kit.Behaviour) (reasons map[string]string, err error) {
 	ctx, cancel := conformance.Limited(ctx, conformance.RunLimit)
 	defer cancel()
-	remove, err := j.lab.InstallMutant(ctx, j.Suite.Stage.Rows[0], name)
+	r, err := row.Find(dataplane)
 	if err != nil {
 		return nil, err
 	}
-	env, err := j.Suite.OpenEnv(ctx, j.lab, j.known, "", mutantLimit)
+	j.Suite.Dataplane = dataplane
+	known, err := j.Suite.Declared()
+	if err != nil {
+		return nil, err
+	}
+	remove, err := j.lab.InstallMutant(ctx, r, name)
+	if err != nil {
+		return nil, err
+	}
+	env, err := j.Suite.OpenEnv(ctx, j.lab, known, "", mutantLimit)
 	if err != nil {
 		return nil, errors.Join(err, remove(context.WithoutCancel(ctx)))
 	}
@@ -258,7 +271,8 @@ func awaitGone(ctx context.Context, lab *stage.Lab) error {
 // compareTeeth says in what it is wrong that behaviours notice a mutation: which of those declared did
 // not fail, what came to no result, and whether nothing works at all. More are those that noticed too.
 // Of the sound dataplane, which declares none, each is wrong.
-func compareTeeth(declared []string, reasons map[string]string) (wrong, more string) {
+func compareTeeth(m mutation, reasons map[string]string) (wrong, more string) {
+	declared := m.Caught
 	caught := failed(reasons)
 	for _, id := range declared {
 		if !slices.Contains(caught, id) {
@@ -269,7 +283,7 @@ func compareTeeth(declared []string, reasons map[string]string) (wrong, more str
 		line := fmt.Sprintf("      not declared: %s: %s\n", id, reasons[id])
 		switch {
 		case slices.Contains(declared, id):
-		case id == alive || len(declared) == 0 && slices.Contains(caught, id) || strings.HasPrefix(reasons[id], string(kit.ResultInconclusive)):
+		case id == m.holds() || len(declared) == 0 && slices.Contains(caught, id) || strings.HasPrefix(reasons[id], string(kit.ResultInconclusive)):
 			wrong += line
 		case slices.Contains(caught, id):
 			more += line

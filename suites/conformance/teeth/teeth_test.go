@@ -47,7 +47,7 @@ func TestRun(t *testing.T) {
 			}
 			was := readFile(t, j.Table)
 			var got []string
-			j.ask = func(_ context.Context, name string, list []kit.Behaviour) (map[string]string, error) {
+			j.ask = func(_ context.Context, _, name string, list []kit.Behaviour) (map[string]string, error) {
 				got = append(got, name)
 				compareAsked(t, name, append([]string{alive}, all[name].Caught...), list)
 				return c.answers[name], nil
@@ -74,6 +74,76 @@ func TestRun(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Mutations of another dataplane come after the sound one of it, and what is to hold of each is asked beside
+// what it declares: where that fails too, nothing is said of the mutation.
+func TestRunByDataplane(t *testing.T) {
+	const caught, holds = "clusterip-udp", "clusterip-hairpin"
+	all := map[string]mutation{
+		sound: {}, "a": {Breaks: "x", Caught: []string{caught}, Dataplane: "plumb-ebpf"}, "b": {Breaks: "x", Caught: []string{caught}},
+		"c": {Breaks: "x", Caught: []string{alive, caught}, Dataplane: "plumb-ebpf", Holds: holds},
+	}
+	for _, dead := range []bool{false, true} {
+		j := &judge{all: all}
+		var got []string
+		j.ask = func(_ context.Context, dataplane, name string, list []kit.Behaviour) (map[string]string, error) {
+			line := dataplane + " " + name + ":"
+			for _, b := range list {
+				line += " " + b.ID
+			}
+			got = append(got, line)
+			if name == sound {
+				return nil, nil
+			}
+			reasons := map[string]string{caught: "fail: x"}
+			if name == "c" {
+				reasons[alive] = "fail: x"
+			}
+			if dead {
+				reasons[holds] = "fail: x"
+			}
+			return reasons, nil
+		}
+		noticed, err := j.run(t.Context(), []string{"a", "b", "c"})
+		if err != nil || noticed == dead {
+			t.Errorf("noticed: %t, %v, where nothing works: %t", noticed, err, dead)
+		}
+		want := []string{
+			"plumb-ebpf none: clusterip-from-host-of-other-node clusterip-hairpin clusterip-udp",
+			"plumb-ebpf a: clusterip-from-host-of-other-node clusterip-udp",
+			"plumb-ebpf c: clusterip-from-host-of-other-node clusterip-hairpin clusterip-udp",
+			"plumb-nftables none: clusterip-from-host-of-other-node clusterip-udp",
+			"plumb-nftables b: clusterip-from-host-of-other-node clusterip-udp",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("what was asked (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// A declaration names another dataplane of our own, or none, and what is to hold is not what is to fail.
+func TestCheck(t *testing.T) {
+	needs := map[string][]kit.Need{alive: nil, "x": nil, "y": nil, "both": {kit.NeedDual}}
+	for _, c := range []struct {
+		m     mutation
+		wrong int
+	}{
+		{mutation{}, 0},
+		{mutation{Dataplane: "plumb-ebpf", Holds: "y"}, 0},
+		{mutation{Dataplane: "plumb-ebpf", Holds: "x"}, 1},
+		{mutation{Holds: alive}, 1},
+		{mutation{Holds: "z"}, 1},
+		{mutation{Holds: "both"}, 1},
+		{mutation{Dataplane: "plumb-nftables"}, 1},
+		{mutation{Dataplane: "kube-proxy:nftables"}, 1},
+		{mutation{Dataplane: "plumb-none"}, 1},
+	} {
+		c.m.Breaks, c.m.Caught = "x", []string{"x"}
+		if got := c.m.check(needs); len(got) != c.wrong {
+			t.Errorf("%+v: %q, want %d", c.m, got, c.wrong)
+		}
 	}
 }
 
