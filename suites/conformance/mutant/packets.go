@@ -21,6 +21,7 @@ func packetMutations() map[string]func(*changes) {
 		"large-segments-lost":      beside(largeLost(unix.IPPROTO_TCP)),
 		"large-datagrams-lost":     beside(largeLost(unix.IPPROTO_UDP)),
 		"half-closed-is-forgotten": halfClosedForgotten,
+		"datagrams-refused-seldom": beside(icmpLost(portUnreachable, 24)),
 	}
 }
 
@@ -74,6 +75,31 @@ func largeLost(protocol byte) func(*nftables.Conn, *nftables.Table) {
 			&expr.Cmp{Op: expr.CmpOpGt, Register: 1, Data: binaryutil.BigEndian.PutUint32(1200)},
 			&expr.Verdict{Kind: expr.VerdictDrop},
 		}})
+	}
+}
+
+// icmpError is a type and a code of ICMP, and those of ICMPv6.
+type icmpError struct{ v4, v6 [2]byte }
+
+var portUnreachable = icmpError{v4: [2]byte{3, 3}, v6: [2]byte{1, 4}} // const
+
+// icmpLost loses what a node itself sends of an ICMP error, but for one in so many.
+func icmpLost(e icmpError, but uint32) func(*nftables.Conn, *nftables.Table) {
+	return func(conn *nftables.Conn, table *nftables.Table) {
+		chain := conn.AddChain(&nftables.Chain{
+			Name: "out", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityFilter,
+		})
+		for protocol, is := range map[byte][2]byte{unix.IPPROTO_ICMP: e.v4, unix.IPPROTO_ICMPV6: e.v6} {
+			conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
+				&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+				&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{protocol}},
+				&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 2},
+				&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: is[:]},
+				&expr.Numgen{Register: 1, Type: unix.NFT_NG_RANDOM, Modulus: but},
+				&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(0)},
+				&expr.Verdict{Kind: expr.VerdictDrop},
+			}})
+		}
 	}
 }
 
