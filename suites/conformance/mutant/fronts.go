@@ -41,6 +41,7 @@ func frontMutations() map[string]func(*changes) {
 				f.Inside, f.Outside = new(f.Outside), plan.Route{Action: plan.Drop}
 			}
 		}),
+		"last-endpoints-stay-at-load-balancer":  lastStay(plan.LoadBalancer),
 		"terminating-not-used-at-external-ip":   terminatingNotUsed(plan.ExternalIP),
 		"terminating-not-used-at-load-balancer": terminatingNotUsed(plan.LoadBalancer),
 		"draining-used-at-external-ip":          drainingUsed(plan.ExternalIP),
@@ -131,5 +132,21 @@ func firstFamilyOnly(k plan.Kind) func(*changes) {
 			}
 			s.Frontends = slices.DeleteFunc(s.Frontends, func(f plan.Frontend) bool { return len(of) == 2 && f.Kind == k && f.Key.IPv6 })
 		})
+	}
+}
+
+// lastStay forwards at frontends of a kind to the endpoints that they had last, where none is left.
+func lastStay(k plan.Kind) func(*changes) {
+	return func(c *changes) {
+		had := map[plan.Key]plan.Route{}
+		routes(func(f *plan.Frontend, r *plan.Route) {
+			switch was, ok := had[f.Key]; {
+			case f.Kind != k:
+			case r.Action == plan.Forward:
+				had[f.Key] = *r
+			case ok:
+				*r = was
+			}
+		})(c)
 	}
 }
