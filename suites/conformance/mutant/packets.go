@@ -18,10 +18,12 @@ import (
 // packetMutations carry the first packets of a connection, and lose others.
 func packetMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
-		"large-segments-lost":      beside(largeLost(unix.IPPROTO_TCP)),
-		"large-datagrams-lost":     beside(largeLost(unix.IPPROTO_UDP)),
-		"half-closed-is-forgotten": halfClosedForgotten,
-		"datagrams-refused-seldom": beside(icmpLost(portUnreachable, 24)),
+		"large-segments-lost":        beside(largeLost(unix.IPPROTO_TCP)),
+		"large-datagrams-lost":       beside(largeLost(unix.IPPROTO_UDP)),
+		"half-closed-is-forgotten":   halfClosedForgotten,
+		"datagrams-refused-seldom":   beside(icmpLost(portUnreachable, nftables.ChainHookOutput, 24)),
+		"refusals-of-endpoints-lost": beside(icmpLost(portUnreachable, nftables.ChainHookForward, never)),
+		"too-big-lost":               beside(icmpLost(tooBig, nftables.ChainHookOutput, never)),
 	}
 }
 
@@ -81,13 +83,18 @@ func largeLost(protocol byte) func(*nftables.Conn, *nftables.Table) {
 // icmpError is a type and a code of ICMP, and those of ICMPv6.
 type icmpError struct{ v4, v6 [2]byte }
 
-var portUnreachable = icmpError{v4: [2]byte{3, 3}, v6: [2]byte{1, 4}} // const
+var ( // const
+	portUnreachable = icmpError{v4: [2]byte{3, 3}, v6: [2]byte{1, 4}}
+	tooBig          = icmpError{v4: [2]byte{3, 4}, v6: [2]byte{2, 0}}
+)
 
-// icmpLost loses what a node itself sends of an ICMP error, but for one in so many.
-func icmpLost(e icmpError, but uint32) func(*nftables.Conn, *nftables.Table) {
+const never = 1 << 30
+
+// icmpLost loses what passes a hook of a node of an ICMP error, but for one in so many.
+func icmpLost(e icmpError, hook *nftables.ChainHook, but uint32) func(*nftables.Conn, *nftables.Table) {
 	return func(conn *nftables.Conn, table *nftables.Table) {
 		chain := conn.AddChain(&nftables.Chain{
-			Name: "out", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityFilter,
+			Name: "out", Table: table, Type: nftables.ChainTypeFilter, Hooknum: hook, Priority: nftables.ChainPriorityFilter,
 		})
 		for protocol, is := range map[byte][2]byte{unix.IPPROTO_ICMP: e.v4, unix.IPPROTO_ICMPV6: e.v6} {
 			conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
