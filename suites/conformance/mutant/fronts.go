@@ -49,6 +49,8 @@ func frontMutations() map[string]func(*changes) {
 		"host-endpoints-taken-for-elsewhere":    hostEndpointsElsewhere,
 		"node-ports-of-first-family-only":       firstFamilyOnly(plan.NodePort),
 		"load-balancer-of-first-family-only":    firstFamilyOnly(plan.LoadBalancer),
+		"affinity-of-first-family-only":         affinityLost(func(f *plan.Frontend) bool { return f.Key.IPv6 }),
+		"health-checks-of-first-family-only":    counts(func(hc *plan.HealthCheck) { hc.IPv6 = 0 }),
 		"node-ports-for-udp-not-at-ipv6": dropped(func(f plan.Frontend) bool {
 			return f.Kind == plan.NodePort && f.Key.IPv6 && f.Key.Protocol == objects.UDP
 		}),
