@@ -151,3 +151,13 @@ func emptiedFromBeyond(f front, want kit.Want) func(*kit.Spec) {
 		}
 	}
 }
+
+// spreadEvenly: a pod beside an endpoint, one elsewhere, a node and a host beyond it reach all evenly.
+func spreadEvenly(f front) func(*kit.Spec) {
+	return func(s *kit.Spec) {
+		svc, addr := f(s)
+		svc.Kinds()
+		n := s.Nodes
+		s.Even(svc.WaysTo(addr, n[0].B.Client, n[3].B.Client, n[3].Client, s.HostBeyond(n[3])))
+	}
+}
