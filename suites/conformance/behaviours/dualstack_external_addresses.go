@@ -2,7 +2,6 @@ package behaviours
 
 import (
 	"net/netip"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -20,13 +19,12 @@ func dualStackExternalAddresses() kit.Behaviour {
 		Needs:    []kit.Need{kit.NeedDual},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
-			require := corev1.IPFamilyPolicyRequireDualStack
-			svc := s.Service(kit.LoadBalanced, kit.Both, func(o *corev1.Service) { o.Spec.IPFamilies, o.Spec.IPFamilyPolicy = nil, &require })
+			svc := s.Service(kit.LoadBalanced, kit.Both, kit.DualStack)
 			at := map[corev1.IPFamily]*kit.Pod{corev1.IPv4Protocol: s.Nodes[0].A, corev1.IPv6Protocol: s.Nodes[1].A}
 			var vips []netip.Addr
 			for family, pod := range at {
 				s.In(family, func() {
-					svc.Slice(strings.ToLower(string(family)), nil, pod.Ready())
+					svc.Slice(kit.SliceOf(family), nil, pod.Ready())
 					vips = append(vips, s.FreeAddr())
 				})
 			}

@@ -1,8 +1,6 @@
 package behaviours
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
@@ -18,11 +16,10 @@ func dualStackFamiliesApart() kit.Behaviour {
 		Upstream: "[sig-network] [Feature:IPv6DualStack] should create service with ipv4,v6 cluster ip",
 		Needs:    []kit.Need{kit.NeedDual},
 		Run: func(s *kit.Spec) {
-			require := corev1.IPFamilyPolicyRequireDualStack
-			svc := s.Service(func(o *corev1.Service) { o.Spec.IPFamilies, o.Spec.IPFamilyPolicy = nil, &require })
+			svc := s.Service(kit.DualStack)
 			at := map[corev1.IPFamily]*kit.Pod{corev1.IPv4Protocol: s.Nodes[0].A, corev1.IPv6Protocol: s.Nodes[1].A}
 			for family, pod := range at {
-				s.In(family, func() { svc.Slice(strings.ToLower(string(family)), nil, pod.Ready()) })
+				s.In(family, func() { svc.Slice(kit.SliceOf(family), nil, pod.Ready()) })
 			}
 			for family, pod := range at {
 				s.In(family, func() { s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIPOf(family)), kit.Pods(pod)) })

@@ -126,3 +126,38 @@ func emptied(f front, want kit.Want) func(*kit.Spec) {
 		}
 	}
 }
+
+// emptiedFromBeyond is that of hosts beyond each node: each has an endpoint until all go.
+func emptiedFromBeyond(f front, want kit.Want) func(*kit.Spec) {
+	return func(s *kit.Spec) {
+		svc, addr := f(s, kit.NodePorts)
+		nodes, hosts := s.FirstNodes(), beyond(s)
+		var pods []*kit.Pod
+		for _, n := range nodes {
+			pods = append(pods, n.A)
+		}
+		for _, local := range []bool{false, true} {
+			svc.Update(map[bool]func(*corev1.Service){false: kit.ExternalCluster, true: kit.ExternalLocal}[local])
+			svc.Endpoints(kit.ReadyAll(pods)...)
+			for i, host := range hosts {
+				servers := pods
+				if local {
+					servers = pods[i : i+1]
+				}
+				s.Each(svc.WaysTo(addr, host), kit.Pods(servers...))
+			}
+			svc.Endpoints()
+			s.Each(svc.WaysTo(addr, hosts...), want)
+		}
+	}
+}
+
+// spreadEvenly: a pod beside an endpoint, one elsewhere, a node and a host beyond it reach all evenly.
+func spreadEvenly(f front) func(*kit.Spec) {
+	return func(s *kit.Spec) {
+		svc, addr := f(s)
+		svc.Kinds()
+		n := s.Nodes
+		s.Even(svc.WaysTo(addr, n[0].B.Client, n[3].B.Client, n[3].Client, s.HostBeyond(n[3])))
+	}
+}

@@ -33,11 +33,17 @@ func (s *Spec) Each(ways []Way, w Want) {
 	for i, way := range ways {
 		all[i] = asking{way, w}
 	}
-	for i, first := range s.sideBySide(all) {
+	made := s.sideBySide(all)
+	var waited time.Duration
+	for _, first := range made {
+		waited = max(waited, first.waited)
+	}
+	s.at, began = s.at.Add(waited), began.Add(waited) // which is no lateness
+	for i, first := range made {
 		way := ways[i]
 		if wrong := s.first(all[i], first); wrong != "" {
 			s.unexpected(way.From, way.To, w, first.res)
-			s.fellBack(way.From, way.To, w, held[w.key(way.From, way.To)], wrong)
+			s.fellBack(way.From, way.To, w, held[w.key(way.From, way.To)] && !w.limited(first.res), wrong)
 			s.expect(way.From, way.To, w, false)
 			continue
 		}
@@ -65,8 +71,9 @@ func (s *Spec) EachOne(ways []Way, servers ...Client) {
 
 // firsts are the first attempts of a way.
 type firsts struct {
-	res *remote.Results
-	err error
+	res    *remote.Results
+	waited time.Duration
+	err    error
 }
 
 // asking is a way, and what is wanted of it.
@@ -83,11 +90,11 @@ func (s *Spec) sideBySide(all []asking) []firsts {
 		done.Go(func() {
 			for i := range work {
 				a := all[i]
-				b := a.want.batch(a.From, a.To)
-				if a.want.timeout == 0 { // else nothing arrives
-					b.Concurrency = atOnceOfWay
+				atOnce := atOnceOfWay
+				if a.want.timeout > 0 { // nothing arrives
+					atOnce = silentTry
 				}
-				out[i].res, out[i].err = a.From.probe.Batch(s.ctx, b)
+				out[i].res, out[i].waited, out[i].err = s.tries(a, atOnce)
 			}
 		})
 	}

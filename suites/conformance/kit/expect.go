@@ -66,7 +66,7 @@ type Want struct {
 	class   func(remote.Result) bool
 	source  func(seen, client netip.Addr) bool // of answers; nil: any
 	sources string                             // the same in words
-	refusal bool                               // of each attempt, but ICMP is limited
+	refusal bool                               // of each attempt: of no more at once than ICMP may refuse
 	some    bool                               // of the servers one may answer alone: the client's address decides
 	said    bool                               // what it came to is said, for several ways are right
 	ports   []uint16                           // of each server, all of which answer; none: it may be any
@@ -104,21 +104,6 @@ func Pods(pods ...*Pod) Want {
 		clients = append(clients, p.Client)
 	}
 	return Only(clients...)
-}
-
-// refused is what a host says of a port where nobody listens, and a Service without
-// endpoints alike: a TCP reset or ICMP port unreachable, or, where a Service is translated at
-// the socket, ECONNREFUSED of the call itself, with nothing on the wire. Any other ICMP is a
-// router's.
-func refused(r remote.Result) bool { return r.Class == remote.Refused || byICMP(r) }
-
-func byICMP(r remote.Result) bool { return r.Class == remote.ICMPPort }
-
-// Rejected wants a refusal of each attempt: a TCP reset, ICMP port unreachable, or that of the call.
-// Kernels limit the rate of ICMP errors (six at once to a destination, then one a
-// second: icmp_ratelimit), so where one says so others may go without an answer.
-func Rejected() Want {
-	return Want{text: "a refusal", n: silentTry, timeout: silence, class: refused, refusal: true}
 }
 
 // Dropped wants silence for each attempt.
@@ -159,18 +144,19 @@ func (s *Spec) Expect(c Client, t Target, w Want) { s.expect(c, t, w, true) }
 // expect is Expect; first: no round before was wrong.
 func (s *Spec) expect(c Client, t Target, w Want, first bool) {
 	for ; ; first = false {
-		began := time.Now()
+		began, at := time.Now(), s.at
 		res, wrong := s.attempt(c, t, w)
 		if wrong == "" {
+			began = began.Add(s.at.Sub(at)) // it had to wait
 			s.holds(c, t, w, began)
 			s.told(c, t, w, res)
-			if !first {
-				s.goesOn(c, t, w.after(res), began.Sub(s.at))
+			if !first && !w.limited(res) { // where ICMP refused, there were as many as there may be
+				s.goesOn(c, t, w, began.Sub(s.at))
 			}
 			return
 		}
 		s.unexpected(c, t, w, res)
-		s.fellBack(c, t, w, s.held[w.key(c, t)], wrong)
+		s.fellBack(c, t, w, s.held[w.key(c, t)] && !w.limited(res), wrong)
 		if time.Since(s.at) > s.limit() {
 			s.Fail("%s to %s: want %s within %s of the last change, but %s", c.at(), t, w.text, s.limit(), wrong)
 		}
@@ -219,16 +205,6 @@ func (s *Spec) goesOn(c Client, t Target, w Want, late time.Duration) {
 	}
 }
 
-// after is what is wanted once these were right. Where ICMP has said a refusal, none may
-// be left for a while: silence then is no contradiction, an answer is.
-func (w Want) after(res *remote.Results) Want {
-	refusal := w.class
-	if w.refusal && slices.ContainsFunc(res.Attempts, byICMP) {
-		w.class = func(r remote.Result) bool { return refusal(r) || r.Class == remote.Timeout }
-	}
-	return w
-}
-
 // attempt makes the attempts once, and says what is wrong with the results.
 func (s *Spec) attempt(c Client, t Target, w Want) (*remote.Results, string) {
 	w = s.spread(w)
@@ -236,25 +212,22 @@ func (s *Spec) attempt(c Client, t Target, w Want) (*remote.Results, string) {
 	if s.planned != nil {
 		return s.plan(c, t, w), ""
 	}
-	res, err := c.probe.Batch(s.ctx, w.batch(c, t))
+	res, waited, err := s.tries(asking{Way{c, t}, w}, silentTry)
 	s.must(err, "attempts of %s to %s", c.at(), t)
+	s.at = s.at.Add(waited) // which is no lateness
 	return res, s.judged(c, t, w, res)
 }
 
 // batch is the attempts of a client at a target that show what is wanted.
 func (w Want) batch(c Client, t Target) remote.Batch {
-	n := w.n
-	if w.refusal && t.network == remote.UDP {
-		n = min(n, 6)
-	}
-	return remote.Batch{Network: t.network, Target: t.to, Source: c.source, Attempts: n, Concurrency: min(n, map[bool]int{true: 16, false: silentTry}[w.timeout == 0]), Timeout: w.timeout}
+	return remote.Batch{Network: t.network, Target: t.to, Source: c.source, Attempts: w.n, Concurrency: min(w.n, map[bool]int{true: 16, false: silentTry}[w.timeout == 0]), Timeout: w.timeout}
 }
 
 // judged notes attempts, and says what is wrong with their results.
 func (s *Spec) judged(c Client, t Target, w Want, res *remote.Results) string {
 	s.attempts += len(res.Attempts)
 	s.tried(trial{client: c, to: t, n: len(res.Attempts), servers: w.servers, res: res})
-	wrong := w.after(res).wrong(res, c.addrs)
+	wrong := w.wrong(res, c.addrs)
 	s.dialled(Way{c, t}, w, res, wrong)
 	s.sound(c, t, res)
 	return wrong

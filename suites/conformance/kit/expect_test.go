@@ -105,41 +105,6 @@ func TestOneHeldLate(t *testing.T) {
 	}
 }
 
-// A refusal is what a host says of a port, not what a router says. Where ICMP said it,
-// others may be silent for a while, but nobody may answer.
-func TestRejected(t *testing.T) {
-	results := func(classes ...remote.Class) *remote.Results {
-		res := &remote.Results{}
-		for _, c := range classes {
-			res.Attempts = append(res.Attempts, remote.Result{Class: c})
-		}
-		return res
-	}
-	for _, c := range []remote.Class{
-		remote.OK, remote.Reset, remote.EOF, remote.Timeout, remote.ICMPHost, remote.ICMPNet,
-		remote.ICMPAdmin, remote.ICMPProto, remote.ICMPOther, remote.Denied, remote.NoRoute,
-	} {
-		if Rejected().wrong(results(c), nil) == "" {
-			t.Errorf("%s is taken for a refusal", c)
-		}
-	}
-	for _, c := range []remote.Class{remote.Refused, remote.ICMPPort} {
-		if wrong := Rejected().wrong(results(c, c), nil); wrong != "" {
-			t.Errorf("%s: %s", c, wrong)
-		}
-	}
-	said := Rejected().after(results(remote.ICMPPort, remote.Timeout))
-	if wrong := said.wrong(results(remote.Timeout), nil); wrong != "" {
-		t.Errorf("silence after ICMP: %s", wrong)
-	}
-	if said.wrong(results(remote.OK), nil) == "" {
-		t.Error("an answer after ICMP is taken for a refusal")
-	}
-	if Rejected().after(results(remote.Refused)).wrong(results(remote.Timeout), nil) == "" {
-		t.Error("silence after a reset is taken for a refusal")
-	}
-}
-
 // Hosts beyond different nodes are different clients: what one reached says nothing of another.
 func TestHostsBeyondApart(t *testing.T) {
 	s := &Spec{held: map[string]bool{}, at: time.Now()}

@@ -36,4 +36,5 @@ const (
 	FeatureConnectedUDP       Feature = "connected-udp-follows"       // not where connect(2) itself chooses the endpoint
 	FeatureConnectionsSurvive Feature = "connections-survive-restart" // of the agents
 	FeatureForwardsAlone      Feature = "forwards-without-agent"      //
+	FeatureICMPErrors         Feature = "icmp-errors-translated"      // of endpoints reach clients; not where connections end at the proxy
 )

@@ -39,6 +39,7 @@ func (s *Spec) flows(c Client, t Target, n int, unconnected bool) *Flows {
 	}
 	conns, err := c.probe.Open(s.ctx, remote.Batch{Network: t.network, Target: t.to, Attempts: n, Timeout: silence, Unconnected: unconnected})
 	s.must(err, "flows of %s to %s", c.at(), t)
+	s.env.spent(c, t, conns.First)
 	s.onEnd(func() error { return conns.Close(s.ctx) })
 	s.attempts += n
 	s.dialled(Way{c, t}, Want{}, conns.First, "")

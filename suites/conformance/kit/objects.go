@@ -20,6 +20,8 @@ const (
 	PodPort   = 8080  // TCP, UDP and SCTP
 	OtherPort = 8081  // likewise
 	HostPort  = 38081 // of the probe in a node's own network
+
+	NobodysPort = 8082 // nobody listens there
 )
 
 // Endpoint is an entry of an EndpointSlice. What is nil is left out.
@@ -33,6 +35,12 @@ type Endpoint struct {
 func endpoint(at Client, node string, ready, serving, terminating bool) Endpoint {
 	return Endpoint{at: at.Addr, node: node, ready: &ready, serving: &serving, terminating: &terminating}
 }
+
+// At is where a pod serves, past every Service.
+func At(p *Pod, f corev1.IPFamily) netip.AddrPort { return netip.AddrPortFrom(p.Addr(f), PodPort) }
+
+// At is where the node's own probe serves, past every Service.
+func (n *Node) At(f corev1.IPFamily) netip.AddrPort { return netip.AddrPortFrom(n.Addr(f), HostPort) }
 
 // Address is a ready endpoint that is no probe.
 func Address(a netip.Addr) Endpoint {

@@ -110,6 +110,7 @@ func (s *Spec) Ask(c Client, t Target, conns *remote.Conns, timeout time.Duratio
 	}
 	res, err := conns.Ask(s.ctx, timeout, payload)
 	s.must(err, "ask on connections of %s to %s", c.Name, t)
+	s.env.spent(c, t, res)
 	s.attempts += len(res.Attempts)
 	s.tried(trial{client: c, to: t, n: len(res.Attempts), res: res})
 	s.dialled(Way{c, t}, Want{}, res, "")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -53,6 +54,21 @@ func (s *Spec) In(family corev1.IPFamily, f func()) {
 	defer func() { s.Family = before }()
 	s.Family = family
 	f()
+}
+
+// InBoth has f see the behaviour in each family.
+func InBoth(s *Spec, f func(corev1.IPFamily)) {
+	for _, family := range []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol} {
+		s.In(family, func() { f(family) })
+	}
+}
+
+// SliceOf is a slice's name that is another in each family.
+func SliceOf(f corev1.IPFamily) string { return strings.ToLower(string(f)) }
+
+// DualStack makes it a Service of both families.
+func DualStack(o *corev1.Service) {
+	o.Spec.IPFamilies, o.Spec.IPFamilyPolicy = nil, new(corev1.IPFamilyPolicyRequireDualStack)
 }
 
 // ClusterIPOf is where a Service of both families is reached by one of them, at its

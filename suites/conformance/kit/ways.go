@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
 // Way is a client, and what it dials.
@@ -142,4 +144,28 @@ func (s *Spec) HostsBeyond(nodes ...*Node) (out []Client) {
 		out = append(out, s.HostBeyond(n))
 	}
 	return out
+}
+
+// evenTries are those of a way to three servers, which get 200 each with a standard deviation of
+// sqrt(600*1/3*2/3) = 11.5 if chance decides: six of them are exceeded once in 10^8 for each server and way.
+const (
+	evenTries = 600
+	evenLeast = 131
+	evenMost  = 269
+)
+
+// Even demands that the servers of OfKinds, who all are to answer, have even shares of the attempts by each way.
+func (s *Spec) Even(ways []Way) {
+	servers := s.OfKinds()
+	s.Each(ways, Only(servers...).Times(3*perWay))
+	for _, way := range ways {
+		res := s.Attempts(way.From, way.To, remote.Batch{Attempts: evenTries, Concurrency: 16})
+		s.All(way.From, way.To, res, servers...)
+		share := res.Summary().Server
+		for _, server := range servers {
+			if n := share[server.Name]; n < evenLeast || n > evenMost {
+				s.Fail("%s to %s: of %d attempts %s got %d, want %d to %d (%v)", way.From.at(), way.To, evenTries, server.Name, n, evenLeast, evenMost, share)
+			}
+		}
+	}
 }

@@ -41,6 +41,7 @@ func frontMutations() map[string]func(*changes) {
 				f.Inside, f.Outside = new(f.Outside), plan.Route{Action: plan.Drop}
 			}
 		}),
+		"last-endpoints-stay-at-load-balancer":  lastStay(plan.LoadBalancer),
 		"terminating-not-used-at-external-ip":   terminatingNotUsed(plan.ExternalIP),
 		"terminating-not-used-at-load-balancer": terminatingNotUsed(plan.LoadBalancer),
 		"draining-used-at-external-ip":          drainingUsed(plan.ExternalIP),
@@ -48,6 +49,8 @@ func frontMutations() map[string]func(*changes) {
 		"host-endpoints-taken-for-elsewhere":    hostEndpointsElsewhere,
 		"node-ports-of-first-family-only":       firstFamilyOnly(plan.NodePort),
 		"load-balancer-of-first-family-only":    firstFamilyOnly(plan.LoadBalancer),
+		"affinity-of-first-family-only":         affinityLost(func(f *plan.Frontend) bool { return f.Key.IPv6 }),
+		"health-checks-of-first-family-only":    counts(func(hc *plan.HealthCheck) { hc.IPv6 = 0 }),
 		"node-ports-for-udp-not-at-ipv6": dropped(func(f plan.Frontend) bool {
 			return f.Kind == plan.NodePort && f.Key.IPv6 && f.Key.Protocol == objects.UDP
 		}),
@@ -131,5 +134,21 @@ func firstFamilyOnly(k plan.Kind) func(*changes) {
 			}
 			s.Frontends = slices.DeleteFunc(s.Frontends, func(f plan.Frontend) bool { return len(of) == 2 && f.Kind == k && f.Key.IPv6 })
 		})
+	}
+}
+
+// lastStay forwards at frontends of a kind to the endpoints that they had last, where none is left.
+func lastStay(k plan.Kind) func(*changes) {
+	return func(c *changes) {
+		had := map[plan.Key]plan.Route{}
+		routes(func(f *plan.Frontend, r *plan.Route) {
+			switch was, ok := had[f.Key]; {
+			case f.Kind != k:
+			case r.Action == plan.Forward:
+				had[f.Key] = *r
+			case ok:
+				*r = was
+			}
+		})(c)
 	}
 }

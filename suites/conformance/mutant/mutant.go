@@ -63,7 +63,7 @@ func mutations() map[string]func(*changes) {
 	for _, table := range []map[string]func(*changes){
 		conditionMutations(), hintMutations(), sliceMutations(), policyMutations(), addressMutations(), serviceMutations(),
 		refusalMutations(), choiceMutations(), affinityMutations(), healthMutations(), lifeMutations(), followMutations(), sharedMutations(),
-		frontMutations(), sourceMutations(), orderMutations(), scaleMutations(), packetMutations(), narrowMutations(), programMutations(),
+		frontMutations(), sourceMutations(), orderMutations(), scaleMutations(), packetMutations(), narrowMutations(), programMutations(), hintsAtMutations(),
 	} {
 		maps.Copy(all, table)
 	}

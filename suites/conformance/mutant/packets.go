@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/google/nftables"
@@ -18,9 +19,12 @@ import (
 // packetMutations carry the first packets of a connection, and lose others.
 func packetMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
-		"large-segments-lost":      beside(largeLost(unix.IPPROTO_TCP)),
-		"large-datagrams-lost":     beside(largeLost(unix.IPPROTO_UDP)),
-		"half-closed-is-forgotten": halfClosedForgotten,
+		"large-segments-lost":        beside(largeLost(unix.IPPROTO_TCP)),
+		"large-datagrams-lost":       beside(largeLost(unix.IPPROTO_UDP)),
+		"half-closed-is-forgotten":   halfClosedForgotten,
+		"datagrams-refused-seldom":   beside(icmpLost(portUnreachable, nftables.ChainHookOutput, 24)),
+		"refusals-of-endpoints-lost": beside(icmpLost(portUnreachable, nftables.ChainHookForward, never, translated()...)),
+		"too-big-lost":               beside(icmpLost(tooBig, nftables.ChainHookOutput, never, translated()...)),
 	}
 }
 
@@ -58,22 +62,58 @@ func beside(rules func(*nftables.Conn, *nftables.Table)) func(*changes) {
 // largeLost loses packets of more than 1200 bytes, of a protocol, whose destination was translated.
 func largeLost(protocol byte) func(*nftables.Conn, *nftables.Table) {
 	return func(conn *nftables.Conn, table *nftables.Table) {
-		const translated = 1 << 5 // IPS_DST_NAT
-		order := binaryutil.NativeEndian
 		chain := conn.AddChain(&nftables.Chain{
 			Name: "out", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityFilter,
 		})
-		conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
+		conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(translated(),
 			&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
 			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{protocol}},
-			&expr.Ct{Key: expr.CtKeySTATUS, Register: 1},
-			&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: order.PutUint32(translated), Xor: order.PutUint32(0)},
-			&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: order.PutUint32(0)},
 			&expr.Meta{Key: expr.MetaKeyLEN, Register: 1},
 			&expr.Byteorder{SourceRegister: 1, DestRegister: 1, Op: expr.ByteorderHton, Len: 4, Size: 4}, // nf_tables orders bytes
 			&expr.Cmp{Op: expr.CmpOpGt, Register: 1, Data: binaryutil.BigEndian.PutUint32(1200)},
 			&expr.Verdict{Kind: expr.VerdictDrop},
-		}})
+		)})
+	}
+}
+
+// translated are packets whose destination was, and ICMP errors about such.
+func translated() []expr.Any {
+	const bit = 1 << 5 // IPS_DST_NAT
+	order := binaryutil.NativeEndian
+	return []expr.Any{
+		&expr.Ct{Key: expr.CtKeySTATUS, Register: 1},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: order.PutUint32(bit), Xor: order.PutUint32(0)},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: order.PutUint32(0)},
+	}
+}
+
+// icmpError is a type and a code of ICMP, and those of ICMPv6.
+type icmpError struct{ v4, v6 [2]byte }
+
+var ( // const
+	portUnreachable = icmpError{v4: [2]byte{3, 3}, v6: [2]byte{1, 4}}
+	tooBig          = icmpError{v4: [2]byte{3, 4}, v6: [2]byte{2, 0}}
+)
+
+const never = 1 << 30
+
+// icmpLost loses what passes a hook of a node of an ICMP error, about some packets, but for one in so many.
+func icmpLost(e icmpError, hook *nftables.ChainHook, but uint32, about ...expr.Any) func(*nftables.Conn, *nftables.Table) {
+	return func(conn *nftables.Conn, table *nftables.Table) {
+		chain := conn.AddChain(&nftables.Chain{
+			Name: "out", Table: table, Type: nftables.ChainTypeFilter, Hooknum: hook, Priority: nftables.ChainPriorityFilter,
+		})
+		for protocol, is := range map[byte][2]byte{unix.IPPROTO_ICMP: e.v4, unix.IPPROTO_ICMPV6: e.v6} {
+			conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(slices.Clone(about),
+				&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+				&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{protocol}},
+				&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 2},
+				&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: is[:]},
+				&expr.Numgen{Register: 1, Type: unix.NFT_NG_RANDOM, Modulus: but},
+				&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(0)},
+				&expr.Verdict{Kind: expr.VerdictDrop},
+			)})
+		}
 	}
 }
 

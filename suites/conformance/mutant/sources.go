@@ -86,6 +86,8 @@ func hairpinDropped(at func(*plan.Frontend) bool) func(*changes) {
 			all = append(all, f.Inside.Endpoints...)
 		}
 		local := slices.DeleteFunc(all, func(e plan.Endpoint) bool { return !e.Local || e.Host })
+		slices.SortFunc(local, plan.Endpoint.Compare)
+		local = slices.Compact(local)                  // of both routes
 		if !at(f) || len(local) != 1 || f.Restricted { // one of several would be dropped by them all
 			return
 		}

@@ -47,6 +47,8 @@ var ( // const
 		Summary: `of the flows of UDP that the kernel tracks, those whose endpoint is none any more are forgotten, and no others.`}
 	ConnectionsLeft = Promise{Kind: KubeProxy, Where: proxier + "conntrack/cleanup.go", NoPath: ofFlows, Since: first,
 		Summary: `connections of TCP that the kernel tracks are left alone, whatever becomes of the endpoint or the Service.`}
+	ErrorsTranslated = Promise{Kind: KubeProxy, Where: proxier + "nftables/README.md", NoPath: ofErrors, Since: first,
+		Summary: `what routers and endpoints say by ICMP of a packet whose addresses were translated reaches its sender as of the packet that it sent: the kernel's NAT does so for kube-proxy (RFC 5508), and no document of Kubernetes speaks of ICMP.`}
 	RangesDrop = Promise{Kind: KubeProxy, Where: proxier + "nftables/proxier.go", NoPath: ofSources, Since: first,
 		Summary: `clients outside the source ranges are dropped and not refused, white space around a range is no part of it, and processes on nodes are held to them.`}
 	RangesOnPods = Promise{Kind: KubeProxy, Where: proxier + "nftables/proxier.go", NoPath: ofSources, Since: first,

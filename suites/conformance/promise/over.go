@@ -73,5 +73,6 @@ const (
 	ofSources   = "it is about the source address that is seen or let through, which no dimension of a cell has"
 	ofRecords   = "it is about which record of a client counts, beside the promise that there is one (Affinity)"
 	ofAgents    = "it is about the agents and the rules of a dataplane, not about a path"
+	ofErrors    = "it is about what is said of packets that did not arrive, whichever path they took"
 	ofOneWay    = "it is about one way that kube-proxy alone has, or a size: behaviours of it ask that one"
 )

@@ -1,0 +1,18 @@
+package behaviours
+
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
+
+func evenSpreadVIP() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "even-spread-vip", Level: kit.Should, Profile: kit.ProfileVIP,
+		Says:     "Connections and datagrams of each client to the address of a load balancer in VIP mode are spread evenly over endpoints of every kind.",
+		Promises: []promise.Promise{promise.AllEvenly},
+		Writes:   kit.SinceClass,
+		Features: []kit.Feature{kit.FeatureSpread},
+		Needs:    []kit.Need{kit.NeedNodes},
+		Run:      spreadEvenly(atVIP),
+	}
+}

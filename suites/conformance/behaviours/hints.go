@@ -1,0 +1,70 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+// near gives a Service endpoints with hints, and says who is to answer what is handled by each of some
+// nodes, one of each zone.
+type near func(svc *kit.Service, n []*kit.Node) [][]*kit.Pod
+
+// zonal hints for zones, one endpoint for two of them and for none of its own.
+func zonal(svc *kit.Service, n []*kit.Node) [][]*kit.Pod {
+	svc.Endpoints(
+		n[0].A.Ready().ForZones(n[0].Zone),
+		n[1].A.Ready().ForZones(n[1].Zone),
+		n[1].B.Ready().ForZones(n[0].Zone, n[2].Zone),
+	)
+	return [][]*kit.Pod{{n[0].A, n[1].B}, {n[1].A}, {n[1].B}}
+}
+
+// nodal hints for nodes: each endpoint for its own.
+func nodal(svc *kit.Service, n []*kit.Node) [][]*kit.Pod {
+	svc.Endpoints(n[0].A.Ready().ForNodes(n[0].Name), n[1].A.Ready().ForNodes(n[1].Name), n[2].A.Ready().ForNodes(n[2].Name))
+	return [][]*kit.Pod{{n[0].A}, {n[1].A}, {n[2].A}}
+}
+
+// nowhere hints for the zones and nodes of two alone, and nobody is left out: the third is answered by
+// both.
+func nowhere(svc *kit.Service, n []*kit.Node) [][]*kit.Pod {
+	svc.Endpoints(n[0].A.Ready().ForZones(n[0].Zone).ForNodes(n[0].Name), n[1].A.Ready().ForZones(n[1].Zone).ForNodes(n[1].Name))
+	return [][]*kit.Pod{2: {n[0].A, n[1].A}}
+}
+
+// hinted: what each node handles of a Service is answered by those alone that are near to it, by every
+// way.
+func hinted(s *kit.Spec, svc *kit.Service, of near, ways func(*kit.Node) []kit.Way) {
+	n := s.Zoned()
+	for i, servers := range of(svc, n) {
+		if servers != nil {
+			s.Each(ways(n[i]), kit.Pods(servers...))
+		}
+	}
+}
+
+// hintedByUDP is that of datagrams of a node and its pods to a ClusterIP.
+func hintedByUDP(distribution string, of near) func(*kit.Spec) {
+	return func(s *kit.Spec) {
+		svc := s.Service(kit.Distribution(distribution), kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
+		hinted(s, svc, of, func(n *kit.Node) []kit.Way { return svc.Ways(n.B.Client, n.Client) })
+	}
+}
+
+// hintedAtNodePort is that of what comes to the ports of a node, from outside, from itself and from a
+// pod on it. What others in the cluster send there may be handled by their own node.
+func hintedAtNodePort(distribution string, of near) func(*kit.Spec) {
+	return func(s *kit.Spec) {
+		svc := s.Service(kit.Distribution(distribution), kit.NodePorts, kit.Both)
+		hinted(s, svc, of, func(n *kit.Node) []kit.Way { return svc.NodePortWays(n, s.Outside(), n.Client, n.B.Client) })
+	}
+}
+
+// hintedAt is that of what comes to a front, from beyond a node, from itself and from a pod on it.
+func hintedAt(f front, distribution string, of near) func(*kit.Spec) {
+	return func(s *kit.Spec) {
+		svc, addr := f(s, kit.Distribution(distribution))
+		hinted(s, svc, of, func(n *kit.Node) []kit.Way { return svc.WaysTo(addr, s.HostBeyond(n), n.Client, n.B.Client) })
+	}
+}

@@ -1,0 +1,19 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
+
+func hintsFallBackNodePort() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "hints-fall-back-nodeport", Level: kit.Must, Profile: kit.ProfileTopology,
+		Says:     "What comes to a node port is answered by all ready endpoints where none is hinted for the zone or the node by which it is handled, by TCP and UDP.",
+		Promises: []promise.Promise{promise.ZoneWithoutEndpoints, promise.RemoteIfNot},
+		Source:   []string{"KEP-2433", "KEP-4444"},
+		Needs:    []kit.Need{kit.NeedOutside, kit.NeedZones},
+		Run:      hintedAtNodePort(corev1.ServiceTrafficDistributionPreferSameZone, nowhere),
+	}
+}

@@ -1,0 +1,20 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
+
+func hintsZoneNodePort() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "hints-zone-nodeport", Level: kit.Should, Profile: kit.ProfileTopology,
+		Says:     "What comes to a node port is answered by the endpoints that are hinted for the zone of that node, by TCP and UDP.",
+		Promises: []promise.Promise{promise.SameZone, promise.Distribution},
+		Source:   []string{"KEP-2433", "KEP-4444"},
+		Features: []kit.Feature{kit.FeatureZoneHints},
+		Needs:    []kit.Need{kit.NeedOutside, kit.NeedZones},
+		Run:      hintedAtNodePort(corev1.ServiceTrafficDistributionPreferSameZone, zonal),
+	}
+}

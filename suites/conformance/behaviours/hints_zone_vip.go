@@ -1,0 +1,21 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
+
+func hintsZoneVIP() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "hints-zone-vip", Level: kit.Should, Profile: kit.ProfileTopology,
+		Says:     "What arrives at a node for the address of a load balancer in VIP mode is answered by the endpoints that are hinted for the zone of that node, by TCP and UDP.",
+		Promises: []promise.Promise{promise.SameZone, promise.Distribution},
+		Writes:   kit.SinceClass,
+		Source:   []string{"KEP-2433", "KEP-4444"},
+		Features: []kit.Feature{kit.FeatureZoneHints},
+		Needs:    []kit.Need{kit.NeedNodes, kit.NeedZones},
+		Run:      hintedAt(atVIP, corev1.ServiceTrafficDistributionPreferSameZone, zonal),
+	}
+}

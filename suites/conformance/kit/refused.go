@@ -1,0 +1,156 @@
+package kit
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/plumbline/plumbline/fixtures/kubewait"
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
+)
+
+// Kernels limit the rate of ICMP errors to an address: so many at once (XRLIM_BURST_FACTOR of
+// net/ipv4/inetpeer.c), and then one in so long (icmp_ratelimit of Documentation/networking/ip-sysctl;
+// for ICMPv6 it is as long or shorter). Resets have no limit.
+const (
+	icmpAtOnce = 6
+	icmpEach   = time.Second
+)
+
+// icmpTries are the attempts that ICMP is to refuse, each of them: fewer than there may be at once, for
+// other behaviours ask from the same places.
+const icmpTries = 3
+
+// refused is what a host says of a port where nobody listens, and a Service without
+// endpoints alike: a TCP reset or ICMP port unreachable, or, where a Service is translated at
+// the socket, ECONNREFUSED of the call itself, with nothing on the wire. Any other ICMP is a
+// router's.
+func refused(r remote.Result) bool { return r.Class == remote.Refused || byICMP(r) }
+
+func byICMP(r remote.Result) bool { return r.Class == remote.ICMPPort }
+
+// Rejected wants a refusal of each attempt: a TCP reset, ICMP port unreachable, or that of the call.
+// Those that ICMP is to refuse are few, and begin when it may.
+func Rejected() Want {
+	return Want{text: "a refusal", n: silentTry, timeout: silence, class: refused, refusal: true}
+}
+
+// allowance is how many ICMP errors a client may still be sent, as far as it is known: nodes count
+// for themselves, and this counts for all.
+type allowance struct {
+	turn sync.Mutex // held for attempts that ICMP is to refuse
+
+	mu   sync.Mutex // guards the fields below
+	used float64    // of those at once
+	at   time.Time  // when that was so
+}
+
+// ready is how long it takes until icmpTries may be sent at once.
+func (a *allowance) ready(now time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return max(0, time.Duration((a.usedAt(now)-icmpAtOnce+icmpTries)*float64(icmpEach)))
+}
+
+func (a *allowance) usedAt(now time.Time) float64 {
+	return max(0, a.used-now.Sub(a.at).Seconds()/icmpEach.Seconds())
+}
+
+// spent notes what attempts came to. Where some were refused by ICMP and others met silence, none is
+// left, whoever had the rest.
+func (a *allowance) spent(now time.Time, res *remote.Results) {
+	sum := res.Summary()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := sum.Class[remote.ICMPPort]
+	a.used, a.at = min(icmpAtOnce, a.usedAt(now)+float64(n)), now
+	if n > 0 && sum.Class[remote.Timeout] > 0 {
+		a.used = icmpAtOnce
+	}
+}
+
+// limited tells whether ICMP refused attempts that were to be refused, and nothing else came: there may be
+// no more of it for a while.
+func (w Want) limited(res *remote.Results) bool {
+	sum := res.Summary()
+	return w.refusal && sum.Class[remote.ICMPPort] > 0 && sum.Class[remote.ICMPPort]+sum.Class[remote.Timeout] == len(res.Attempts)
+}
+
+// allowance is that of a client, in the family of a target.
+func (e *Env) allowance(c Client, t Target) *allowance {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key := c.at() + " " + c.Addr(t.family()).String() + " " + string(t.family())
+	if e.allowances == nil {
+		e.allowances = map[string]*allowance{}
+	}
+	if e.allowances[key] == nil {
+		e.allowances[key] = &allowance{}
+	}
+	return e.allowances[key]
+}
+
+// spent notes what attempts of a client came to, and whether ICMP is what refuses them.
+func (e *Env) spent(c Client, t Target, res *remote.Results) {
+	if res == nil {
+		return
+	}
+	e.allowance(c, t).spent(time.Now(), res)
+	if slices.ContainsFunc(res.Attempts, byICMP) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.icmp == nil {
+			e.icmp = map[remote.Network]bool{}
+		}
+		e.icmp[t.network] = true
+	}
+}
+
+func (e *Env) refusesByICMP(n remote.Network) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.icmp[n]
+}
+
+// tries makes the attempts of a way that are to show what is wanted, so many at a time, and says how long they
+// had to wait until ICMP might refuse them.
+func (s *Spec) tries(a asking, atOnce int) (res *remote.Results, waited time.Duration, err error) {
+	b := a.want.batch(a.From, a.To)
+	b.Concurrency = min(b.Concurrency, atOnce)
+	if a.want.timeout == 0 { // answers are wanted
+		res, err = a.From.probe.Batch(s.ctx, b)
+		return res, 0, err
+	}
+	if a.want.refusal && s.env.refusesByICMP(a.To.network) {
+		began, left := time.Now(), s.env.allowance(a.From, a.To)
+		left.turn.Lock()
+		defer left.turn.Unlock()
+		if err := kubewait.Pause(s.ctx, left.ready(time.Now())); err != nil {
+			return nil, 0, err
+		}
+		waited = time.Since(began)
+	}
+	res, err = a.refusals(s.ctx, b)
+	s.env.spent(a.From, a.To, res)
+	return res, waited, err
+}
+
+// refusals makes attempts that may be refused: if it is not ICMP that refuses the first few, all of them.
+func (a asking) refusals(ctx context.Context, b remote.Batch) (*remote.Results, error) {
+	if !a.want.refusal || b.Attempts <= icmpTries {
+		return a.From.probe.Batch(ctx, b)
+	}
+	rest := b.Attempts - icmpTries
+	b.Attempts = icmpTries
+	res, err := a.From.probe.Batch(ctx, b)
+	if err != nil || slices.ContainsFunc(res.Attempts, func(r remote.Result) bool { return r.Class != remote.Refused }) {
+		return res, err
+	}
+	b.Attempts = rest
+	more, err := a.From.probe.Batch(ctx, b)
+	if err == nil {
+		res.Attempts = append(res.Attempts, more.Attempts...)
+	}
+	return res, err
+}
