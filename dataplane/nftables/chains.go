@@ -84,6 +84,7 @@ func (f family) plainChains() []chain {
 			taken, // an address of the node may be a load balancer's, and that is looked up first
 			cat(meant(setMasqAlwaysPorts), masq),
 			cat(meant(setMasqNodePorts), fromSelf(), masq),
+			cat(meant(setMasqNodePorts), f.toItself(setHairpinInside), masq),
 		}},
 		chain{name: chainLearnNode, rules: []rule{taken, learn(true, setTimeoutPorts)}},
 		chain{name: chainLearn, rules: []rule{learn(false, setTimeouts), cat(f.meantNode(), goTo(chainLearnNode))}},
@@ -160,9 +161,15 @@ func (f family) postrouting() []rule {
 	return append(out,
 		cat(f.keyIn(false, original, setMasqAlways), masq),
 		cat(f.keyIn(false, original, setMasqNode), fromSelf(), masq),
+		cat(f.keyIn(false, original, setMasqNode), f.toItself(setHairpinInside), masq),
 		cat(f.meantNode(), jumpTo(chainMeantNode)),
-		cat(rule{f.addr(f.saddr, reg0), f.addr(f.daddr, reg0+f.regs()), f.in(setHairpin)}, masq),
+		cat(f.toItself(setHairpin), masq),
 	)
+}
+
+// toItself matches what goes from an endpoint of a set to itself.
+func (f family) toItself(set setID) rule {
+	return rule{f.addr(f.saddr, reg0), f.addr(f.daddr, reg0+f.regs()), f.in(set)}
 }
 
 // fromSelf matches a source address of this node.

@@ -44,8 +44,10 @@
 //	  in masquerade-off-cluster and source no pod        -> masquerade
 //	  in masquerade-always                               -> masquerade
 //	  in masquerade-node and source of this node         -> masquerade
+//	  in masquerade-node and source . destination in hairpin-inside (an endpoint of another node, and itself)
+//	                                                     -> masquerade
 //	  the same for node ports, unless services has the address and port
-//	  source . destination in hairpin (an endpoint that may be its own client, and itself) -> masquerade
+//	  source . destination in hairpin (a local endpoint and itself) -> masquerade
 //	forward, leave (filter), new connections that no dnat took:
 //	  destination in cluster-ips   -> reject
 //	  destination in service-cidrs -> drop

@@ -3,7 +3,6 @@ package nftables
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"github.com/mdlayher/netlink"
@@ -185,12 +184,11 @@ func (t *tracer) after() {
 			t.line(3, "%s", when[set])
 		}
 	}
-	for _, a := range t.locals() {
-		t.lookup(2, setHairpin, hairpinElement(a).id.key)
+	for _, h := range hairpins(t.at.Frontend) {
+		e := hairpinElement(h)
+		t.lookup(2, e.id.set, e.id.key)
 	}
 }
-
-func (t *tracer) locals() []netip.Addr { return hairpins(t.at.Frontend) }
 
 // element asks for one element by its key.
 func (c *conn) element(f family, id setID, key string) (e Element, found bool, err error) {

@@ -2,7 +2,6 @@ package nftables
 
 import (
 	"errors"
-	"net/netip"
 
 	"golang.org/x/sys/unix"
 
@@ -278,18 +277,18 @@ func (t *Target) undo(p *pending) {
 }
 
 // countHairpins keeps an element for every endpoint that may be the client of some frontend.
-func (t *Target) countHairpins(o *ops, old, new []netip.Addr) {
-	for _, a := range new {
-		t.hairpins[a]++
-		if t.hairpins[a] == 1 {
-			o.add(hairpinElement(a))
+func (t *Target) countHairpins(o *ops, old, new []hairpin) {
+	for _, h := range new {
+		t.hairpins[h]++
+		if t.hairpins[h] == 1 {
+			o.add(hairpinElement(h))
 		}
 	}
-	for _, a := range old {
-		t.hairpins[a]--
-		if t.hairpins[a] == 0 {
-			delete(t.hairpins, a)
-			o.del(hairpinElement(a))
+	for _, h := range old {
+		t.hairpins[h]--
+		if t.hairpins[h] == 0 {
+			delete(t.hairpins, h)
+			o.del(hairpinElement(h))
 		}
 	}
 }

@@ -293,9 +293,16 @@ func parseEndpoint(val string) (plan.Endpoint, bool) {
 	return plan.Endpoint{Addr: addr, Port: binary.BigEndian.Uint16([]byte(val[n:]))}, ok
 }
 
-// hairpins are the endpoints a frontend may send to that may be their own clients, each once.
-func hairpins(f plan.Frontend) []netip.Addr {
-	var out []netip.Addr
+// hairpin is an endpoint that may be its own client: a local one by any route of any frontend, one of another node
+// by the inside of a frontend that masquerades the node's own.
+type hairpin struct {
+	addr      netip.Addr
+	elsewhere bool
+}
+
+// hairpins are those a frontend may send to, each once.
+func hairpins(f plan.Frontend) []hairpin {
+	var out []hairpin
 	var known map[netip.Addr]bool
 	add := func(eps []plan.Endpoint, inside bool) {
 		for _, e := range eps {
@@ -306,7 +313,7 @@ func hairpins(f plan.Frontend) []netip.Addr {
 				known = map[netip.Addr]bool{}
 			}
 			known[e.Addr] = true
-			out = append(out, e.Addr)
+			out = append(out, hairpin{e.Addr, !e.Local})
 		}
 	}
 	add(f.Outside.Endpoints, false)
@@ -316,9 +323,12 @@ func hairpins(f plan.Frontend) []netip.Addr {
 	return out
 }
 
-func hairpinElement(a netip.Addr) Element {
-	b := a.AsSlice()
-	return Element{id: elementID{v6: a.Is6(), set: setHairpin, key: string(append(b, b...))}}
+func hairpinElement(h hairpin) Element {
+	b, set := h.addr.AsSlice(), setHairpin
+	if h.elsewhere {
+		set = setHairpinInside
+	}
+	return Element{id: elementID{v6: h.addr.Is6(), set: set, key: string(append(b, b...))}}
 }
 
 // Render is every element of a plan as sorted text, the form of the golden files
@@ -327,15 +337,15 @@ func Render(p *plan.Plan) string { return text(planElements(p)) }
 
 func planElements(p *plan.Plan) []Element {
 	elems := nodeElements(p.Node)
-	locals := map[netip.Addr]bool{}
+	own := map[hairpin]bool{}
 	for _, f := range kernelFrontends(p) {
 		elems = append(elems, f.elements(nil)...)
-		for _, a := range hairpins(f.Frontend) {
-			locals[a] = true
+		for _, h := range hairpins(f.Frontend) {
+			own[h] = true
 		}
 	}
-	for a := range locals {
-		elems = append(elems, hairpinElement(a))
+	for h := range own {
+		elems = append(elems, hairpinElement(h))
 	}
 	return elems
 }

@@ -28,6 +28,7 @@ const (
 	setMasqAlwaysPorts
 	setMasqNodePorts
 	setHairpin
+	setHairpinInside
 	setRestricted
 	setSources
 	setClusterIPs
@@ -101,6 +102,7 @@ func specsOf(addr lib.SetDatatype) *[setCount]setSpec {
 		setMasqAlwaysPorts: {name: "masquerade-always-nodeports", key: port},
 		setMasqNodePorts:   {name: "masquerade-node-nodeports", key: port},
 		setHairpin:         {name: "hairpin", key: types{addr, addr}},
+		setHairpinInside:   {name: "hairpin-inside", key: types{addr, addr}},
 		setRestricted:      {name: "restricted", key: vip},
 		setSources:         {name: "restricted-sources", key: types{addr, lib.TypeInetProto, lib.TypeInetService, addr}, ranges: true},
 		setClusterIPs:      {name: "cluster-ips", key: types{addr}},

@@ -23,13 +23,13 @@ const scriptHead = `# What plumb-nftables makes of a plan, to be read and checke
 func Script(p *plan.Plan) string {
 	elems := nodeElements(p.Node)
 	fronts := kernelFrontends(p)
-	locals := map[netip.Addr]bool{}
+	own := map[hairpin]bool{}
 	for _, f := range fronts {
 		elems = append(elems, f.elements(nil)...)
-		for _, a := range hairpins(f.Frontend) {
-			if !locals[a] {
-				locals[a] = true
-				elems = append(elems, hairpinElement(a))
+		for _, h := range hairpins(f.Frontend) {
+			if !own[h] {
+				own[h] = true
+				elems = append(elems, hairpinElement(h))
 			}
 		}
 	}
@@ -37,14 +37,14 @@ func Script(p *plan.Plan) string {
 	b.WriteString(scriptHead)
 	for _, f := range newBoth().by(p.Node.LocalLink) {
 		chains, rules := f.scriptChains(fronts)
-		var own []Element
+		var mine []Element
 		for _, e := range slices.Concat(elems, rules, f.partElements()) {
 			if e.id.v6 == f.v6 {
-				own = append(own, e)
+				mine = append(mine, e)
 			}
 		}
 		fmt.Fprintf(&b, "\ntable %s %s {\n", f.text, TableName)
-		f.scriptSets(&b, own, p.Node)
+		f.scriptSets(&b, mine, p.Node)
 		for _, c := range slices.Concat(f.plainChains(), chains, f.baseChains()) {
 			f.scriptChain(&b, c)
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -128,7 +127,7 @@ func (t *Target) reconcile(p *plan.Plan, present *state, replace map[bool]bool) 
 	t.present, t.replacing = present, replace != nil
 	t.fronts = map[plan.Key]mirrored{}
 	t.groups = newGroups()
-	t.hairpins = map[netip.Addr]int{}
+	t.hairpins = map[hairpin]int{}
 	t.chains = map[chainRef]bool{}
 	index := plan.Index(p)
 	keys := slices.SortedFunc(maps.Keys(index), plan.Key.Compare)
@@ -169,13 +168,13 @@ func (t *Target) setHead(n plan.Node, steps []step, replace map[bool]bool) {
 		shared = append(shared, t.ofKnownFamilies(f.partElements())...)
 	}
 	for _, s := range steps {
-		for _, a := range hairpins(*s.want) {
-			if t.hairpins[a]++; t.hairpins[a] == 1 {
-				shared = append(shared, hairpinElement(a))
+		for _, h := range hairpins(*s.want) {
+			if t.hairpins[h]++; t.hairpins[h] == 1 {
+				shared = append(shared, hairpinElement(h))
 			}
 		}
 	}
-	shares := []setID{setNodeAddrs, setLocalPods, setServiceCIDRs, setHairpin,
+	shares := []setID{setNodeAddrs, setLocalPods, setServiceCIDRs, setHairpin, setHairpinInside,
 		viewServices.parts(), viewServicesInside.parts(), viewNodePorts.parts(), viewNodePortsInside.parts()}
 	if n.LocalLink != "" { // the rules there may ask for them until they are brought up to date: finish
 		shares = slices.DeleteFunc(shares, func(id setID) bool { return id == setLocalPods })

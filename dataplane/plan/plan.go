@@ -277,8 +277,8 @@ type Endpoint struct {
 }
 
 // MayBeClient tells whether an endpoint of a route may be its own client (hairpin): a local one, and by
-// the inside any, since a pod of another node may count as one of this node's (Node.LocalPods). All other
-// routes masquerade who comes from elsewhere, or lead to local endpoints.
+// the inside any, since a pod of another node may count as one of this node's (Node.LocalPods) and keeps its
+// source there. At a ClusterIP a pod of another node is translated by that node.
 func (e Endpoint) MayBeClient(inside bool) bool { return e.Local || inside }
 
 // Compare orders endpoints.
