@@ -42,7 +42,7 @@ func (t *Target) Apply(ctx context.Context, old, new *plan.Plan) error {
 	if err != nil {
 		return fmt.Errorf("apply to the maps: %w", err)
 	}
-	if t.cfg.ResetTCP > 0 {
+	if t.cfg.ResetTCP > 0 && t.cfg.Cgroup != "" {
 		t.named.follow(old, new, time.Now())
 	}
 	return t.refusals(new, refused)

@@ -98,8 +98,10 @@
 //
 // What is sent by a connected UDP socket asks no program, so Watch looks after each Apply and at each
 // sweep for those whose endpoint is in no route of what they asked for and does not drain (plumb_udp).
-// The node's own are ended by sock_diag: the next call on the socket says ECONNABORTED. To end those of
-// pods takes SYS_ADMIN, to enter their namespaces; they are counted (Stranded). TCP stays.
+// The node's own are ended by sock_diag: the next call on the socket says ECONNABORTED. Those of pods
+// are in namespaces that it takes SYS_ADMIN to enter: they are ended where Config.PodSpaces names these, and
+// counted else (Stranded). TCP stays, or with Config.ResetTCP is ended alike when no frontend has named the
+// endpoint for so long.
 //
 // # Maps
 //

@@ -242,5 +242,7 @@ func NewNamed() Named { return Named{newNamed()} }
 func (n Named) Follow(old, new *plan.Plan, now time.Time) { n.n.follow(old, new, now) }
 
 func (n Named) Due(now time.Time, grace time.Duration) (map[netip.AddrPort]bool, time.Duration) {
-	return n.n.due(now, grace)
+	due, next := n.n.due(now, grace)
+	n.n.done(due)
+	return due, next
 }

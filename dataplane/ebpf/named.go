@@ -57,7 +57,8 @@ func (n *named) follow(old, new *plan.Plan, now time.Time) {
 	}
 }
 
-// due are those that have been gone for so long, each once, and in what time there are more; 0: none are left.
+// due are those that have been gone for so long, until done is told of them, and in what time there are more; 0: none
+// are left.
 func (n *named) due(now time.Time, grace time.Duration) (out map[netip.AddrPort]bool, next time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -67,12 +68,28 @@ func (n *named) due(now time.Time, grace time.Duration) (out map[netip.AddrPort]
 		switch {
 		case rest <= 0:
 			out[a] = true
-			delete(n.gone, a)
 		case next == 0 || rest < next:
 			next = rest
 		}
 	}
 	return out, next
+}
+
+// isGone tells whether one has not come back meanwhile.
+func (n *named) isGone(a netip.AddrPort) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, is := n.gone[a]
+	return is
+}
+
+// done forgets those that were due.
+func (n *named) done(due map[netip.AddrPort]bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for a := range due {
+		delete(n.gone, a)
+	}
 }
 
 // endpointsOfTCP are those of all states, as often as a frontend names them.

@@ -10,7 +10,7 @@ import (
 )
 
 // eachPod calls f with the network namespaces that are files of a folder. One that goes meanwhile is none,
-// and neither is a file that is no namespace.
+// and neither is a file that is none of network.
 func eachPod(folder string, f func(netns int) error) error {
 	files, err := os.ReadDir(folder)
 	if err != nil {
@@ -23,7 +23,7 @@ func eachPod(folder string, f func(netns int) error) error {
 }
 
 func inPod(path string, f func(netns int) error) error {
-	space, err := os.Open(path)
+	space, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // of a pipe nobody waits for the other end
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -31,9 +31,9 @@ func inPod(path string, f func(netns int) error) error {
 		return fmt.Errorf("look for pods' network namespaces: %w", err)
 	}
 	defer space.Close()
-	var fs unix.Statfs_t
-	if err := unix.Fstatfs(int(space.Fd()), &fs); err != nil || fs.Type != unix.NSFS_MAGIC {
-		return err
+	// ioctl_ns(2), Linux 4.11; what is no namespace does not know the question.
+	if kind, err := unix.IoctlRetInt(int(space.Fd()), unix.NS_GET_NSTYPE); err != nil || kind != unix.CLONE_NEWNET {
+		return nil //nolint:nilerr // passed over
 	}
 	if err := f(int(space.Fd())); err != nil {
 		return fmt.Errorf("in %s: %w", path, err)

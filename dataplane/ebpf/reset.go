@@ -39,7 +39,13 @@ func (t *Target) resets(ctx context.Context) error {
 	for {
 		due, next := t.named.due(time.Now(), t.cfg.ResetTCP)
 		if len(due) > 0 {
-			stay.say(t.reset(due))
+			err := t.reset(due)
+			stay.say(err)
+			if err == nil {
+				t.named.done(due)
+			} else {
+				next = sweepEvery // or with the next change
+			}
 		}
 		var more <-chan time.Time
 		if next > 0 {
@@ -55,7 +61,7 @@ func (t *Target) resets(ctx context.Context) error {
 }
 
 // reset ends the TCP sockets of the node, and of pods whose namespaces it may enter, that were led to these
-// endpoints.
+// endpoints. One that has come back meanwhile has connections that are new.
 func (t *Target) reset(gone map[netip.AddrPort]bool) error {
 	peers, err := t.peers()
 	if err != nil || peers == nil {
@@ -64,7 +70,7 @@ func (t *Target) reset(gone map[netip.AddrPort]bool) error {
 	defer peers.Close()
 	ended := 0
 	each := func(netns int) error {
-		n, err := resetSockets(netns, peers, gone)
+		n, err := resetSockets(netns, peers, func(a netip.AddrPort) bool { return gone[a] && t.named.isGone(a) })
 		ended += n
 		return err
 	}
@@ -94,7 +100,7 @@ func (t *Target) peers() (*ebpf.Map, error) {
 
 // resetSockets ends TCP sockets of a namespace that were led to one of these endpoints; what was connected
 // to it straight is left alone.
-func resetSockets(netns int, peers *ebpf.Map, gone map[netip.AddrPort]bool) (ended int, err error) {
+func resetSockets(netns int, peers *ebpf.Map, gone func(netip.AddrPort) bool) (ended int, err error) {
 	conn, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, &netlink.Config{NetNS: netns})
 	if err != nil {
 		return 0, fmt.Errorf("reset sockets: %w", err)
@@ -122,7 +128,7 @@ func resetSockets(netns int, peers *ebpf.Map, gone map[netip.AddrPort]bool) (end
 			if failed != nil {
 				return ended, errors.Join(err, fmt.Errorf("reset sockets: read what they were led to: %w", failed))
 			}
-			if !gone[to] {
+			if !gone(to) {
 				continue
 			}
 			switch failed := endSocket(conn, family, unix.IPPROTO_TCP, id); {

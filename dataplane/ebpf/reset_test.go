@@ -1,12 +1,16 @@
 package ebpf_test
 
 import (
+	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/dptest"
 	"github.com/plumbline/plumbline/dataplane/ebpf"
@@ -15,29 +19,37 @@ import (
 )
 
 // TCP sockets that were led to an endpoint which is gone are ended, the node's and those of pods whose
-// namespace is known. What was connected to the endpoint itself, and
+// namespace is known, and one that has said all and waits for the answer. What was connected to the endpoint itself, and
 // what has another one, stays.
 func TestResetTCP(t *testing.T) {
 	t.Parallel()
-	one, other := service{number: 1, endpoints: both(2)}, service{number: 2, endpoints: both(3)}
-	p, spaces := planOf(one, other), t.TempDir()
+	one, other, silent := service{number: 1, endpoints: both(2)}, service{number: 2, endpoints: both(3)}, service{number: 4, endpoints: both(4)}
+	p, spaces := planOf(one, other, silent), filepath.Join(t.TempDir(), "later")
 	w := socketWorld(t, p, func(c *ebpf.Config) { c.PodSpaces, c.ResetTCP = spaces, 200*time.Millisecond })
-	if err := os.Symlink(w.Place(dptest.PodA).Path(), filepath.Join(spaces, "pod-a")); err != nil {
-		t.Fatal(err)
-	}
 	for _, v6 := range []bool{false, true} {
 		w.echo(pod(v6, 2))
 		w.echo(pod(v6, 3))
 	}
-	var lost, stay []net.Conn
+	var lost, pods, stay []net.Conn
 	for _, v6 := range []bool{false, true} {
-		lost = append(lost, w.speaks(dptest.PodA, objects.TCP, one.vip(v6)), w.speaks(dptest.Self, objects.TCP, one.vip(v6)), w.speaks(dptest.Self, objects.TCP, one.nodePort(v6)))
+		pods = append(pods, w.speaks(dptest.PodA, objects.TCP, one.vip(v6)))
+		lost = append(lost, w.speaks(dptest.Self, objects.TCP, one.vip(v6)), w.speaks(dptest.Self, objects.TCP, one.nodePort(v6)))
 		stay = append(stay, w.speaks(dptest.PodA, objects.TCP, other.vip(v6)), w.speaks(dptest.PodA, objects.TCP, pod(v6, 2)), w.speaks(dptest.Self, objects.TCP, pod(v6, 2)),
 			w.speaks(dptest.PodB, objects.TCP, one.vip(v6)))
 	}
+	lost = append(lost, w.halfClosed(silent.vip(false), pod(false, 4)))
 	w.watched()
-	apply(t, w.target, p, planOf(service{number: 1, endpoints: both(3)}, other))
+	gone := planOf(service{number: 1, endpoints: both(3)}, other)
+	apply(t, w.target, p, gone)
 	for _, c := range lost {
+		ended(t, c)
+	}
+	// What could not be done is done when it can be: pods' namespaces were not there to be seen.
+	if err := errors.Join(os.Mkdir(spaces, 0o755), os.Symlink(w.Place(dptest.PodA).Path(), filepath.Join(spaces, "pod-a")), unix.Mkfifo(filepath.Join(spaces, "pipe"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, w.target, gone, planOf(service{number: 1, endpoints: both(3)}, other, service{number: 3}))
+	for _, c := range pods {
 		ended(t, c)
 	}
 	for _, c := range stay {
@@ -45,6 +57,39 @@ func TestResetTCP(t *testing.T) {
 			t.Errorf("%s to %s is ended: %v", c.LocalAddr(), c.RemoteAddr(), err)
 		}
 	}
+}
+
+// halfClosed is a connection of the node to a server that never answers; the client has said all.
+func (w *world) halfClosed(to, server netip.AddrPort) net.Conn {
+	w.t.Helper()
+	heard := make(chan error, 1)
+	w.in(w.Home(server.Addr()), func() error {
+		ln, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(server))
+		if err != nil {
+			return err
+		}
+		w.t.Cleanup(func() { _ = ln.Close() })
+		go func() {
+			c, err := ln.Accept()
+			if err == nil {
+				w.t.Cleanup(func() { _ = c.Close() })
+				_, err = io.Copy(io.Discard, c) // until the client has said all
+			}
+			heard <- err
+		}()
+		return nil
+	})
+	c, err := w.dial(dptest.Self, objects.TCP, 0, to)
+	if err == nil {
+		err = c.(*net.TCPConn).CloseWrite()
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := <-heard; err != nil {
+		w.t.Fatal(err)
+	}
+	return c
 }
 
 // An endpoint is gone when no TCP frontend names it in any state, and only for so long; it is told once.

@@ -22,11 +22,12 @@ const (
 	sizeofAnswer     = 72
 )
 
-// States of a socket (net/tcp_states.h), as a request has them: of UDP what is connected, of TCP what may
-// still have something to send, or waits for its first answer.
+// States of a socket (net/tcp_states.h), as a request has them: of UDP what is connected, of TCP all in which
+// a side still has something to say, or waits for its first answer.
 const (
 	connectedUDP = 1 << 1
-	connectedTCP = 1<<1 | 1<<2 | 1<<4 | 1<<8 // TCP_ESTABLISHED, _SYN_SENT, _FIN_WAIT1, _CLOSE_WAIT
+	// TCP_ESTABLISHED, _SYN_SENT, _FIN_WAIT1, _FIN_WAIT2, _CLOSE_WAIT, _LAST_ACK, _CLOSING
+	connectedTCP = 1<<1 | 1<<2 | 1<<4 | 1<<5 | 1<<8 | 1<<9 | 1<<11
 )
 
 // socketID is one of sock_diag's.
