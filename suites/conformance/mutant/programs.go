@@ -21,6 +21,7 @@ func programMutations() map[string]func(*changes) {
 		"ebpf-sendmsg-not-translated":        altered(sockets, returning("plumb_sendmsg4", goesOn), returning("plumb_sendmsg6", goesOn)),
 		"ebpf-sendmsg6-not-translated":       altered(sockets, returning("plumb_sendmsg6", goesOn)),
 		"ebpf-recvmsg-not-translated":        altered(sockets, returning("plumb_recvmsg4", goesOn), returning("plumb_recvmsg6", goesOn)),
-		"ebpf-calls-forbidden-not-refused":   altered(sockets, skipping("", helper(asm.FnSetRetval, ""), 0)), // who says no more says EPERM
+		"ebpf-icmp-errors-not-translated":    altered(devices, returning("icmp_error4", -3), returning("icmp_error6", -3)), // NO_ENTRY
+		"ebpf-calls-forbidden-not-refused":   altered(sockets, skipping("", helper(asm.FnSetRetval, ""), 0)),               // who says no more says EPERM
 	}
 }
