@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,18 +28,18 @@ func BenchmarkOther(b *testing.B) {
 	with, without := dptest.NewNet(b), dptest.NewNet(b)
 	apply(b, started(b, benchConfig(b, with)), nil, many(1000))
 	nets := []*dptest.Net{without, with}
-	for _, traffic := range []struct {
+	for _, kind := range []struct {
 		name string
-		open func(testing.TB, *dptest.Net) func() (int, error)
+		open func(testing.TB, *dptest.Net) traffic
 	}{{"stream", stream}, {"there-and-back", thereAndBack}, {"datagrams", datagrams}} {
-		b.Run(traffic.name, func(b *testing.B) {
-			send := []func() (int, error){traffic.open(b, nets[0]), traffic.open(b, nets[1])}
+		b.Run(kind.name, func(b *testing.B) {
+			sides := []traffic{kind.open(b, nets[0]), kind.open(b, nets[1])}
 			var through, cpu []float64
 			for b.Loop() {
 				var n, each [2]float64
 				for _, k := range rand.Perm(2) {
 					var err error
-					if n[k], each[k], err = oneTurn(send[k]); err != nil {
+					if n[k], each[k], err = oneTurn(sides[k]); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -54,9 +55,15 @@ func BenchmarkOther(b *testing.B) {
 	}
 }
 
+// traffic sends some more, and tells how much. What is on its way may have to arrive before the turn is over.
+type traffic struct {
+	send    func() (int, error)
+	arrived func(sent int) bool // nil: it has
+}
+
 // oneTurn tells how much went through a second, and what each took of this process, whose threads do the
 // node's work as well.
-func oneTurn(send func() (int, error)) (rate, cpu float64, err error) {
+func oneTurn(t traffic) (rate, cpu float64, err error) {
 	var before, after unix.Rusage
 	err = unix.Getrusage(unix.RUSAGE_SELF, &before)
 	if err != nil {
@@ -64,11 +71,14 @@ func oneTurn(send func() (int, error)) (rate, cpu float64, err error) {
 	}
 	begin, n := time.Now(), 0
 	for time.Since(begin) < 100*time.Millisecond {
-		more, err := send()
+		more, err := t.send()
 		if err != nil {
 			return 0, 0, err
 		}
 		n += more
+	}
+	for t.arrived != nil && !t.arrived(n) {
+		time.Sleep(20 * time.Microsecond)
 	}
 	took := time.Since(begin)
 	err = unix.Getrusage(unix.RUSAGE_SELF, &after)
@@ -110,24 +120,38 @@ func dialPod(b testing.TB, n *dptest.Net, serve func(net.Conn)) net.Conn {
 	return c
 }
 
-func stream(b testing.TB, n *dptest.Net) func() (int, error) {
-	c := dialPod(b, n, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
-	buf := make([]byte, 1<<18)
-	return func() (int, error) { return c.Write(buf) }
+func stream(b testing.TB, n *dptest.Net) traffic {
+	var got atomic.Int64
+	c := dialPod(b, n, func(c net.Conn) {
+		for buf := make([]byte, 1<<18); ; {
+			n, err := c.Read(buf)
+			if got.Add(int64(n)); err != nil {
+				return
+			}
+		}
+	})
+	buf, before := make([]byte, 1<<18), int64(0)
+	return traffic{func() (int, error) { return c.Write(buf) }, func(sent int) bool {
+		if got.Load() < before+int64(sent) {
+			return false
+		}
+		before += int64(sent)
+		return true
+	}}
 }
 
-func thereAndBack(b testing.TB, n *dptest.Net) func() (int, error) {
+func thereAndBack(b testing.TB, n *dptest.Net) traffic {
 	c := dialPod(b, n, func(c net.Conn) { _, _ = io.Copy(c, c) })
 	buf := make([]byte, 1)
-	return func() (int, error) {
+	return traffic{send: func() (int, error) {
 		if _, err := c.Write(buf); err != nil {
 			return 0, err
 		}
 		return c.Read(buf)
-	}
+	}}
 }
 
-func datagrams(b testing.TB, n *dptest.Net) func() (int, error) {
+func datagrams(b testing.TB, n *dptest.Net) traffic {
 	at := &unix.SockaddrInet4{Addr: podB.Addr().As4(), Port: int(podB.Port())}
 	open := func(source dptest.Source, use func(fd int) error) int {
 		var fd int
@@ -145,12 +169,12 @@ func datagrams(b testing.TB, n *dptest.Net) func() (int, error) {
 	}
 	open(dptest.PodB, func(fd int) error { return unix.Bind(fd, at) })
 	from := open(dptest.PodA, func(fd int) error { return unix.Connect(fd, at) })
-	return func() (int, error) {
+	return traffic{send: func() (int, error) {
 		for range 64 {
 			if _, err := unix.Write(from, []byte{0}); err != nil {
 				return 0, err
 			}
 		}
 		return 64, nil
-	}
+	}}
 }

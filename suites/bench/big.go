@@ -74,8 +74,8 @@ func (b *big) keys() []plan.Key {
 // replace gives the Service another endpoint for one it has.
 func (b *big) replace(r *rand.Rand) (*discoveryv1.EndpointSlice, edit) {
 	i := r.IntN(b.n)
-	e := edit{keys: b.keys(), gone: b.addrs[i], fresh: b.next()}
-	b.addrs[i] = e.fresh
+	e := edit{keys: b.keys(), gone: b.addrs[i], fresh: []netip.Addr{b.next()}}
+	b.addrs[i] = e.fresh[0]
 	return b.slice(i / perSlice), e
 }
 
@@ -97,7 +97,7 @@ func (s *subject) bigs(ctx context.Context) error {
 		}
 		err = errors.Join(err, s.kernel.reset(edit{keys: b.keys(), gone: b.addrs[0]}), s.w.forget(b))
 		if err == nil {
-			_, err = s.kernel.settle(time.Now().Add(s.cfg.Limit), s.over)
+			err = s.settle()
 		}
 		if err != nil {
 			return fmt.Errorf("a Service of %d endpoints: %w", n, err)
@@ -108,7 +108,7 @@ func (s *subject) bigs(ctx context.Context) error {
 
 // appear writes it and waits until it answers.
 func (s *subject) appear(ctx context.Context, b *big) error {
-	if err := s.kernel.reset(edit{keys: b.keys(), fresh: b.addrs[0]}); err != nil {
+	if err := s.kernel.reset(edit{keys: b.keys(), fresh: b.addrs}); err != nil {
 		return err
 	}
 	all := []api.Object{b.service()}
@@ -128,7 +128,15 @@ func (s *subject) appear(ctx context.Context, b *big) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.kernel.settle(time.Now(), s.over)
+	return s.settle()
+}
+
+// settle waits until the kernel has what was written.
+func (s *subject) settle() error {
+	got, err := s.kernel.settle(time.Now().Add(s.cfg.Limit), s.over)
+	if err == nil && got.commits == 0 {
+		err = errLimit
+	}
 	return err
 }
 

@@ -68,7 +68,7 @@ func TestChanges(t *testing.T) {
 // takes its place, and what does not come is missing.
 func TestAwait(t *testing.T) {
 	a, at := newAwait(), time.Now()
-	addr := func(n byte) edit { return edit{fresh: netip.AddrFrom4([4]byte{10, 224, 0, n})} }
+	addr := func(n byte) edit { return edit{fresh: []netip.Addr{netip.AddrFrom4([4]byte{10, 224, 0, n})}} }
 	said := func(n byte) []byte { return binary.BigEndian.AppendUint32(make([]byte, 8), 10<<24|224<<16|uint32(n)) }
 	a.write(1, addr(1))
 	a.write(2, addr(2))

@@ -45,12 +45,17 @@ func dial(from, to netip.AddrPort, patience time.Duration) (fd int, err error) {
 	return fd, nil
 }
 
+// ownError is of the benchmark's own doing, and says nothing of a dataplane.
+type ownError struct{ error }
+
+func (e ownError) Unwrap() error { return e.error }
+
 // socket is bound to an address of the namespace, or to none. It is one of the namespace that the thread is in, which need not be that of who
 // uses it.
 func socket(from netip.AddrPort, patience time.Duration) (fd int, err error) {
 	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return -1, fmt.Errorf("open socket: %w", err)
+		return -1, ownError{fmt.Errorf("open socket: %w", err)}
 	}
 	limit := unix.NsecToTimeval(patience.Nanoseconds())
 	err = errors.Join(
@@ -64,7 +69,7 @@ func socket(from netip.AddrPort, patience time.Duration) (fd int, err error) {
 	}
 	if err != nil {
 		_ = unix.Close(fd)
-		return -1, fmt.Errorf("open socket of %s: %w", from.Addr(), err)
+		return -1, ownError{fmt.Errorf("open socket of %s: %w", from.Addr(), err)}
 	}
 	return fd, nil
 }
@@ -78,7 +83,10 @@ func connect(fd int, to netip.AddrPort) (took time.Duration, err error) {
 		err = unix.Connect(fd, at)
 	}
 	took = time.Since(begin)
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.EADDRNOTAVAIL): // all ports are taken
+		return took, ownError{fmt.Errorf("connect to %s: %w", to, err)}
+	case err != nil:
 		return took, fmt.Errorf("connect to %s: %w", to, err)
 	}
 	return took, nil

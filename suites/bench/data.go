@@ -24,6 +24,7 @@ type DataRow struct {
 	Dataplane string          `json:"dataplane"`
 	Services  int             `json:"services"`
 	Ended     string          `json:"ended,omitempty"`     // what did not finish, or why it was not begun
+	Lacks     string          `json:"lacks,omitempty"`     // what of it is not measured, and why
 	Cold      render.Duration `json:"cold,omitempty"`      // from the start of the process to a dataplane that has all Services
 	ColdCPU   render.Duration `json:"coldCPU,omitempty"`   // CPU time of that
 	ColdApply render.Duration `json:"coldApply,omitempty"` // own dataplanes: of it, the first Apply
@@ -72,7 +73,8 @@ type DataRate struct {
 	DirectCPU  render.Duration `json:"directCPU"`
 }
 
-// DataUDP is connect(2) of a UDP socket to a Service and to an endpoint, in turn.
+// DataUDP is connect(2) of a UDP socket to an endpoint and to a Service, in turn: both ask what a dataplane has at
+// sockets, and one finds something.
 type DataUDP struct {
 	Pairs   int             `json:"pairs"`
 	Direct  render.Duration `json:"direct"` // p50
@@ -93,7 +95,7 @@ func NewData(results []Result, lacks string) Data {
 	d := Data{APIVersion: APIVersion, Lacks: lacks, Rows: []DataRow{}}
 	for _, r := range results {
 		row := DataRow{
-			Dataplane: r.Row, Services: r.Services, Ended: r.Ended,
+			Dataplane: r.Row, Services: r.Services, Ended: r.Ended, Lacks: r.Lacks,
 			Cold: render.Duration(r.Cold), ColdCPU: render.Duration(r.ColdCPU), ColdApply: render.Duration(r.ColdApply),
 			First: r.FirstPacket.data(), Direct: r.Direct.data(), Change: r.Change.data(), Ops: r.Ops, Commits: r.Commits,
 			ChangeCPU: render.Duration(r.ChangeCPU), Switch: r.Switch.data(), Warm: r.Warm.data(), WarmApply: render.Duration(r.WarmApply),
@@ -162,6 +164,9 @@ func Ends(results []Result) (lines []string) {
 	for _, r := range results {
 		if r.Ended != "" {
 			lines = append(lines, fmt.Sprintf("* %s at %d Services: %s", r.Row, r.Services, r.Ended))
+		}
+		if r.Lacks != "" {
+			lines = append(lines, "* "+r.lacks())
 		}
 	}
 	return lines

@@ -11,11 +11,11 @@ import (
 	"github.com/plumbline/plumbline/fixtures/netns"
 )
 
-// edit is a change of one endpoint behind frontends. Without one that is fresh or gone there is
-// only the other.
+// edit is a change of endpoints behind frontends. The one that goes may be none.
 type edit struct {
-	keys        []plan.Key
-	gone, fresh netip.Addr
+	keys  []plan.Key
+	gone  netip.Addr
+	fresh []netip.Addr
 }
 
 // follower sees what the kernel gets of a row's changes.
@@ -27,7 +27,7 @@ type follower interface {
 	settle(deadline time.Time, over func() error) (seen, error)
 	// look has the endpoints seen that somebody awaits, until the next call.
 	look(a *await) error
-	overran() bool // what was seen is not all there was
+	failed() error // why what was seen is not all there was
 	Close() error
 }
 
@@ -58,5 +58,5 @@ func keys(i int) []plan.Key {
 // edit replaces a Service's first endpoint.
 func (w *world) edit(i int) (api.Object, edit) {
 	old := w.generation[i]
-	return w.next(i), edit{keys: keys(i), gone: replaced(i, old), fresh: replaced(i, old+1)}
+	return w.next(i), edit{keys: keys(i), gone: replaced(i, old), fresh: []netip.Addr{replaced(i, old+1)}}
 }

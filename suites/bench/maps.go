@@ -5,7 +5,7 @@ package bench
 import (
 	"errors"
 	"net/netip"
-	"slices"
+	"sync"
 	"time"
 
 	"github.com/plumbline/plumbline/dataplane/ebpf"
@@ -19,7 +19,10 @@ type pinnedMaps struct {
 	pinned *ebpf.Pinned // nil: no agent has pinned any yet
 	now    edit
 	stop   chan struct{} // ends the looks of who awaits; nil: nobody does
-	ended  chan error
+	ended  chan struct{} // they have
+
+	mu    sync.Mutex
+	wrong error // guarded by mu; why nobody looks any more
 }
 
 // lookEvery is how long nobody looks after each look: a timer's least is about as much again.
@@ -40,13 +43,16 @@ func (m *pinnedMaps) open() (err error) {
 // there tells whether all frontends lead to the endpoint that is fresh and none to that which is gone.
 func (m *pinnedMaps) there(e edit) (bool, error) {
 	for _, k := range e.keys {
-		for a, want := range map[netip.Addr]bool{e.fresh: true, e.gone: false} {
-			if !a.IsValid() {
-				continue
-			}
-			if leads, err := m.pinned.Leads(k, netip.AddrPortFrom(a, podPort)); err != nil || leads != want {
+		for _, a := range e.fresh {
+			if leads, err := m.pinned.Leads(k, netip.AddrPortFrom(a, podPort)); err != nil || !leads {
 				return false, err
 			}
+		}
+		if !e.gone.IsValid() {
+			continue
+		}
+		if leads, err := m.pinned.Leads(k, netip.AddrPortFrom(e.gone, podPort)); err != nil || leads {
+			return false, err
 		}
 	}
 	return true, nil
@@ -74,46 +80,55 @@ func (m *pinnedMaps) settle(deadline time.Time, over func() error) (seen, error)
 }
 
 func (m *pinnedMaps) look(a *await) error {
-	var err error
 	if m.stop != nil {
 		close(m.stop)
-		err = <-m.ended
+		<-m.ended
 		m.stop = nil
 	}
-	if a == nil {
+	if err := m.failed(); err != nil || a == nil {
 		return err
 	}
-	if err := errors.Join(err, m.open()); err != nil {
+	if err := m.open(); err != nil {
 		return err
 	}
-	m.stop, m.ended = make(chan struct{}), make(chan error, 1)
-	go func(stop chan struct{}) { m.ended <- m.lookFor(a, stop) }(m.stop)
+	m.stop, m.ended = make(chan struct{}), make(chan struct{})
+	go func(stop, ended chan struct{}) {
+		defer close(ended)
+		err := m.lookFor(a, stop)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.wrong = err
+	}(m.stop, m.ended)
 	return nil
 }
 
 // lookFor looks for all that is awaited, over and over.
 func (m *pinnedMaps) lookFor(a *await, stop chan struct{}) error {
+	var all []awaited
 	for ; ; time.Sleep(lookEvery) {
 		select {
 		case <-stop:
 			return nil
 		default:
 		}
-		var got []uint32
-		for n, e := range a.awaited() {
-			there, err := m.there(e)
+		all = a.awaited(all[:0])
+		for _, one := range all {
+			there, err := m.there(one.edit)
 			if err != nil {
 				return err
 			}
 			if there {
-				got = append(got, n)
+				a.found(one.number, time.Now())
 			}
 		}
-		a.found(slices.Values(got), time.Now())
 	}
 }
 
-func (m *pinnedMaps) overran() bool { return false }
+func (m *pinnedMaps) failed() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.wrong
+}
 
 func (m *pinnedMaps) Close() error {
 	err := m.look(nil)

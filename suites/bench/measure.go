@@ -44,6 +44,9 @@ func (w *world) measure(ctx context.Context, cfg Config, row Row, n int) (Result
 	out := Result{Row: row.Name(), Services: n}
 	s := &subject{w: w, cfg: cfg, row: row, n: n, out: &out}
 	var err error
+	if err := w.wantGroup(row); err != nil {
+		out.Lacks = "the node's own connections are not served: " + err.Error()
+	}
 	if s.spec, err = w.spec(cfg, row); err != nil {
 		return out, err
 	}
@@ -190,13 +193,21 @@ func (s *subject) coldStart(ctx context.Context) error {
 	return err
 }
 
-// holdGarbage collects this process's own garbage and no more until what it returns
-// is called: the API lives here too, with all its objects, and the proxy under
-// measurement should not wait while they are looked through.
+// garbage is how much may come together while none is collected.
+const garbage = 512 << 20
+
+// holdGarbage collects this process's own garbage and, until what it returns is called, no more before there is
+// much of it: the API lives here too, with all its objects, and the proxy under measurement should not wait
+// while they are looked through.
 func holdGarbage() (release func()) {
 	runtime.GC()
-	before := debug.SetGCPercent(-1)
-	return func() { debug.SetGCPercent(before) }
+	var now runtime.MemStats
+	runtime.ReadMemStats(&now)
+	limit, percent := debug.SetMemoryLimit(int64(now.Sys-now.HeapReleased)+garbage), debug.SetGCPercent(-1)
+	return func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	}
 }
 
 // changes replaces one endpoint of one Service after another: of those with node ports,

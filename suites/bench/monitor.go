@@ -92,10 +92,13 @@ func (m *monitor) reset(edit) error {
 // errOverrun: what the notifications say of a step is not all there was.
 var errOverrun = errors.New("the kernel's notifications overran the buffer")
 
-func (m *monitor) overran() bool {
+func (m *monitor) failed() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.overrun
+	if m.overrun {
+		return errOverrun
+	}
+	return nil
 }
 
 func (m *monitor) look(a *await) error {

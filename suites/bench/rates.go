@@ -76,7 +76,7 @@ func rates(ctx context.Context, lanes []*lane, each time.Duration) error {
 				if which%2 == 1 {
 					t = &direct[which/2]
 				}
-				if l.over {
+				if l.over || from.name == atNode.name && l.row.Lacks != "" {
 					continue
 				}
 				if err := l.turn(ctx, from, which%2 == 1, r.Uint64(), t); err != nil {
@@ -101,7 +101,7 @@ func (t tally) perOne() time.Duration { return t.cpu / time.Duration(max(t.n, 1)
 func (l *lane) turn(ctx context.Context, from place, direct bool, seed uint64, t *tally) error {
 	var all sync.WaitGroup
 	var counts [rateWorkers]int
-	var errs [rateWorkers]error
+	var failed, errs [rateWorkers]error // connections; and what else
 	before, err := host.BusyTime()
 	if err != nil {
 		return err
@@ -109,23 +109,27 @@ func (l *lane) turn(ctx context.Context, from place, direct bool, seed uint64, t
 	begin := time.Now()
 	for k := range rateWorkers {
 		all.Go(func() {
-			errs[k] = from.do(l.s.w, func() (err error) {
+			errs[k] = from.do(l.s.w, func() error {
 				r := rand.New(rand.NewPCG(seed, uint64(k)))
-				for time.Since(begin) < turn && ctx.Err() == nil && err == nil {
-					err = l.one(from, direct, r, counts[k])
+				for time.Since(begin) < turn && ctx.Err() == nil && failed[k] == nil {
+					err := l.one(from, direct, r, counts[k])
+					if _, own := errors.AsType[ownError](err); own {
+						return err
+					}
+					failed[k] = err
 					counts[k]++
 				}
-				return err
+				return nil
 			})
 		})
 	}
 	all.Wait()
 	took := time.Since(begin)
 	after, err := host.BusyTime()
-	if err := errors.Join(err, ctx.Err()); err != nil {
+	if err := errors.Join(err, ctx.Err(), errors.Join(errs[:]...)); err != nil {
 		return err
 	}
-	if err := errors.Join(errs[:]...); err != nil {
+	if err := errors.Join(failed[:]...); err != nil {
 		if direct {
 			return fmt.Errorf("past %s: %w", l.s.row.Name(), err)
 		}

@@ -15,6 +15,7 @@ type Result struct {
 	Row      string
 	Services int
 	Ended    string // what did not finish, or why it was not begun
+	Lacks    string // what of it is not measured, and why
 
 	Cold      time.Duration
 	ColdCPU   time.Duration
@@ -78,7 +79,16 @@ func Markdown(results []Result, lacks string) string {
 	if lacks != "" {
 		fmt.Fprintf(&b, "\nlacks: %s\n", lacks)
 	}
+	for _, r := range results {
+		if r.Lacks != "" {
+			fmt.Fprintf(&b, "\n%s\n", r.lacks())
+		}
+	}
 	return b.String()
+}
+
+func (r Result) lacks() string {
+	return fmt.Sprintf("%s at %d Services: %s", r.Row, r.Services, r.Lacks)
 }
 
 // String is the lost connections, with the control's beside them.

@@ -7,9 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 )
@@ -51,17 +49,21 @@ func (a *await) write(service int, e edit) {
 		delete(a.written, old)
 		a.coalesced++
 	}
-	n := number4(e.fresh)
+	n := number4(e.fresh[0])
 	a.written[n], a.latest[service] = change{service, e, time.Now()}, n
 }
 
 // awaited is what was written and not seen yet.
-func (a *await) awaited() map[uint32]edit {
+type awaited struct {
+	number uint32
+	edit   edit
+}
+
+func (a *await) awaited(out []awaited) []awaited {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	out := make(map[uint32]edit, len(a.written))
 	for n, c := range a.written {
-		out[n] = c.edit
+		out = append(out, awaited{n, c.edit})
 	}
 	return out
 }
@@ -85,22 +87,26 @@ func (a *await) committed(now time.Time) {
 		return
 	}
 	a.mu.Lock()
-	came := a.seen
-	a.seen = nil
-	a.mu.Unlock()
-	a.found(slices.Values(came), now)
+	defer a.mu.Unlock()
+	for _, n := range a.seen {
+		a.has(n, now)
+	}
+	a.seen = a.seen[:0]
 }
 
-// found notes what the kernel has.
-func (a *await) found(came iter.Seq[uint32], now time.Time) {
+// found notes an address that the kernel has.
+func (a *await) found(n uint32, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for n := range came {
-		if c, waits := a.written[n]; waits {
-			delete(a.written, n)
-			delete(a.latest, c.service)
-			a.took = append(a.took, now.Sub(c.at))
-		}
+	a.has(n, now)
+}
+
+// has wants mu.
+func (a *await) has(n uint32, now time.Time) {
+	if c, waits := a.written[n]; waits {
+		delete(a.written, n)
+		delete(a.latest, c.service)
+		a.took = append(a.took, now.Sub(c.at))
 	}
 }
 
@@ -153,15 +159,12 @@ func (s *subject) steady(ctx context.Context) (err error) {
 		}
 	}
 	rate := float64(total) / time.Since(begin).Seconds()
-	err = s.await(ctx, begin.Add(s.cfg.Steady+s.cfg.Limit), func() (bool, error) { return a.left() == 0, nil })
+	err = s.await(ctx, begin.Add(s.cfg.Steady+s.cfg.Limit), func() (bool, error) { return a.left() == 0, s.kernel.failed() })
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s.out.Steady = Steady{Spread: spread(a.took, total), Coalesced: a.coalesced, Rate: rate}
 	if errors.Is(err, errLimit) {
 		return nil // of how many is in the result
 	}
-	if err == nil && s.kernel.overran() {
-		err = errOverrun
-	}
-	return err
+	return errors.Join(err, s.kernel.failed())
 }

@@ -5,6 +5,7 @@ package bench
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -57,7 +58,7 @@ func udpConnects(ctx context.Context, lanes []*lane, each time.Duration) error {
 	for first := uint64(0); time.Now().Before(end) && ctx.Err() == nil; first++ {
 		r := rand.New(rand.NewPCG(6, first))
 		for _, which := range r.Perm(len(lanes)) {
-			if l := lanes[which]; !l.over {
+			if l := lanes[which]; !l.over && l.row.Lacks == "" {
 				if err := l.pairs(r, all, &direct[which], &more[which]); err != nil {
 					return err
 				}
@@ -84,6 +85,9 @@ func (l *lane) pairs(r *rand.Rand, all []int, direct, more *[]time.Duration) err
 				return fmt.Errorf("past %s: %w", l.s.row.Name(), err)
 			}
 			through, err := connectUDP(netip.AddrPortFrom(vip(i), servicePort))
+			if _, own := errors.AsType[ownError](err); own {
+				return err
+			}
 			if err != nil {
 				return l.ended("connect(2) of UDP", rowsEnd{fmt.Errorf("service %d: %w", i, err)})
 			}
@@ -96,7 +100,7 @@ func (l *lane) pairs(r *rand.Rand, all []int, direct, more *[]time.Duration) err
 func connectUDP(to netip.AddrPort) (time.Duration, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return 0, fmt.Errorf("open socket: %w", err)
+		return 0, ownError{fmt.Errorf("open socket: %w", err)}
 	}
 	defer unix.Close(fd)
 	return connect(fd, to)

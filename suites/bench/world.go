@@ -19,6 +19,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/api"
 	"github.com/plumbline/plumbline/fixtures/cgroup"
+	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/host"
 	"github.com/plumbline/plumbline/fixtures/netns"
 	"github.com/plumbline/plumbline/fixtures/proxyproc"
@@ -44,7 +45,7 @@ var (
 type world struct {
 	dir    string
 	node   *netns.NS
-	group  *cgroup.Group // the node's, of threads of this process; nil where there can be none
+	group  *cgroup.Group // the node's, of threads of this process, once a row wants one; nil where there can be none
 	client *netns.NS
 	pods   *netns.NS
 	api    *api.Server
@@ -84,9 +85,6 @@ func (w *world) open(ctx context.Context) error {
 	err := os.MkdirAll(state, 0o755)
 	if err == nil {
 		err = w.node.Do(func() error { return host.NoteCookie(state) })
-	}
-	if err == nil {
-		w.group, err = cgroup.Threads(w.node.Name)
 	}
 	if err != nil {
 		return err
@@ -193,6 +191,19 @@ func (w *world) serveAPI(ctx context.Context, id string) error {
 // place is what a proxy is told.
 func (w *world) place() proxyproc.Place {
 	return proxyproc.Place{Dir: w.dir, Kubeconfig: w.kube, Node: nodeName, ClusterCIDRs: []netip.Prefix{podCIDR}}
+}
+
+// wantGroup gives the node a cgroup, for dataplanes that know its own connections by that. Where there can be none it
+// says why.
+func (w *world) wantGroup(r Row) error {
+	if w.group != nil || cluster.BackendOf(r.Mode).CgroupFlag == "" || !r.Own() {
+		return nil
+	}
+	var err error
+	if w.group, err = cgroup.Threads(w.node.Name); err == nil && w.group == nil {
+		err = errors.New("this process may make no cgroup")
+	}
+	return err
 }
 
 // groupEnd is how long threads may take to end that acted as the node.
