@@ -57,6 +57,9 @@ func (n *named) follow(old, new *plan.Plan, now time.Time) {
 	}
 }
 
+// forgotten is how long it is tried to do what is due.
+const forgotten = 10 * time.Minute
+
 // due are those that have been gone for so long, until done is told of them, and in what time there are more; 0: none
 // are left.
 func (n *named) due(now time.Time, grace time.Duration) (out map[netip.AddrPort]bool, next time.Duration) {
@@ -66,6 +69,8 @@ func (n *named) due(now time.Time, grace time.Duration) (out map[netip.AddrPort]
 	for a, since := range n.gone {
 		rest := grace - now.Sub(since)
 		switch {
+		case rest <= -forgotten:
+			delete(n.gone, a)
 		case rest <= 0:
 			out[a] = true
 		case next == 0 || rest < next:

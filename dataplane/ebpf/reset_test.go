@@ -118,14 +118,14 @@ func TestNamed(t *testing.T) {
 	for name, state := range states {
 		n := ebpf.NewNamed()
 		n.Follow(nil, none, start) // a start: nothing was there that could be gone
-		if due, _ := n.Due(start.Add(time.Hour), grace); len(due) != 0 {
+		if due, _ := n.Due(start.Add(grace+time.Minute), grace); len(due) != 0 {
 			t.Errorf("%s: gone at a start: %v", name, due)
 		}
 		n.Follow(none, with(1, serves), start)
 		n.Follow(with(1, serves), with(1, state), start)
 		n.Follow(planOf(), with(2, state), start) // another Service has it too
 		n.Follow(with(1, state), none, start)
-		if due, _ := n.Due(start.Add(time.Hour), grace); len(due) != 0 {
+		if due, _ := n.Due(start.Add(grace+time.Minute), grace); len(due) != 0 {
 			t.Errorf("%s of another Service: gone: %v", name, due)
 		}
 		n.Follow(with(2, state), planOf(), start)
@@ -133,14 +133,14 @@ func TestNamed(t *testing.T) {
 			t.Errorf("%s: before its time %v, the next in %v", name, due, next)
 		}
 		n.Follow(none, with(1, state), start) // it is back
-		if due, next := n.Due(start.Add(time.Hour), grace); len(due) != 0 || next != 0 {
+		if due, next := n.Due(start.Add(grace+time.Minute), grace); len(due) != 0 || next != 0 {
 			t.Errorf("%s: back, and gone: %v, %v", name, due, next)
 		}
 		n.Follow(nil, none, start) // after a failure, with all there is
 		if due, _ := n.Due(start.Add(grace), grace); !due[at] || len(due) != 1 {
 			t.Errorf("%s: at its time %v", name, due)
 		}
-		if due, _ := n.Due(start.Add(time.Hour), grace); len(due) != 0 {
+		if due, _ := n.Due(start.Add(grace+time.Minute), grace); len(due) != 0 {
 			t.Errorf("%s: told twice: %v", name, due)
 		}
 	}

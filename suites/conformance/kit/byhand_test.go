@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -71,26 +72,35 @@ func TestByHand(t *testing.T) {
 		}
 	}
 	noted := filepath.Join(dir, "noted")
-	if err := os.Mkdir(noted, 0o755); err != nil {
-		t.Fatal(err)
+	run := func(env ...string) (out, asked string) {
+		t.Helper()
+		if err := errors.Join(os.RemoveAll(noted), os.Mkdir(noted, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", filepath.Join(dir, "by-hand.sh"), "worker-1")
+		cmd.Env, cmd.Dir = append(os.Environ(), append(env, "PATH="+filepath.Join(dir, "bin")+":/usr/bin:/bin", "NOTED="+noted)...), dir
+		said, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v:\n%s\n%s", err, said, text)
+		}
+		all, err := os.ReadFile(filepath.Join(noted, "asked"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(said), string(all)
 	}
-	cmd := exec.CommandContext(t.Context(), "sh", filepath.Join(dir, "by-hand.sh"), "worker-1")
-	cmd.Env, cmd.Dir = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":/usr/bin:/bin", "NOTED="+noted), dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v:\n%s\n%s", err, out, text)
+	// What goes on beyond the namespace is only told.
+	if out, asked := run(); !strings.Contains(out, "left out, CHANGE=yes does it: kubectl cordon two") || strings.Contains(asked, "cordon") {
+		t.Errorf("a node is changed:\n%s\n%s", out, asked)
 	}
+	out, asked := run("CHANGE=yes")
 	for _, want := range []string{"a-1, 10 times, to 172.16.0.99 port 80/tcp:", "outside, 10 times, to 172.16.9.1 port 31080/tcp:\n     10 who answers\n", "outside is seen by servers of 172.16.9.1 port 31080/tcp as:\n     10 who answers\n", "host-1, 10 times, to 10.96.0.9 port 80/udp:"} {
-		if !strings.Contains(string(out), want) {
+		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
 	}
-	asked, err := os.ReadFile(filepath.Join(noted, "asked"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, want := range []string{"cordon two", "delete -n plumbline-by-hand service x-s1", "delete -n plumbline-by-hand endpointslice -l kubernetes.io/service-name=x-s1", "wait -n plumbline-by-hand --for=condition=Ready"} {
-		if !strings.Contains(string(asked), want) {
+		if !strings.Contains(asked, want) {
 			t.Errorf("it does not ask kubectl to %s:\n%s", want, asked)
 		}
 	}

@@ -105,11 +105,12 @@ func handLabel(kind, name, key, value string) func(*byHand) string {
 	}
 }
 
-// handNode is a command of kubectl about a node, whose name comes after the first words.
+// handNode is a command of kubectl about a node, whose name comes after the first words. Nobody undoes it, so it is made
+// where that is asked for.
 func handNode(n *Node, verb string, rest ...string) func(*byHand) string {
 	return func(h *byHand) string {
-		words := append([]string{"kubectl", verb, `"` + shellVariables(h.nodeName(n.Name)) + `"`}, rest...)
-		return strings.Join(words, " ") + "   # undo this when you are done"
+		words := append([]string{"change kubectl", verb, `"` + shellVariables(h.nodeName(n.Name)) + `"`}, rest...)
+		return strings.Join(words, " ")
 	}
 }
 

@@ -24,7 +24,7 @@ func (s *Spec) AddServiceCIDR(p netip.Prefix) *ServiceCIDR {
 	_, err := s.env.client.NetworkingV1().ServiceCIDRs().Create(s.ctx, o, metav1.CreateOptions{})
 	s.must(err, "make ServiceCIDR %s of %s", c.name, p)
 	s.onEnd(func() error { return c.delete(context.WithoutCancel(s.ctx)) })
-	s.did(handObject(o), "made ServiceCIDR %s of %s", c.name, p)
+	s.did(func(h *byHand) string { return "change " + h.apply(o) }, "made ServiceCIDR %s of %s", c.name, p)
 	s.changed()
 	return c
 }

@@ -2,6 +2,7 @@ package kit
 
 import (
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -152,6 +153,8 @@ const (
 	evenTries = 600
 	evenLeast = 131
 	evenMost  = 269
+	// evenLost is how many datagrams of a way may meet silence: half a percent.
+	evenLost = 3
 )
 
 // Even demands that the servers of OfKinds, who all are to answer, have even shares of the attempts by each way.
@@ -159,7 +162,14 @@ func (s *Spec) Even(ways []Way) {
 	servers := s.OfKinds()
 	s.Each(ways, Only(servers...).Times(3*perWay))
 	for _, way := range ways {
-		res := s.Attempts(way.From, way.To, remote.Batch{Attempts: evenTries, Concurrency: 16})
+		atOnce := 16
+		if way.To.network == remote.UDP {
+			atOnce = atOnceOfWay
+		}
+		res := s.Attempts(way.From, way.To, remote.Batch{Attempts: evenTries, Concurrency: atOnce})
+		if way.To.network == remote.UDP {
+			res = withoutLost(res)
+		}
 		s.All(way.From, way.To, res, servers...)
 		share := res.Summary().Server
 		for _, server := range servers {
@@ -168,4 +178,15 @@ func (s *Spec) Even(ways []Way) {
 			}
 		}
 	}
+}
+
+// withoutLost leaves out what met silence of many datagrams, where that is little: one may be lost anywhere.
+func withoutLost(res *remote.Results) *remote.Results {
+	isLost := func(r remote.Result) bool { return r.Class == remote.Timeout }
+	out := *res
+	out.Attempts = slices.DeleteFunc(slices.Clone(res.Attempts), isLost)
+	if len(res.Attempts)-len(out.Attempts) > evenLost {
+		return res
+	}
+	return &out
 }
