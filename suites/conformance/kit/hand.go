@@ -10,17 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/plumbline/plumbline/suites/report/render"
 )
-
-// handObject applies an object as it is.
-func handObject(o runtime.Object) func(*byHand) string {
-	o = o.DeepCopyObject()
-	return func(h *byHand) string { return h.apply(o) }
-}
 
 // handService applies a Service without what the API gave it and this cluster may not have.
 func handService(o *corev1.Service) func(*byHand) string {
