@@ -83,8 +83,9 @@ func emitTallies(tallies map[plan.Key]ebpf.Tally, emit func(string, float64, ...
 	}
 }
 
-// ebpfLooks are at how full the maps are, at whether there is a bpffs, and at the ports, of which there may be too few for an endpoint, which a
-// node that was not prepared does not reserve, and which a sysctl that is set later takes back.
+// ebpfLooks are at how full the maps are, at whether there is a bpffs, and at the ports, of which there may be too
+// few for an endpoint, which a node that was not prepared does not reserve, and which a sysctl that is set later
+// takes back.
 func ebpfLooks(t *ebpf.Target, netns int) []Look {
 	return []Look{
 		{

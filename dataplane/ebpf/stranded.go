@@ -49,7 +49,8 @@ func (t *Target) rescues(ctx context.Context) error {
 	}
 }
 
-// rescue ends those of the node and, where it may enter their namespaces, of pods, and counts the others. Without programs at sockets there are none.
+// rescue ends those of the node and, where it may enter their namespaces, of pods, and counts the others. Without
+// programs at sockets there are none.
 func (t *Target) rescue() error {
 	peers, m, err := t.speaking()
 	if err != nil || peers == nil {

@@ -78,9 +78,7 @@ func newLane(ctx context.Context, cfg Config, server *api.Server, row Row, out *
 		return nil, err
 	}
 	s := &subject{w: w, cfg: cfg, row: row, n: out.Services, out: &Result{}}
-	if err := w.wantGroup(row); err != nil {
-		out.Lacks = "the node's own connections are not served: " + err.Error()
-	}
+	out.Lacks = w.wantGroup(row)
 	if s.spec, err = w.spec(cfg, row); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}

@@ -25,9 +25,9 @@
 //	               over when the kernel has been quiet for 150 ms.
 //	               A dataplane of eBPF has no notifications: its pinned maps are looked
 //	               at, with pauses of 20 µs and what a timer adds, until all the Service's
-//	               frontends lead to the new endpoint and not to the old one. A look takes
-//	               some 10 µs of a processor, for each change that is awaited; operations
-//	               are not counted.
+//	               frontends lead to the new endpoint and not to the old one. It takes two
+//	               lookups for each frontend and endpoint, of each change that is awaited;
+//	               operations are not counted.
 //	flows          One Service of eight is of UDP. Before the changes the client sends
 //	               a datagram to each of these, from new ports, until the node remembers
 //	               Config.Flows flows. After them, within 30 s, none may be left that

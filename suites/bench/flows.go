@@ -75,10 +75,8 @@ const firstPort = 1024
 var mostFlows = sources * (1<<16 - firstPort)
 
 func (s *subject) udpServices() (out []netip.AddrPort) {
-	for i := range s.n {
-		if isUDP(i) {
-			out = append(out, netip.AddrPortFrom(vip(i), servicePort))
-		}
+	for _, i := range udpServices(s.n) {
+		out = append(out, netip.AddrPortFrom(vip(i), servicePort))
 	}
 	return out
 }

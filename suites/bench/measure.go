@@ -44,9 +44,7 @@ func (w *world) measure(ctx context.Context, cfg Config, row Row, n int) (Result
 	out := Result{Row: row.Name(), Services: n}
 	s := &subject{w: w, cfg: cfg, row: row, n: n, out: &out}
 	var err error
-	if err := w.wantGroup(row); err != nil {
-		out.Lacks = "the node's own connections are not served: " + err.Error()
-	}
+	out.Lacks = w.wantGroup(row)
 	if s.spec, err = w.spec(cfg, row); err != nil {
 		return out, err
 	}

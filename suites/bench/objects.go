@@ -70,6 +70,16 @@ func withNodePort(r *rand.Rand, services int) int { return 1 + r.IntN(min(servic
 // isUDP: one Service of eight is of UDP.
 func isUDP(i int) bool { return i%8 == 7 }
 
+// udpServices are the numbers of those of UDP.
+func udpServices(services int) (out []int) {
+	for i := range services {
+		if isUDP(i) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
 // tcp is the Service itself or, if it is of UDP, one beside it that is not.
 func tcp(i int) int {
 	if isUDP(i) {

@@ -200,4 +200,13 @@ func TestTables(t *testing.T) {
 	if !strings.Contains(stat, "BenchmarkChangeToKernel/dataplane=plumb-nftables/services=1000 3 900000 ns/op 4000000 p99-ns 2 ops") {
 		t.Errorf("benchstat lines:\n%s", stat)
 	}
+	stat = Benchstat(someResults())
+	for _, line := range []string{
+		"BenchmarkConnectionCPU/from=client/dataplane=plumb-nftables/services=1000 1 180000 ns/op 9000 conns/s 12000 direct-conns/s 150000 direct-cpu-ns\n",
+		"BenchmarkUDPConnectDirect/dataplane=plumb-nftables/services=1000 100000 2130 ns/op 910 more-ns\n",
+	} {
+		if !strings.Contains(stat, line) {
+			t.Errorf("no line %q in\n%s", line, stat)
+		}
+	}
 }

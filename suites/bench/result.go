@@ -166,12 +166,9 @@ func Benchstat(results []Result) string {
 		line("FirstPacket", r.FirstPacket.N, r.FirstPacket.P50, p99(r.FirstPacket))
 		line("FirstPacketDirect", r.Direct.N, r.Direct.P50, p99(r.Direct))
 		for _, rate := range r.Rates {
-			fmt.Fprintf(&b, "BenchmarkConnections/from=%s/dataplane=%s/services=%d 1 %.0f conns/s %d cpu-ns %.0f direct-conns/s %d direct-cpu-ns\n", rate.From, strings.ReplaceAll(r.Row, " ", "_"), r.Services,
-				rate.Through, rate.ThroughCPU.Nanoseconds(), rate.Direct, rate.DirectCPU.Nanoseconds())
+			line("ConnectionCPU/from="+rate.From, 1, rate.ThroughCPU, fmt.Sprintf(" %.0f conns/s %.0f direct-conns/s %d direct-cpu-ns", rate.Through, rate.Direct, rate.DirectCPU.Nanoseconds()))
 		}
-		if u := r.UDPConnects; u.Pairs > 0 {
-			fmt.Fprintf(&b, "BenchmarkUDPConnect/dataplane=%s/services=%d %d %d more-ns %d direct-ns\n", strings.ReplaceAll(r.Row, " ", "_"), r.Services, u.Pairs, u.More.Nanoseconds(), u.Direct.Nanoseconds())
-		}
+		line("UDPConnectDirect", r.UDPConnects.Pairs, r.UDPConnects.Direct, fmt.Sprintf(" %d more-ns", r.UDPConnects.More.Nanoseconds()))
 		line("ChangeToKernel", r.Change.N, r.Change.P50, p99(r.Change)+fmt.Sprintf(" %d ops %d cpu-ns %d rss-bytes", r.Ops, r.ChangeCPU.Nanoseconds(), r.RSS))
 		line("SteadyChangeToKernel", r.Steady.Spread.N, r.Steady.Spread.P50, p99(r.Steady.Spread))
 		for _, big := range r.Bigs {

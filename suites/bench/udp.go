@@ -44,12 +44,7 @@ func udpConnects(ctx context.Context, lanes []*lane, each time.Duration) error {
 	if len(lanes) == 0 {
 		return nil
 	}
-	var all []int
-	for i := range lanes[0].s.n {
-		if isUDP(i) {
-			all = append(all, i)
-		}
-	}
+	all := udpServices(lanes[0].s.n)
 	if len(all) == 0 {
 		return nil
 	}

@@ -194,16 +194,19 @@ func (w *world) place() proxyproc.Place {
 }
 
 // wantGroup gives the node a cgroup, for dataplanes that know its own connections by that. Where there can be none it
-// says why.
-func (w *world) wantGroup(r Row) error {
+// says what the row lacks, and why.
+func (w *world) wantGroup(r Row) (lacks string) {
 	if w.group != nil || cluster.BackendOf(r.Mode).CgroupFlag == "" || !r.Own() {
-		return nil
+		return ""
 	}
 	var err error
 	if w.group, err = cgroup.Threads(w.node.Name); err == nil && w.group == nil {
 		err = errors.New("this process may make no cgroup")
 	}
-	return err
+	if err != nil {
+		return "the node's own connections are not served: " + err.Error()
+	}
+	return ""
 }
 
 // groupEnd is how long threads may take to end that acted as the node.

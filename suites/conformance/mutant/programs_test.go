@@ -2,10 +2,12 @@ package mutant
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -42,16 +44,35 @@ func TestProgramsAltered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := &changes{}
 			programMutations()[name](c)
+			changed := false
+			alter := func(spec *ebpf.CollectionSpec) error {
+				before := written(spec)
+				err := c.programs(spec)
+				changed = changed || written(spec) != before
+				return err
+			}
 			target := dataplane.New(dataplane.Config{
-				Logger: slog.New(slog.DiscardHandler), NetNS: n.FD(), Pins: pins, Cgroup: cgroup, Alter: c.programs,
+				Logger: slog.New(slog.DiscardHandler), NetNS: n.FD(), Pins: pins, Cgroup: cgroup, Alter: alter,
 				Sizes: dataplane.Sizes{Frontends: 1, Endpoints: 1, Sources: 1, Clients: 1, Connections: 1},
 			})
 			err := target.Apply(t.Context(), nil, &plan.Plan{})
 			if err := errors.Join(err, target.Close(), dataplane.Clean(n.FD(), pins, true)); err != nil {
 				t.Error(err)
 			}
+			if !changed {
+				t.Error("the programs are as they were")
+			}
 		})
 	}
+}
+
+// written are all instructions of an object.
+func written(spec *ebpf.CollectionSpec) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
+		fmt.Fprintln(&b, name, spec.Programs[name].Instructions)
+	}
+	return b.String()
 }
 
 // The agent gets what a mutation does to programs, and does not take those of before over.
