@@ -258,10 +258,7 @@ func (w *world) called(t *testing.T, name string) (end func()) {
 // answerAt serves every path, until the function that it returns is called.
 func (w *world) answerAt(t *testing.T, at string, answer http.HandlerFunc) (stop func()) {
 	t.Helper()
-	var l net.Listener
-	if err := w.ns.Do(func() (err error) { l, err = net.Listen("tcp", at); return err }); err != nil {
-		t.Fatal(err)
-	}
+	l := w.listenAt(t, at)
 	s := http.Server{Handler: answer}
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
@@ -271,14 +268,25 @@ func (w *world) answerAt(t *testing.T, at string, answer http.HandlerFunc) (stop
 	}
 }
 
+// listenAt listens at an address that this test may just have left: a process that another test is starting has
+// all descriptors until it is executed, and so a listener that is closed here.
+func (w *world) listenAt(t *testing.T, at string) (l net.Listener) {
+	t.Helper()
+	w.await(t, at+" is free", func() bool {
+		err := w.ns.Do(func() (err error) { l, err = net.Listen("tcp", at); return err })
+		if err != nil && !errors.Is(err, syscall.EADDRINUSE) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	return l
+}
+
 // sayAt says a text to who asks and hangs up, or is silent without one, until the function that
 // it returns is called.
 func (w *world) sayAt(t *testing.T, at string, text *string) (stop func()) {
 	t.Helper()
-	var l net.Listener
-	if err := w.ns.Do(func() (err error) { l, err = net.Listen("tcp", at); return err }); err != nil {
-		t.Fatal(err)
-	}
+	l := w.listenAt(t, at)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
