@@ -71,10 +71,8 @@ func macOf(a netip.Addr) net.HardwareAddr {
 
 // plug runs in the wire's namespace.
 func (w wire) plug(port string, ns *netns.NS, mac net.HardwareAddr) error {
-	if old, err := netlink.LinkByName(port); err == nil { // of a namespace whose name was taken away
-		if err := netlink.LinkDel(old); err != nil {
-			return fmt.Errorf("remove the old link %s: %w", port, err)
-		}
+	if err := removeLink(port); err != nil { // of a namespace whose name was taken away
+		return err
 	}
 	bridge, err := netlink.LinkByName(w.Bridge)
 	if err != nil {
@@ -150,16 +148,18 @@ func awaitUp(name string) error {
 	}
 }
 
-func deleteLink() error {
-	link, err := netlink.LinkByName(inside)
+// removeLink removes a link that may not be there. The kernel ends the links of a
+// namespace some time after its last process: one that was found may go meanwhile.
+func removeLink(name string) error {
+	link, err := netlink.LinkByName(name)
 	if _, none := errors.AsType[netlink.LinkNotFoundError](err); none {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("find %s: %w", inside, err)
+		return fmt.Errorf("find %s: %w", name, err)
 	}
-	if err := netlink.LinkDel(link); err != nil {
-		return fmt.Errorf("remove %s: %w", inside, err)
+	if err := netlink.LinkDel(link); err != nil && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("remove %s: %w", name, err)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func sorted(addrs []netip.Addr) []netip.Addr {
 // some time after its last user, its other end would stay on the bridge till then.
 func (w wire) remove(name string) error {
 	full := w.namespace(name)
-	if err := netns.At(pathOf(full)).Do(deleteLink); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EINVAL) {
+	if err := netns.At(pathOf(full)).Do(func() error { return removeLink(inside) }); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EINVAL) {
 		return err // EINVAL: the file is there, its namespace was not made yet
 	}
 	return netns.Delete(full)
