@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"math"
 	"path"
 	"strings"
 	"unicode/utf8"
@@ -20,11 +21,15 @@ type ReadEvidence func(path string, limit int) (head []byte, size int64, err err
 // what is not if it is no longer than data, and of all files together, as they stand in the
 // rendering. Each test has its share of what those before it have left: of many failures none is
 // without evidence. The files themselves stand beside the report, whole.
-type quota struct{ text, data, all int }
+//
+// The steps of all tests have a quota of their own; the last of a test's are shown, and the others
+// stand in the JSON.
+type quota struct{ text, data, all, steps int }
 
 var ( // const: a struct cannot be
-	pageQuota  = quota{text: 64 << 10, data: 256 << 10, all: 2 << 20} // the suite keeps captures of up to 256 KiB
-	junitQuota = quota{text: 8 << 10, all: 1 << 20}                   // text alone
+	pageQuota     = quota{text: 64 << 10, data: 256 << 10, all: 2 << 20, steps: 2816 << 10} // the suite keeps captures of up to 256 KiB
+	junitQuota    = quota{text: 8 << 10, all: 1 << 20, steps: 1 << 20}                      // text alone
+	markdownQuota = quota{steps: 384 << 10}                                                 // a job's summary takes 1 MiB, and the table of all tests is a third
 )
 
 // excerpt is one evidence file as it is quoted.
@@ -44,11 +49,33 @@ func (e excerpt) Link() template.URL {
 // Name is that of the file alone.
 func (e excerpt) Name() string { return path.Base(e.Path) }
 
-// quoter quotes evidence of so many tests until its quota is used up.
+// quoter quotes evidence and steps of so many tests until its quota is used up.
 type quoter struct {
 	read ReadEvidence // nil: nothing can be read
 	quota
 	tests int // that are still to come; none is said: as many as come
+}
+
+// next are the steps of the next test that are shown, how many there were before them, and its evidence.
+func (q *quoter) next(t Test) (steps []Step, before int, evidence []excerpt) {
+	left := q.steps / max(1, q.tests)
+	for before = len(t.Steps); before > 0; before-- {
+		cost := stepCost(t.Steps[before-1])
+		if cost > left {
+			break
+		}
+		left -= cost
+		q.steps -= cost
+	}
+	return t.Steps[before:], before, q.excerpts(t)
+}
+
+// stepCost is about what a step takes as it stands: escaped, as a row of a table.
+func stepCost(s Step) int {
+	const row = 80
+	_, did := fitting([]byte(s.Did), math.MaxInt)
+	_, came := fitting([]byte(s.Came), math.MaxInt)
+	return row + did + came
 }
 
 // excerpts are those of the next test.
@@ -62,6 +89,17 @@ func (q *quoter) excerpts(t Test) []excerpt {
 	}
 	q.all += left
 	return out
+}
+
+// earlier says that steps before those shown are elsewhere; empty: there are none.
+func earlier(before int, shown []Step) string {
+	switch {
+	case before == 0:
+		return ""
+	case len(shown) == 0:
+		return fmt.Sprintf("%s: see %s", render.Plural(before, "step"), JSONFile)
+	}
+	return fmt.Sprintf("%s before these: see %s", render.Plural(before, "step"), JSONFile)
 }
 
 func (q *quoter) excerpt(file string, left *int) excerpt {

@@ -34,6 +34,7 @@ type viewTest struct {
 	Cited                    []render.Citation
 	Class                    string // its result's
 	Explained                string // Why, and what is documented
+	Earlier                  string // steps that are not shown
 	Excerpts                 []excerpt
 }
 
@@ -74,8 +75,10 @@ func newView(r Report, read ReadEvidence) view {
 	failed := problems(r.Tests)
 	q := &quoter{read: read, quota: pageQuota, tests: len(failed)}
 	for _, t := range failed {
+		steps, before, excerpts := q.next(t)
+		t.Steps = steps
 		vt := newViewTest(t)
-		vt.Excerpts = q.excerpts(t)
+		vt.Earlier, vt.Excerpts = earlier(before, steps), excerpts
 		v.Failures = append(v.Failures, vt)
 	}
 	v.First = v.Failures[:min(len(v.Failures), 8)]

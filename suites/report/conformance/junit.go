@@ -120,13 +120,17 @@ func junitOut(t Test, q *quoter) string {
 	if t.Result != Fail && t.Result != Inconclusive {
 		return strings.Join(out, "\n")
 	}
-	for _, s := range t.Steps {
+	steps, before, evidence := q.next(t)
+	if text := earlier(before, steps); text != "" {
+		out = append(out, text)
+	}
+	for _, s := range steps {
 		out = append(out, render.Line(fmt.Sprintf("%s %s%s", s.At, s.Did, render.Prefixed(": ", s.Came))))
 	}
 	for _, n := range t.Legend {
 		out = append(out, render.Line(n.Address+" is "+n.Who))
 	}
-	for _, e := range q.excerpts(t) {
+	for _, e := range evidence {
 		out = append(out, render.Joined("\n", "evidence "+render.Joined(": ", e.Path, e.Note), e.Text))
 	}
 	return strings.Join(out, "\n")

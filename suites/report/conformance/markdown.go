@@ -45,13 +45,14 @@ func mdProblems(b *bytes.Buffer, r Report) {
 		b.WriteByte('\n')
 		render.MarkdownList(b, known)
 	}
+	q := &quoter{quota: markdownQuota, tests: len(problems(r.Tests))}
 	for _, t := range problems(r.Tests) {
 		fmt.Fprintf(b, "\n### %s %s (%s)\n\n", word(t), render.Markdown(t.Key()), t.level())
 		render.MarkdownFacts(b, []render.Fact{
 			{"promise", t.Title}, {"promised by", strings.Join(t.Promised, "; ")}, {"reason", reason(t)}, {"sent", t.Sent}, {"came back", t.Came}, {"documented", t.Known}, {"measured", measured(t)},
 			{"source", strings.Join(t.Source, ", ")}, {"evidence", strings.Join(t.Evidence, ", ")},
 		})
-		mdSteps(b, t)
+		mdSteps(b, t, q)
 	}
 	if len(problems(r.Tests)) == 0 {
 		b.WriteString("\nNone.\n")
@@ -59,10 +60,14 @@ func mdProblems(b *bytes.Buffer, r Report) {
 }
 
 // mdSteps are what a test did, and who has the addresses that it names.
-func mdSteps(b *bytes.Buffer, t Test) {
-	if len(t.Steps) > 0 {
+func mdSteps(b *bytes.Buffer, t Test, q *quoter) {
+	steps, before, _ := q.next(t)
+	if text := earlier(before, steps); text != "" {
+		fmt.Fprintf(b, "\n%s\n", text)
+	}
+	if len(steps) > 0 {
 		rows := [][]string{{"AT", "STEP", "OUTCOME"}}
-		for _, s := range t.Steps {
+		for _, s := range steps {
 			rows = append(rows, []string{s.At.String(), s.Did, s.Came})
 		}
 		b.WriteByte('\n')

@@ -207,6 +207,42 @@ func TestManyFailures(t *testing.T) {
 	if len(page) > 5e6 || strings.Count(page, "What was done: 40 steps") != 60 || strings.Count(page, "<summary>attempts.txt <span class=\"dim\">(the first ") != 60 {
 		t.Errorf("%d bytes, %d lists of steps, %d excerpts", len(page), strings.Count(page, "What was done: 40 steps"), strings.Count(page, "<summary>attempts.txt <span class=\"dim\">(the first "))
 	}
+	for i := range r.Tests {
+		r.Tests[i].Result = Fail
+	}
+	r = Complete(r)
+	if b, err = html(r, read); err != nil || len(b) > 6e6 {
+		t.Errorf("where all fail: %d bytes of page, %v", len(b), err)
+	}
+	if b, err = junit(r, read); err != nil || len(b) > 3e6 {
+		t.Errorf("where all fail: %d bytes of JUnit, %v", len(b), err)
+	}
+	if b = markdown(r); len(b) > 1<<20 || strings.Count(string(b), "steps before these: see report.json") != 226 {
+		t.Errorf("where all fail: %d bytes of Markdown, which say %d times that there are more steps", len(b), strings.Count(string(b), "steps before these: see report.json"))
+	}
+}
+
+// The last steps are shown that there is room for, and each test has its share of it.
+func TestStepsAreShared(t *testing.T) {
+	step := Step{Did: strings.Repeat("d", 10), Came: "<<"}
+	cost := stepCost(step)
+	q := &quoter{quota: quota{steps: 6 * cost}, tests: 3}
+	for i, c := range []struct{ steps, shown int }{{1, 1}, {9, 2}, {9, 3}} {
+		var test Test
+		for n := range c.steps {
+			step.At = Duration(n)
+			test.Steps = append(test.Steps, step)
+		}
+		shown, before, _ := q.next(test)
+		if len(shown) != c.shown || before != c.steps-c.shown || int(shown[len(shown)-1].At) != c.steps-1 {
+			t.Errorf("test %d: %d shown after %d", i, len(shown), before)
+		}
+	}
+	for want, got := range map[string]string{"": earlier(0, nil), "2 steps: see report.json": earlier(2, nil), "1 step before these: see report.json": earlier(1, []Step{{}})} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }
 
 // TestJUnitRed: a case is red where it decides the exit code, and a run that was
