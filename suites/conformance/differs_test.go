@@ -91,6 +91,7 @@ func TestDeclarationFile(t *testing.T) {
 		"no project":  {"", "names no project"},
 		"no path":     {"project: cilium\nhealth: {port: 9879, healthz: healthz}\n", "begins with no slash"},
 		"no frontend": {"project: cilium\nevidence: [\"bpftool map {adress}\"]\n", "{adress} stands for nothing"},
+		"capitals":    {"project: cilium\nevidence: [\"cilium lb {Address}\"]\n", "{Address} stands for nothing"},
 		"no words":    {"project: cilium\nevidence: [\" \"]\n", "a command without words"},
 		"no port":     {"project: cilium\nhealth: {port: 70000}\n", "read the declaration"},
 		"no YAML":     {"project: [\n", "read the declaration"},

@@ -37,7 +37,7 @@ func (s *Spec) ExpectOne(c Client, t Target, n int, servers ...Client) Client {
 
 func (s *Spec) one(c Client, t Target, n int, servers []Client) (*remote.Results, Client, string) {
 	w := Want{text: "one answer of " + names(servers), n: 1, servers: servers, class: func(r remote.Result) bool { return r.Class == remote.OK }}
-	res, _ := s.attempt(c, t, w)
+	res, _, _ := s.attempt(c, t, w)
 	at := slices.IndexFunc(servers, func(o Client) bool { return o.Name == res.Attempts[0].Name })
 	switch first := res.Attempts[0]; {
 	case first.Class != remote.OK:
@@ -48,7 +48,7 @@ func (s *Spec) one(c Client, t Target, n int, servers []Client) (*remote.Results
 		return res, servers[at], ""
 	}
 	w.text, w.n, w.servers = "the others of "+servers[at].Name+" too", n-1, servers[at:at+1]
-	res, wrong := s.attempt(c, t, w)
+	res, _, wrong := s.attempt(c, t, w)
 	return res, servers[at], wrong
 }
 
@@ -91,7 +91,7 @@ func (s *Spec) knock(c Client, t Target, w Want) {
 		if w.refusal || time.Since(s.at) > s.limit() {
 			return // of a refusal: ICMP errors are few, and a knock would take the one that the round needs
 		}
-		if res, _ := s.attempt(c, t, Want{n: 1, class: w.class, timeout: w.timeout}); w.allows(res.Attempts[0]) {
+		if res, _, _ := s.attempt(c, t, Want{n: 1, class: w.class, timeout: w.timeout}); w.allows(res.Attempts[0]) {
 			return
 		}
 	}

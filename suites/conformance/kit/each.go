@@ -44,7 +44,7 @@ func (s *Spec) Each(ways []Way, w Want) {
 		if wrong := s.first(all[i], first); wrong != "" {
 			s.unexpected(way.From, way.To, w, first.res)
 			s.fellBack(way.From, way.To, w, held[w.key(way.From, way.To)] && !w.limited(first.res), wrong)
-			s.expect(way.From, way.To, w, false)
+			s.expect(way.From, way.To, w, first.res)
 			continue
 		}
 		s.holds(way.From, way.To, w, began)
@@ -118,7 +118,7 @@ func (s *Spec) again() {
 		if wrong == "" {
 			continue
 		}
-		if _, twice := s.attempt(a.From, a.To, a.want); twice != "" {
+		if _, _, twice := s.attempt(a.From, a.To, a.want); twice != "" {
 			s.Fail("%s to %s: want %s, which held, and when the behaviour was over did not: %s; then %s", a.From.at(), a.To, a.want.text, wrong, twice)
 		}
 	}

@@ -68,8 +68,8 @@ type Env struct {
 	numbers map[string]int  // the last given of each kind of address that is made up
 	used    map[string]bool // those that a behaviour has now
 
-	allowances map[string]*allowance   // of ICMP errors, by client
-	icmp       map[remote.Network]bool // it has refused attempts of these
+	allowances map[netip.Addr]*allowance // of ICMP errors, by the address they are sent to
+	icmp       map[remote.Network]bool   // it has refused attempts of these
 }
 
 // Noise is what the control attempts of a run came to.

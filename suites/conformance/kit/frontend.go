@@ -10,21 +10,23 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/disrupt"
 	"github.com/plumbline/plumbline/fixtures/netns"
 )
 
-// How long a command of the declaration may take that is asked for evidence, and how much of what it
-// prints is kept.
+// How long a command of the declaration may take that is asked for evidence, how long after a signal it is
+// killed, and how much of what it prints is kept.
 const (
 	askLimit  = 5 * time.Second
+	askKill   = time.Second
 	keepAsked = 16 << 10
 )
 
 // placeholders are what stands for a frontend in the declaration's commands.
-var placeholders = regexp.MustCompile(`\{[a-z]+\}`) // const
+var placeholders = regexp.MustCompile(`\{[A-Za-z_-]+\}`) // const
 
 // frontend is what a command is asked about.
 type frontend struct {
@@ -63,29 +65,44 @@ func CheckEvidence(argv []string) error {
 }
 
 // keepFrontend keeps what the nodes involved in the last attempts have for what was dialled, and for
-// nothing else, by the declaration's own commands. It is asked before anything else is sent.
+// nothing else, by the declaration's own commands. Nodes are asked side by side.
 func (e *Env) keepFrontend(s *Spec) {
 	if e.cfg.Dir == "" || s.last.client.Name == "" || len(e.cfg.Evidence) == 0 {
 		return
 	}
 	f := frontend{s.last.to, s.nodeAt(s.last.to.to.Addr().Unmap()) != nil}
+	var within []*Node
 	var beyond []string
 	for _, n := range e.involved(s.last) {
 		if n.NetNS == "" {
 			beyond = append(beyond, n.Name)
 			continue
 		}
-		var all strings.Builder
-		for _, argv := range e.cfg.Evidence {
-			argv = f.words(argv)
-			fmt.Fprintf(&all, "$ %s\n%s\n", strings.Join(argv, " "), bounded(e.asked(s.ctx, n, f, argv), keepAsked))
-		}
-		s.keep(n.Name+"-frontend.txt", all.String())
-		s.printed += all.String()
+		within = append(within, n)
+	}
+	printed := make([]string, len(within))
+	var asked sync.WaitGroup
+	for i, n := range within {
+		asked.Go(func() { printed[i] = e.about(s.ctx, n, f) })
+	}
+	asked.Wait()
+	for i, n := range within {
+		s.keep(n.Name+"-frontend.txt", printed[i])
+		s.printed += printed[i]
 	}
 	if len(beyond) > 0 {
 		s.Say("what nodes have for %s was not asked where there is no way into them: %s", f.target, strings.Join(beyond, ", "))
 	}
+}
+
+// about is what a node says of a frontend.
+func (e *Env) about(ctx context.Context, n *Node, f frontend) string {
+	var all strings.Builder
+	for _, argv := range e.cfg.Evidence {
+		argv = f.words(argv)
+		fmt.Fprintf(&all, "$ %s\n%s\n", strings.Join(argv, " "), bounded(e.asked(ctx, n, f, argv), keepAsked))
+	}
+	return all.String()
 }
 
 // involved are the nodes that a trial's packets meet: those that they arrive at, the client's, and the servers'; of
@@ -112,8 +129,9 @@ type equipped interface{ Own(program string) string }
 
 // asked is what a command prints at a node, with what went wrong. The project's own programs are run
 // from this host, in the node's network; of what lists all rules that part is kept that is about the frontend.
+// Others are ended in the node itself: to end what was asked of a container's engine ends no command.
 func (e *Env) asked(ctx context.Context, n *Node, f frontend, argv []string) string {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	ctx, cancel := context.WithTimeout(ctx, askLimit+3*askKill)
 	defer cancel()
 	var own string
 	if st, ok := e.stage.(equipped); ok {
@@ -124,7 +142,8 @@ func (e *Env) asked(ctx context.Context, n *Node, f frontend, argv []string) str
 	if own != "" {
 		out, err = inNode(ctx, n, own, argv)
 	} else {
-		out, err = e.stage.Cluster().Exec(ctx, n.Name, argv...)
+		limited := []string{"timeout", "-k", fmt.Sprint(askKill.Seconds()), fmt.Sprint(askLimit.Seconds())}
+		out, err = e.stage.Cluster().Exec(ctx, n.Name, append(limited, argv...)...)
 	}
 	if program := path.Base(argv[0]); program == "nft" || strings.HasSuffix(program, "-save") {
 		out = rulesAbout(out, f.match)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,12 +30,19 @@ func (o *outfitted) Own(name string) string { return map[string]string{"plumb-ow
 // answers are those of nodes.
 type answers struct {
 	cluster.Cluster
+	mu    *sync.Mutex
 	asked map[string][]string // by node
 }
 
 func (a answers) Exec(_ context.Context, node string, argv ...string) (string, error) {
-	a.asked[node] = append(a.asked[node], strings.Join(argv, " "))
-	switch argv[0] {
+	command := strings.Join(argv, " ")
+	a.mu.Lock()
+	a.asked[node] = append(a.asked[node], command)
+	a.mu.Unlock()
+	if !strings.HasPrefix(command, "timeout -k 1 5 ") {
+		return "", errors.New("nothing in the node ends it")
+	}
+	switch argv = argv[4:]; argv[0] {
 	case "nft":
 		return "table ip6 x {\n\tchain a {\n\t\tip6 daddr fd00::9 tcp dport 80 accept\n\t\tip6 daddr fd00::8 tcp dport 80 accept\n\t}\n}\n", nil
 	case "long":
@@ -56,7 +64,7 @@ func TestKeepFrontend(t *testing.T) {
 	if err := os.WriteFile(program, []byte("#!/bin/sh\necho it is asked of \"$1\"\nip -o link show dev eth0 | wc -l\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	nodes := answers{asked: map[string][]string{}}
+	nodes := answers{mu: &sync.Mutex{}, asked: map[string][]string{}}
 	s.env.stage, s.env.cfg.Dir = &outfitted{cluster: nodes, program: program}, t.TempDir()
 	s.env.nodes = []*Node{{Name: "a", NetNS: a.Path(), Client: c}, {Name: "b", NetNS: a.Path(), Client: Client{Name: "b", addrs: at("2001:db8::2")}}, {Name: "out", Client: Client{Name: "out"}}}
 	s.Nodes = s.env.nodes

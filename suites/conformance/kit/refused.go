@@ -2,6 +2,7 @@ package kit
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -77,18 +78,33 @@ func (w Want) limited(res *remote.Results) bool {
 	return w.refusal && sum.Class[remote.ICMPPort] > 0 && sum.Class[remote.ICMPPort]+sum.Class[remote.Timeout] == len(res.Attempts)
 }
 
-// allowance is that of a client, in the family of a target.
+// partlyRounds are so many rounds in which ICMP refused some attempts alone, though there was room for all:
+// what else comes from a client's address may take some of it, but not each time.
+const partlyRounds = 4
+
+// partly counts a round in which that was so.
+func (w Want) partly(res *remote.Results) int {
+	if res != nil && w.limited(res) {
+		return 1
+	}
+	return 0
+}
+
+// allowance is that of the address that a client dials a target from.
 func (e *Env) allowance(c Client, t Target) *allowance {
+	from := c.Addr(t.family())
+	if c.source.IsValid() {
+		from = c.source
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	key := c.at() + " " + c.Addr(t.family()).String() + " " + string(t.family())
 	if e.allowances == nil {
-		e.allowances = map[string]*allowance{}
+		e.allowances = map[netip.Addr]*allowance{}
 	}
-	if e.allowances[key] == nil {
-		e.allowances[key] = &allowance{}
+	if e.allowances[from] == nil {
+		e.allowances[from] = &allowance{}
 	}
-	return e.allowances[key]
+	return e.allowances[from]
 }
 
 // spent notes what attempts of a client came to, and whether ICMP is what refuses them.
@@ -120,6 +136,7 @@ func (s *Spec) tries(a asking, atOnce int) (res *remote.Results, waited time.Dur
 	b.Concurrency = min(b.Concurrency, atOnce)
 	if a.want.timeout == 0 { // answers are wanted
 		res, err = a.From.probe.Batch(s.ctx, b)
+		s.env.spent(a.From, a.To, res) // until they come
 		return res, 0, err
 	}
 	if a.want.refusal && s.env.refusesByICMP(a.To.network) {

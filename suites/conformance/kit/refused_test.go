@@ -2,13 +2,18 @@ package kit
 
 import (
 	"net/netip"
+	"os/exec"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/plumbline/plumbline/fixtures/need"
+	"github.com/plumbline/plumbline/fixtures/netns"
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
+	"github.com/plumbline/plumbline/suites/report/conformance"
 )
 
 func results(classes ...remote.Class) *remote.Results {
@@ -67,19 +72,25 @@ func TestAllowance(t *testing.T) {
 	})
 }
 
-// Those of a client are its own, and of a family.
+// Those of an address are its own, whoever dials what from it.
 func TestAllowances(t *testing.T) {
 	e := &Env{}
-	at := func(router, own, to string) *allowance {
-		return e.allowance(Client{Name: Outside, router: &Node{Name: router}, addrs: families([]netip.Addr{netip.MustParseAddr(own)})}, UDP(netip.MustParseAddrPort(to)))
+	at := func(router, own, source, to string) *allowance {
+		c := Client{Name: Outside, router: &Node{Name: router}, addrs: families([]netip.Addr{netip.MustParseAddr(own)})}
+		if source != "" {
+			c.source = netip.MustParseAddr(source)
+		}
+		return e.allowance(c, UDP(netip.MustParseAddrPort(to)))
 	}
-	one := at("node-1", "192.0.2.2", "198.51.100.1:53")
-	if one != at("node-1", "192.0.2.2", "198.51.100.2:80") {
-		t.Error("of another target it is another")
+	one := at("node-1", "192.0.2.2", "", "198.51.100.1:53")
+	for _, same := range []*allowance{at("node-1", "192.0.2.2", "", "198.51.100.2:80"), at("node-2", "192.0.2.2", "", "198.51.100.1:53"), at("node-1", "192.0.2.6", "192.0.2.2", "198.51.100.1:53")} {
+		if one != same {
+			t.Error("of the same address it is another")
+		}
 	}
-	for _, other := range []*allowance{at("node-2", "192.0.2.2", "198.51.100.1:53"), at("node-1", "192.0.2.6", "198.51.100.1:53"), at("node-1", "192.0.2.2", "[2001:db8::1]:53")} {
+	for _, other := range []*allowance{at("node-1", "192.0.2.6", "", "198.51.100.1:53"), at("node-1", "192.0.2.2", "192.0.2.6", "198.51.100.1:53"), at("node-1", "192.0.2.2", "", "[2001:db8::1]:53")} {
 		if one == other {
-			t.Error("of another client or family it is the same")
+			t.Error("of another address or family it is the same")
 		}
 	}
 }
@@ -128,5 +139,49 @@ func TestLimited(t *testing.T) {
 		if got := c.want.limited(c.res); got != c.is {
 			t.Errorf("%s, %s: limited %t", c.want.text, c.res.Summary(), got)
 		}
+	}
+}
+
+// Refusals that a node leaves out are missed, at once or late, however the others may be excused by the limit: of
+// each attempt one is wanted, and what came late has to go on.
+func TestRefusedPartly(t *testing.T) {
+	need.Program(t, "nft")
+	for name, c := range map[string]struct {
+		lost   string // of the ICMP errors that node b sends, by their number
+		result conformance.Result
+		rounds int
+		reason string
+	}{
+		"each third":         {"mod 3 vmap { 0 : drop }", ResultFail, partlyRounds, "want a refusal, but in 4 rounds that there was room for, ICMP refused some attempts alone: "},
+		"late":               {"mod 100 vmap { 0-1 : drop }", ResultPass, 2 + confirmationsICMP, ""},
+		"late, lost once":    {"mod 100 vmap { 0-1 : drop, 6 : drop }", ResultPass, 3 + confirmationsICMP, ""},
+		"late, not for long": {"mod 100 vmap { 0-1 : drop, 6 : drop, 9 : drop }", ResultFail, 4, "want a refusal, which held after "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, b := served(t)
+			e.cfg.Dir = ""
+			if err := b.probe.SetPort(t.Context(), remote.Port{Network: remote.UDP, Port: HostPort, Mode: remote.Serving}); err != nil {
+				t.Fatal(err)
+			}
+			if err := netns.At(e.nodes[0].NetNS).Do(func() error {
+				cmd := exec.Command("nft", "-f", "-")
+				cmd.Stdin = strings.NewReader("table ip lose { chain out { type filter hook output priority 0; icmp type destination-unreachable numgen inc " + c.lost + "; }; }")
+				out, err := cmd.CombinedOutput()
+				t.Logf("%s", out)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
+				s.Expect(s.Outside(), UDP(netip.MustParseAddrPort("192.0.2.2:10")), Rejected())
+			}}, corev1.IPv4Protocol)
+			if r.Result != c.result || !strings.Contains(r.Reason, c.reason) || r.Attempts != c.rounds*icmpTries {
+				t.Errorf("%d attempts, %s: %s", r.Attempts, r.Result, r.Reason)
+			}
+			if name == "late" && r.Delay > 2*time.Second {
+				t.Errorf("late by %s: what it waited for is counted", r.Delay)
+			}
+		})
 	}
 }

@@ -135,8 +135,8 @@ func (e *Env) run(ctx context.Context, b Behaviour, f corev1.IPFamily) (r Result
 			if in := s.where(); in != "" {
 				out.reason += " (" + in + ")"
 			}
+			out = s.confirmed(out) // at once: what hinders the network may not last
 			e.keepFrontend(s)
-			out = s.confirmed(out)
 			e.evidence(s, b.Says)
 		}
 		r.Result, r.Reason = out.result, out.reason

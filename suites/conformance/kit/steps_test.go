@@ -56,7 +56,7 @@ func TestFailureIsTold(t *testing.T) {
 		t.Errorf("legend (-want +got):\n%s", d)
 	}
 	text, err := os.ReadFile(filepath.Join(e.cfg.Dir, r.Evidence[0]))
-	if err != nil || filepath.Base(r.Evidence[0]) != "b-frontend.txt" || string(text) != "$ show 192.0.2.2:10 for [2001:db8::2]:1\nshow 192.0.2.2:10 for [2001:db8::2]:1\n" {
+	if err != nil || filepath.Base(r.Evidence[0]) != "b-frontend.txt" || string(text) != "$ show 192.0.2.2:10 for [2001:db8::2]:1\ntimeout -k 1 5 show 192.0.2.2:10 for [2001:db8::2]:1\n" {
 		t.Errorf("first of the evidence %q: %s, %v", r.Evidence, text, err)
 	}
 	if last := filepath.Base(r.Evidence[len(r.Evidence)-1]); whole(last) != 1 {

@@ -23,6 +23,7 @@ func packetMutations() map[string]func(*changes) {
 		"large-datagrams-lost":       beside(largeLost(unix.IPPROTO_UDP)),
 		"half-closed-is-forgotten":   halfClosedForgotten,
 		"datagrams-refused-seldom":   beside(icmpLost(portUnreachable, nftables.ChainHookOutput, 24)),
+		"datagrams-refused-by-half":  beside(icmpLost(portUnreachable, nftables.ChainHookOutput, 2)),
 		"refusals-of-endpoints-lost": beside(icmpLost(portUnreachable, nftables.ChainHookForward, never, translated()...)),
 		"too-big-lost":               beside(icmpLost(tooBig, nftables.ChainHookOutput, never, translated()...)),
 	}
