@@ -25,7 +25,7 @@ func endpointRefusesUDP() kit.Behaviour {
 			ways := append(svc.Ways(s.Nodes[0].B.Client, s.Nodes[1].B.Client, s.Nodes[0].Client), svc.WaysTo(vip, s.HostBeyond(s.Nodes[0]))...)
 			s.Each(ways, kit.Pods(server))
 			svc.Slice("a", []discoveryv1.EndpointPort{kit.SlicePort("dns", corev1.ProtocolUDP, kit.NobodysPort)}, server.Ready())
-			s.Each(ways, kit.Rejected())
+			s.Each(ways, kit.Rejected().ByPods())
 		},
 	}
 }

@@ -43,7 +43,7 @@ func (s *Spec) Each(ways []Way, w Want) {
 		way := ways[i]
 		if wrong := s.first(all[i], first); wrong != "" {
 			s.unexpected(way.From, way.To, w, first.res)
-			s.fellBack(way.From, way.To, w, held[w.key(way.From, way.To)] && !w.limited(first.res), wrong)
+			s.fellBack(way.From, way.To, w, held[w.key(way.From, way.To)] && !s.limited(w, first.res), wrong)
 			s.expect(way.From, way.To, w, first.res)
 			continue
 		}

@@ -62,6 +62,8 @@ type Env struct {
 	outside   Client
 	within    string // the node at whose address this program runs, as in a pod of its network
 
+	unlimited bool // nodes send every ICMP error
+
 	mu      sync.Mutex // guards the fields below
 	noise   Noise
 	took    []time.Duration // latencies of answered control attempts
@@ -96,6 +98,11 @@ func Open(ctx context.Context, st Stage, cfg Config) (*Env, error) {
 	e.version = version.GitVersion
 	if e.key, err = remote.NewKey(); err != nil {
 		return nil, err
+	}
+	if st.Kind() != "existing" { // whose nodes are somebody's
+		if err := e.unlimit(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if st.Kind() == "kind" { // whose nodes are ours, and in no zone
 		if err := e.spread(ctx); err != nil {

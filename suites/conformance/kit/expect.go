@@ -66,7 +66,8 @@ type Want struct {
 	class   func(remote.Result) bool
 	source  func(seen, client netip.Addr) bool // of answers; nil: any
 	sources string                             // the same in words
-	refusal bool                               // of each attempt: of no more at once than ICMP may refuse
+	refusal bool                               // of each attempt: where ICMP is limited, of no more at once than it may refuse
+	byPods  bool                               // pods' kernels are to refuse, which limit ICMP everywhere
 	some    bool                               // of the servers one may answer alone: the client's address decides
 	said    bool                               // what it came to is said, for several ways are right
 	ports   []uint16                           // of each server, all of which answer; none: it may be any
@@ -143,28 +144,25 @@ func (s *Spec) Expect(c Client, t Target, w Want) { s.expect(c, t, w, nil) }
 
 // expect is Expect, after a round that was wrong; nil: there was none.
 func (s *Spec) expect(c Client, t Target, w Want, before *remote.Results) {
-	for partly := w.partly(before); ; partly += w.partly(before) {
+	for {
 		began := time.Now()
 		res, waited, wrong := s.attempt(c, t, w)
 		began = began.Add(waited)
-		if before == nil || w.limited(before) {
+		if before == nil || s.limited(w, before) {
 			s.at = s.at.Add(waited) // which is no lateness: nothing is known to have been wrong
 		}
 		if wrong == "" {
 			s.holds(c, t, w, began)
 			s.told(c, t, w, res)
-			if before != nil {
+			if before != nil && !s.limited(w, res) { // there were as many as there may be
 				s.goesOn(c, t, w, began.Sub(s.at))
 			}
 			return
 		}
 		s.unexpected(c, t, w, res)
-		s.fellBack(c, t, w, s.held[w.key(c, t)] && !w.limited(res), wrong)
+		s.fellBack(c, t, w, s.held[w.key(c, t)] && !s.limited(w, res), wrong)
 		if time.Since(s.at) > s.limit() {
 			s.Fail("%s to %s: want %s within %s of the last change, but %s", c.at(), t, w.text, s.limit(), wrong)
-		}
-		if partly+w.partly(res) == partlyRounds {
-			s.Fail("%s to %s: want %s, but in %d rounds that there was room for, ICMP refused some attempts alone: %s", c.at(), t, w.text, partlyRounds, wrong)
 		}
 		s.knock(c, t, w)
 		before = res
@@ -200,25 +198,13 @@ func (s *Spec) told(c Client, t Target, w Want, res *remote.Results) {
 }
 
 // confirmations are how often what held late is asked again, at once: a dataplane that
-// wavers would otherwise pass as soon as it is right by chance. What ICMP refuses is asked
-// less often, for each time has to wait until it may.
-const (
-	confirmations     = flowTries - 1
-	confirmationsICMP = 2
-)
+// wavers would otherwise pass as soon as it is right by chance.
+const confirmations = flowTries - 1
 
 // goesOn demands that what held late holds again, each time.
 func (s *Spec) goesOn(c Client, t Target, w Want, late time.Duration) {
-	times := confirmations
-	if w.refusal && s.env.refusesByICMP(t.network) {
-		times = confirmationsICMP
-	}
-	for range times {
-		res, _, wrong := s.attempt(c, t, w)
-		if wrong != "" && w.limited(res) { // something else from there may have had the rest, but hardly twice
-			_, _, wrong = s.attempt(c, t, w)
-		}
-		if wrong != "" {
+	for range confirmations {
+		if _, _, wrong := s.attempt(c, t, w); wrong != "" {
 			s.Fail("%s to %s: want %s, which held after %s, then did not: %s", c.at(), t, w.text, late.Round(time.Millisecond), wrong)
 		}
 	}

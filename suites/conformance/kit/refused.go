@@ -2,6 +2,7 @@ package kit
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -13,7 +14,8 @@ import (
 
 // Kernels limit the rate of ICMP errors to an address: so many at once (XRLIM_BURST_FACTOR of
 // net/ipv4/inetpeer.c), and then one in so long (icmp_ratelimit of Documentation/networking/ip-sysctl;
-// for ICMPv6 it is as long or shorter). Resets have no limit.
+// for ICMPv6 it is as long or shorter). Resets have no limit. What else comes from an address takes some
+// of it too, and so where errors are limited, silence beside some is asked again.
 const (
 	icmpAtOnce = 6
 	icmpEach   = time.Second
@@ -32,10 +34,37 @@ func refused(r remote.Result) bool { return r.Class == remote.Refused || byICMP(
 func byICMP(r remote.Result) bool { return r.Class == remote.ICMPPort }
 
 // Rejected wants a refusal of each attempt: a TCP reset, ICMP port unreachable, or that of the call.
-// Those that ICMP is to refuse are few, and begin when it may.
+// Those that ICMP is to refuse are few where it is limited, and begin when it may.
 func Rejected() Want {
 	return Want{text: "a refusal", n: silentTry, timeout: silence, class: refused, refusal: true}
 }
+
+// ByPods is of refusals that pods give themselves.
+func (w Want) ByPods() Want { w.byPods = true; return w }
+
+// unlimit has nodes send each ICMP error that there is cause for (Documentation/networking/ip-sysctl:
+// icmp_ratemask, and net/ipv6/icmp/ratemask, which no type of error is in then): a dataplane that refuses
+// most attempts and drops a few cannot be told otherwise from a kernel that has said enough.
+func (e *Env) unlimit(ctx context.Context) error {
+	const script = `echo 0 >/proc/sys/net/ipv4/icmp_ratemask && if [ -e /proc/sys/net/ipv6/icmp/ratemask ]; then echo 255 >/proc/sys/net/ipv6/icmp/ratemask; fi`
+	nodes, err := e.stage.Cluster().Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if _, err := e.stage.Cluster().Exec(ctx, n.Name, "sh", "-c", script); err != nil {
+			return fmt.Errorf("have node %s send every ICMP error: %w", n.Name, err)
+		}
+	}
+	e.unlimited = true
+	return nil
+}
+
+// scarce tells whether ICMP errors are limited that are to be what is wanted.
+func (s *Spec) scarce(w Want) bool { return w.refusal && (w.byPods || !s.env.unlimited) }
+
+// limited tells whether there may be no more of them for a while, by what attempts came to.
+func (s *Spec) limited(w Want, res *remote.Results) bool { return s.scarce(w) && w.limited(res) }
 
 // allowance is how many ICMP errors a client may still be sent, as far as it is known: nodes count
 // for themselves, and this counts for all.
@@ -76,18 +105,6 @@ func (a *allowance) spent(now time.Time, res *remote.Results) {
 func (w Want) limited(res *remote.Results) bool {
 	sum := res.Summary()
 	return w.refusal && sum.Class[remote.ICMPPort] > 0 && sum.Class[remote.ICMPPort]+sum.Class[remote.Timeout] == len(res.Attempts)
-}
-
-// partlyRounds are so many rounds in which ICMP refused some attempts alone, though there was room for all:
-// what else comes from a client's address may take some of it, but not each time.
-const partlyRounds = 4
-
-// partly counts a round in which that was so.
-func (w Want) partly(res *remote.Results) int {
-	if res != nil && w.limited(res) {
-		return 1
-	}
-	return 0
 }
 
 // allowance is that of the address that a client dials a target from.
@@ -139,7 +156,8 @@ func (s *Spec) tries(a asking, atOnce int) (res *remote.Results, waited time.Dur
 		s.env.spent(a.From, a.To, res) // until they come
 		return res, 0, err
 	}
-	if a.want.refusal && s.env.refusesByICMP(a.To.network) {
+	scarce := s.scarce(a.want)
+	if scarce && s.env.refusesByICMP(a.To.network) {
 		began, left := time.Now(), s.env.allowance(a.From, a.To)
 		left.turn.Lock()
 		defer left.turn.Unlock()
@@ -148,23 +166,29 @@ func (s *Spec) tries(a asking, atOnce int) (res *remote.Results, waited time.Dur
 		}
 		waited = time.Since(began)
 	}
-	res, err = a.refusals(s.ctx, b)
+	if scarce {
+		res, err = a.refusals(s.ctx, b)
+	} else {
+		res, err = a.From.probe.Batch(s.ctx, b)
+	}
 	s.env.spent(a.From, a.To, res)
 	return res, waited, err
 }
 
-// refusals makes attempts that may be refused: if it is not ICMP that refuses the first few, all of them.
+// refusals makes attempts that may be refused: if it is not ICMP that refuses the first few, all of them. Those
+// are made one by one: of two errors at once, on two processors, the kernel may hold one back that there was
+// room for (inet_peer_xrlim_allow takes no lock).
 func (a asking) refusals(ctx context.Context, b remote.Batch) (*remote.Results, error) {
-	if !a.want.refusal || b.Attempts <= icmpTries {
+	if b.Attempts <= icmpTries {
 		return a.From.probe.Batch(ctx, b)
 	}
-	rest := b.Attempts - icmpTries
-	b.Attempts = icmpTries
+	rest, atOnce := b.Attempts-icmpTries, b.Concurrency
+	b.Attempts, b.Concurrency = icmpTries, 1
 	res, err := a.From.probe.Batch(ctx, b)
 	if err != nil || slices.ContainsFunc(res.Attempts, func(r remote.Result) bool { return r.Class != remote.Refused }) {
 		return res, err
 	}
-	b.Attempts = rest
+	b.Attempts, b.Concurrency = rest, atOnce
 	more, err := a.From.probe.Batch(ctx, b)
 	if err == nil {
 		res.Attempts = append(res.Attempts, more.Attempts...)

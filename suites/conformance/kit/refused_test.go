@@ -1,8 +1,10 @@
 package kit
 
 import (
+	"context"
 	"net/netip"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/need"
 	"github.com/plumbline/plumbline/fixtures/netns"
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
@@ -142,9 +145,8 @@ func TestLimited(t *testing.T) {
 	}
 }
 
-// Refusals that a node leaves out are missed, at once or late, however the others may be excused by the limit: of
-// each attempt one is wanted, and what came late has to go on.
-func TestRefusedPartly(t *testing.T) {
+// Where nodes send every ICMP error, each refusal that is left out is missed, and what came late has to go on.
+func TestRefusedUnlimited(t *testing.T) {
 	need.Program(t, "nft")
 	for name, c := range map[string]struct {
 		lost   string // of the ICMP errors that node b sends, by their number
@@ -152,36 +154,69 @@ func TestRefusedPartly(t *testing.T) {
 		rounds int
 		reason string
 	}{
-		"each third":         {"mod 3 vmap { 0 : drop }", ResultFail, partlyRounds, "want a refusal, but in 4 rounds that there was room for, ICMP refused some attempts alone: "},
-		"late":               {"mod 100 vmap { 0-1 : drop }", ResultPass, 2 + confirmationsICMP, ""},
-		"late, lost once":    {"mod 100 vmap { 0-1 : drop, 6 : drop }", ResultPass, 3 + confirmationsICMP, ""},
-		"late, not for long": {"mod 100 vmap { 0-1 : drop, 6 : drop, 9 : drop }", ResultFail, 4, "want a refusal, which held after "},
+		"all come":           {"mod 100 vmap { 99 : drop }", ResultPass, 1, ""},
+		"one in 24 is lost":  {"mod 24 vmap { 7 : drop }", ResultFail, 0, "want a refusal within 300ms of the last change, but 24: 23 icmp-port, 1 timeout"},
+		"late":               {"mod 1000 vmap { 0-1 : drop }", ResultPass, 2 + confirmations, ""},
+		"late, not for long": {"mod 1000 vmap { 0-1 : drop, 100 : drop }", ResultFail, 5, "want a refusal, which held after "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			e, b := served(t)
 			e.cfg.Dir = ""
+			if strings.HasPrefix(name, "one") {
+				e.cfg.Limit = 300 * time.Millisecond
+			}
 			if err := b.probe.SetPort(t.Context(), remote.Port{Network: remote.UDP, Port: HostPort, Mode: remote.Serving}); err != nil {
 				t.Fatal(err)
 			}
-			if err := netns.At(e.nodes[0].NetNS).Do(func() error {
-				cmd := exec.Command("nft", "-f", "-")
-				cmd.Stdin = strings.NewReader("table ip lose { chain out { type filter hook output priority 0; icmp type destination-unreachable numgen inc " + c.lost + "; }; }")
-				out, err := cmd.CombinedOutput()
-				t.Logf("%s", out)
-				return err
-			}); err != nil {
+			e.nodes[0].addrs = families([]netip.Addr{netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::2")})
+			e.stage = &outfitted{cluster: rooms{nodes: e.nodes}}
+			if err := e.unlimit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
-				s.Expect(s.Outside(), UDP(netip.MustParseAddrPort("192.0.2.2:10")), Rejected())
-			}}, corev1.IPv4Protocol)
-			if r.Result != c.result || !strings.Contains(r.Reason, c.reason) || r.Attempts != c.rounds*icmpTries {
-				t.Errorf("%d attempts, %s: %s", r.Attempts, r.Result, r.Reason)
+			rules := "table inet lose { chain out { type filter hook output priority 0; icmp type destination-unreachable numgen inc " + c.lost + "; icmpv6 type destination-unreachable numgen inc " + c.lost + "; }; }"
+			if _, err := e.stage.Cluster().Exec(t.Context(), "b", "nft", rules); err != nil {
+				t.Fatal(err)
 			}
-			if name == "late" && r.Delay > 2*time.Second {
-				t.Errorf("late by %s: what it waited for is counted", r.Delay)
+			for family, to := range map[corev1.IPFamily]string{corev1.IPv4Protocol: "192.0.2.2:10", corev1.IPv6Protocol: "[2001:db8::2]:10"} {
+				r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
+					s.Expect(s.Outside(), UDP(netip.MustParseAddrPort(to)), Rejected())
+				}}, family)
+				if r.Result != c.result || !strings.Contains(r.Reason, c.reason) || c.rounds > 0 && r.Attempts != c.rounds*silentTry {
+					t.Errorf("%s: %d attempts, %s: %s", family, r.Attempts, r.Result, r.Reason)
+				}
 			}
 		})
+	}
+}
+
+// rooms are nodes in whose networks commands are run.
+type rooms struct {
+	cluster.Cluster
+	nodes []*Node
+}
+
+func (w rooms) Nodes(context.Context) (out []cluster.Node, err error) {
+	for _, n := range w.nodes {
+		out = append(out, cluster.Node{Name: n.Name})
+	}
+	return out, nil
+}
+
+func (w rooms) Exec(ctx context.Context, node string, argv ...string) (string, error) {
+	i := slices.IndexFunc(w.nodes, func(n *Node) bool { return n.Name == node })
+	return "", netns.At(w.nodes[i].NetNS).Do(exec.CommandContext(ctx, argv[0], argv[1:]...).Run)
+}
+
+// Where pods refuse, and on clusters of others, ICMP is limited.
+func TestScarce(t *testing.T) {
+	for _, c := range []struct {
+		unlimited bool
+		want      Want
+		is        bool
+	}{{false, Rejected(), true}, {true, Rejected(), false}, {true, Rejected().ByPods(), true}, {true, Dropped(), false}, {false, Dropped(), false}} {
+		s := &Spec{env: &Env{unlimited: c.unlimited}}
+		if got := s.scarce(c.want); got != c.is {
+			t.Errorf("%s by pods %t, unlimited %t: scarce %t", c.want.text, c.want.byPods, c.unlimited, got)
+		}
 	}
 }
