@@ -157,7 +157,7 @@ func TestUnexpected(t *testing.T) {
 	}
 }
 
-// Every port of every server is to answer, where that is wanted.
+// Every port of every server is to answer where that is wanted, and no other.
 func TestAtAll(t *testing.T) {
 	a, b := Client{Name: "a"}, Client{Name: "b"}
 	answer := func(name, at string) remote.Result {
@@ -173,6 +173,9 @@ func TestAtAll(t *testing.T) {
 		if wrong := w.wrong(&remote.Results{Attempts: rest}, nil); !strings.Contains(wrong, missing.Name+" never answered at its port ") {
 			t.Errorf("without %s: %q", missing, wrong)
 		}
+	}
+	if wrong := w.wrong(&remote.Results{Attempts: append(all, answer("b", "10.0.0.2:3"))}, nil); !strings.Contains(wrong, "b answered at its port 3 ") {
+		t.Errorf("at a port that is none of them: %q", wrong)
 	}
 }
 

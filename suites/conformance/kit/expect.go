@@ -70,7 +70,7 @@ type Want struct {
 	byPods  bool                               // pods' kernels are to refuse, which limit ICMP everywhere
 	some    bool                               // of the servers one may answer alone: the client's address decides
 	said    bool                               // what it came to is said, for several ways are right
-	ports   []uint16                           // of each server, all of which answer; none: it may be any
+	ports   []uint16                           // of each server, all of which answer and no others; none: it may be any
 	timeout time.Duration
 }
 
@@ -272,6 +272,8 @@ func (w Want) wrong(res *remote.Results, own map[corev1.IPFamily]netip.Addr) str
 			continue
 		case !slices.ContainsFunc(w.servers, func(c Client) bool { return c.Name == r.Name }):
 			return fmt.Sprintf("%s answered (%s)", r.Name, res.Summary())
+		case len(w.ports) > 0 && !slices.Contains(w.ports, r.Dst.Port()):
+			return fmt.Sprintf("%s answered at its port %d (%s)", r.Name, r.Dst.Port(), res.Summary())
 		case w.source != nil && !w.source(r.Seen.Addr().Unmap(), own[familyOf(r.Seen.Addr().Unmap())]):
 			return fmt.Sprintf("%s saw %s as the source, want %s", r.Name, r.Seen.Addr(), w.sources)
 		}

@@ -27,8 +27,8 @@ func (s *Spec) Serve(first uint16, n int, pods ...*Pod) (ports []uint16) {
 	return ports
 }
 
-// AtAll wants the answers of each server to come from each of these ports, with so many
-// attempts in all.
+// AtAll wants the answers of each server to come from each of these ports and from no other,
+// with so many attempts in all.
 func (w Want) AtAll(ports []uint16, n int) Want {
 	w.ports, w.n = ports, n
 	w.text += " at each of their ports"
