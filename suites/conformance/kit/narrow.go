@@ -13,6 +13,10 @@ import (
 // IPv6 demands.
 const narrowMTU = 1290
 
+// narrowProto says who made a route (rtnetlink(7), rtm_protocol): a route like it of somebody else's, for which
+// there is no second, is not taken away in its place.
+const narrowProto = "113"
+
 // Narrow has a node send no packets larger than narrowMTU to an address until the behaviour ends, whatever
 // its link takes: what is larger it refuses to forward by ICMP, fragmentation needed or packet too big, or
 // sends in fragments. Via is the next host of the way there. It needs NeedNodes.
@@ -20,7 +24,7 @@ func (s *Spec) Narrow(n *Node, to, via netip.Addr) {
 	if s.planned != nil {
 		return
 	}
-	route := []string{Alone(to), "via", via.String(), "mtu", "lock", fmt.Sprint(narrowMTU)}
+	route := []string{Alone(to), "via", via.String(), "proto", narrowProto, "mtu", "lock", fmt.Sprint(narrowMTU)}
 	s.ExecUntilEnd(n, append([]string{"ip", "route", "add"}, route...), append([]string{"ip", "route", "del"}, route...))
 	if taken := s.Exec(n, "ip", "route", "get", to.String()); !strings.Contains(taken, fmt.Sprintf("mtu lock %d", narrowMTU)) {
 		s.Inconclusive("node %s has a narrow route to %s, and does not take it: %s", n.Name, to, taken)
