@@ -515,8 +515,10 @@ func TestRefused(t *testing.T) {
 		running(t, k, 0, func(f *Flows) {
 			f.Changed(nil, both(a, b), nil)
 			synctest.Wait()
+			k.turns.Lock() // the second comes before Run has done anything about the first
 			f.Changed(both(a, b), both(b), nil)
 			f.Changed(both(b), both(b, c), refused)
+			k.turns.Unlock()
 			k.sleep(time.Minute)
 			if synctest.Wait(); len(k.removed) > 0 {
 				t.Errorf("%d removed while it is not known", k.removed)
