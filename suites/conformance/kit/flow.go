@@ -95,18 +95,28 @@ func (f *Flows) reach(port uint16, servers []Client) {
 	}
 }
 
-// Stay demands that every flow is answered by the server it had before, at once and
-// each time.
+// staying is how long flows are watched that are to stay: a dataplane that looks for stale ones
+// does so when its rules are in, and takes a while.
+const staying = 500 * time.Millisecond
+
+// Stay demands that every flow is answered by the server it had before, at once, each time, and
+// for a while.
 func (f *Flows) Stay() {
 	f.spec.asks(f.client, f.target)
-	before := f.last
-	for range flowTries {
+	before, began := f.last, time.Now()
+	for tries := 1; ; tries++ {
 		f.ask(0)
 		wrong := f.wrong(func(i int, r remote.Result) bool {
 			return r.Name == before.Attempts[i].Name && r.Dst == before.Attempts[i].Dst
 		})
-		if wrong != "" {
+		switch {
+		case wrong != "":
 			f.fail(f.spec.env.servers(trial{res: before}), "want flows to stay where they were (%s), but %s", before.Summary(), wrong)
+		case tries < flowTries:
+		case f.spec.planned != nil || time.Since(began) > staying:
+			return
+		default:
+			f.spec.must(kubewait.Pause(f.spec.ctx, f.spec.pace()), "wait to ask flows again")
 		}
 	}
 }
