@@ -340,22 +340,26 @@ func (c *Client) Await(ctx context.Context, ok func(Running) bool) (r Running, e
 	return r, err
 }
 
-// poll asks until it is done or ctx ends; then it returns what was said last as well. Nothing
-// is asked after that end: that would say no more than that it was too late.
+// poll asks until it is done or ctx ends; then it returns what was said last as well, before that
+// end: what it cut off, or what is asked afterwards, would say no more than that it was too late.
 func poll(ctx context.Context, every time.Duration, ask func() (done bool, err error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	var said error
 	for {
 		done, err := ask()
 		if done {
 			return nil
+		}
+		if said == nil || !ended(ctx) {
+			said = err
 		}
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
 		}
 		if ended(ctx) {
-			return errors.Join(cmp.Or(ctx.Err(), context.DeadlineExceeded), err)
+			return errors.Join(cmp.Or(ctx.Err(), context.DeadlineExceeded), said)
 		}
 	}
 }
