@@ -20,6 +20,7 @@ import (
 
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
+	"github.com/plumbline/plumbline/fixtures/need"
 	"github.com/plumbline/plumbline/fixtures/netns"
 )
 
@@ -219,21 +220,11 @@ func serve(t *testing.T, s *Services) {
 	})
 }
 
-func freePort(t *testing.T) uint16 {
-	t.Helper()
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return netip.MustParseAddrPort(ln.Addr().String()).Port()
-}
-
 // A check that goes and comes back before a listener could be closed answers
 // with its new count, and goes on doing so.
 func TestServiceComesBack(t *testing.T) {
 	s := NewServices(func() bool { return true }, logger(t))
-	port, name := freePort(t), objects.Name{Namespace: "ns", Name: "web"}
+	port, name := need.Port(t), objects.Name{Namespace: "ns", Name: "web"}
 	n := plan.Node{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
 	with := func(count int) { s.Sync(n, map[objects.Name]plan.HealthCheck{name: {Port: port, IPv4: count}}) }
 	url := fmt.Sprintf("http://127.0.0.1:%d/", port)
@@ -275,7 +266,7 @@ func TestServiceListenerDies(t *testing.T) {
 		return ln, err
 	}
 	serve(t, s)
-	port := freePort(t)
+	port := need.Port(t)
 	s.Sync(plan.Node{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}},
 		map[objects.Name]plan.HealthCheck{{Namespace: "ns", Name: "web"}: {Port: port, IPv4: 1}})
 	await(t, fmt.Sprintf("http://127.0.0.1:%d/", port), 200)

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -87,7 +86,7 @@ func TestUnprivileged(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	key, text := newKey(t)
-	control, test := freePort(t), freePort(t)
+	control, test := int(need.Port(t)), int(need.Port(t))
 	cmd := exec.Command(bin, "serve", "--control", ":"+strconv.Itoa(control), "--tcp", strconv.Itoa(test), "--udp", strconv.Itoa(test), "--sctp", strconv.Itoa(test), "--sctp-optional",
 		"--address", "127.0.0.1,::1", "--connect", "127.0.0.1,::1/128")
 	cmd.Env = []string{"POD_NAME=pod-1", "NODE_NAME=node-1", "PROBE_KEY=" + text}
@@ -158,17 +157,6 @@ func awaitServing(t *testing.T, r io.Reader) {
 	t.Fatal("it ended without serving")
 }
 
-// freePort is one that was free a moment ago for TCP and UDP.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 // TestNoSCTP: without the kernel's SCTP its flag is an error that says so.
 func TestNoSCTP(t *testing.T) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 132)
@@ -182,7 +170,7 @@ func TestNoSCTP(t *testing.T) {
 	var stderr bytes.Buffer
 	_, text := newKey(t)
 	env := func(name string) string { return map[string]string{"PROBE_KEY": text}[name] }
-	code := run(t.Context(), []string{"serve", "--name", "a", "--control", strconv.Itoa(freePort(t)), "--sctp", "9000"}, env, io.Discard, &stderr)
+	code := run(t.Context(), []string{"serve", "--name", "a", "--control", strconv.Itoa(int(need.Port(t))), "--sctp", "9000"}, env, io.Discard, &stderr)
 	if got := stderr.String(); code != 1 || !strings.Contains(got, "port 9000/sctp") || strings.Count(got, "\n") != 1 {
 		t.Errorf("exit %d, said %q", code, got)
 	}

@@ -439,10 +439,5 @@ func (w *world) sysctl(t *testing.T, path string) string {
 // freePort is an address of the loopback interface that nobody listens at.
 func freePort(t *testing.T) string {
 	t.Helper()
-	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), need.Port(t)).String()
 }
