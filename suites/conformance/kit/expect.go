@@ -203,6 +203,9 @@ const confirmations = flowTries - 1
 
 // goesOn demands that what held late holds again, each time.
 func (s *Spec) goesOn(c Client, t Target, w Want, late time.Duration) {
+	if w.refusal {
+		w.timeout = 0 // nothing is late any more: as long as for answers
+	}
 	for range confirmations {
 		if _, _, wrong := s.attempt(c, t, w); wrong != "" {
 			s.Fail("%s to %s: want %s, which held after %s, then did not: %s", c.at(), t, w.text, late.Round(time.Millisecond), wrong)
@@ -225,8 +228,16 @@ func (s *Spec) attempt(c Client, t Target, w Want) (res *remote.Results, waited 
 
 // batch is the attempts of a client at a target that show what is wanted.
 func (w Want) batch(c Client, t Target) remote.Batch {
-	return remote.Batch{Network: t.network, Target: t.to, Source: c.source, Attempts: w.n, Concurrency: min(w.n, map[bool]int{true: 16, false: silentTry}[w.timeout == 0]), Timeout: w.timeout}
+	b := remote.Batch{Network: t.network, Target: t.to, Source: c.source, Attempts: w.n, Concurrency: min(w.n, map[bool]int{true: 16, false: silentTry}[w.timeout == 0]), Timeout: w.timeout}
+	if t.network == remote.TCP && len(w.servers) > 0 {
+		b.Patience = patience
+	}
+	return b
 }
+
+// patience is for servers that have no processor for a while: of connections that stand and have no
+// answer in time, those count that have one so much later, and had no packet lost.
+const patience = 2 * time.Second
 
 // judged notes attempts, and says what is wrong with their results.
 func (s *Spec) judged(c Client, t Target, w Want, res *remote.Results) string {

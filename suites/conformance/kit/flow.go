@@ -70,10 +70,10 @@ func (f *Flows) reach(port uint16, servers []Client) {
 	if f.spec.planned != nil {
 		return
 	}
-	held := 0
+	held, timeout := 0, silence
 	for held < flowTries {
 		began := time.Now()
-		f.ask(silence)
+		f.ask(timeout)
 		wrong := f.wrong(func(_ int, r remote.Result) bool {
 			return slices.ContainsFunc(servers, func(c Client) bool { return c.Name == r.Name }) && (port == 0 || r.Dst.Port() == port)
 		})
@@ -87,6 +87,7 @@ func (f *Flows) reach(port uint16, servers []Client) {
 				f.spec.delay = max(f.spec.delay, began.Sub(f.spec.at))
 			}
 			held++
+			timeout = 0 // nothing is late any more: as long as for any answer
 		case held > 0 || time.Since(f.spec.at) > f.spec.limit():
 			f.fail(servers, "want flows to reach %s, but %s", names(servers), wrong)
 		default: // flows of a client, which sends now and then, and not as fast as it can
