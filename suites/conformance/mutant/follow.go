@@ -21,12 +21,7 @@ import (
 // agent left, and connections through a Service.
 func followMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
-		"found-endpoints-trusted": foundAtStart(func(f *plan.Frontend, found []plan.Endpoint) {
-			f.Outside.Endpoints = found
-		}),
-		"flows-of-found-endpoints-kept": foundAtStart(func(f *plan.Frontend, found []plan.Endpoint) {
-			f.Draining = slices.Concat(f.Draining, found)
-		}),
+		"found-endpoints-trusted":       foundTrusted,
 		"tcp-flows-end-with-any-change": flowsEnd(objects.TCP),
 		"udp-flows-end-with-any-change": flowsEnd(objects.UDP),
 		"last-endpoint-removal-lost":    lastRemovalLost,
@@ -35,22 +30,18 @@ func followMutations() map[string]func(*changes) {
 	}
 }
 
-// foundAtStart takes, when the agent starts, the endpoints that it finds in the kernel for some of
-// the API; it follows what changes from then on.
-func foundAtStart(take func(*plan.Frontend, []plan.Endpoint)) func(*changes) {
-	return func(c *changes) {
-		started := false
-		c.plan = func(p *plan.Plan) {
-			if !started {
-				started = true
-				services(func(_ objects.Name, s *plan.Service) {
-					for i := range s.Frontends {
-						if found := foundOf(p, &s.Frontends[i]); len(found) > 0 {
-							take(&s.Frontends[i], found)
-						}
-					}
-				})(p)
-			}
+// foundTrusted takes, when the agent starts, the endpoints that it finds in the kernel
+// for those of the API; it follows what changes from then on.
+func foundTrusted(c *changes) {
+	started := false
+	c.plan = func(p *plan.Plan) {
+		if !started {
+			started = true
+			services(func(_ objects.Name, s *plan.Service) {
+				for i := range s.Frontends {
+					trust(p, &s.Frontends[i])
+				}
+			})(p)
 		}
 	}
 }
@@ -58,15 +49,17 @@ func foundAtStart(take func(*plan.Frontend, []plan.Endpoint)) func(*changes) {
 // slot is a line of nftables.Path that shows an endpoint.
 var slot = regexp.MustCompile(`(?m)-slots-\d+: .* -> (\S+) \. (\d+)$`)
 
-// foundOf are the endpoints that Path shows of a frontend that has one route and remembers no client.
-func foundOf(p *plan.Plan, f *plan.Frontend) (found []plan.Endpoint) {
+// trust is about frontends that have one route and remember no client: all endpoints
+// that Path shows are that route's.
+func trust(p *plan.Plan, f *plan.Frontend) {
 	if f.Key.IsWildcard() || f.Inside != nil || f.Affinity > 0 || f.Outside.Action != plan.Forward {
-		return nil
+		return
 	}
 	text, err := nftables.Path(p, f.Key, 0)
 	if err != nil {
-		return nil // there are no rules yet
+		return // there are no rules yet
 	}
+	var found []plan.Endpoint
 	for _, m := range slot.FindAllStringSubmatch(text, -1) {
 		addr, bad := netip.ParseAddr(m[1])
 		port, wrong := strconv.ParseUint(m[2], 10, 16)
@@ -75,8 +68,10 @@ func foundOf(p *plan.Plan, f *plan.Frontend) (found []plan.Endpoint) {
 			found = append(found, plan.Endpoint{Addr: addr, Port: uint16(port), Local: local})
 		}
 	}
-	slices.SortFunc(found, plan.Endpoint.Compare)
-	return found
+	if len(found) > 0 {
+		slices.SortFunc(found, plan.Endpoint.Compare)
+		f.Outside.Endpoints = found
+	}
 }
 
 // flowsEnd has connection tracking forget the flows of a protocol through a Service
