@@ -219,6 +219,7 @@ func (s *Spec) attempt(c Client, t Target, w Want) (res *remote.Results, waited 
 	w = s.spread(w)
 	s.asks(c, t)
 	if s.planned != nil {
+		s.must(w.batch(c, t).Check(), "attempts of %s to %s", c.at(), t)
 		return s.plan(c, t, w), 0, ""
 	}
 	res, waited, err := s.tries(asking{Way{c, t}, w}, silentTry)
