@@ -236,8 +236,8 @@ func (w Want) batch(c Client, t Target) remote.Batch {
 	return b
 }
 
-// patience is for servers that have no processor for a while: of connections that stand and have no
-// answer in time, those count that have one so much later, and had no packet lost.
+// patience is for servers that have no processor for a while: so much later may an answer come on a
+// connection that had reached them in time.
 const patience = 2 * time.Second
 
 // judged notes attempts, and says what is wrong with their results.
