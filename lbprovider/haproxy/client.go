@@ -346,12 +346,12 @@ func poll(ctx context.Context, every time.Duration, ask func() (done bool, err e
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var said error
-	for {
+	for first := true; ; first = false {
 		done, err := ask()
 		if done {
 			return nil
 		}
-		if said == nil || !ended(ctx) {
+		if first || !ended(ctx) {
 			said = err
 		}
 		select {

@@ -204,7 +204,7 @@ const confirmations = flowTries - 1
 // goesOn demands that what held late holds again, each time.
 func (s *Spec) goesOn(c Client, t Target, w Want, late time.Duration) {
 	if w.refusal {
-		w.timeout = 0 // nothing is late any more: as long as for answers
+		w.timeout = remote.DefaultTimeout // nothing is late any more: as long as for answers
 	}
 	for range confirmations {
 		if _, _, wrong := s.attempt(c, t, w); wrong != "" {

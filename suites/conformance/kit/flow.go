@@ -117,7 +117,7 @@ func (f *Flows) Stay() {
 		case f.spec.planned != nil || time.Since(began) > staying:
 			return
 		default:
-			f.spec.must(kubewait.Pause(f.spec.ctx, f.spec.pace()), "wait to ask flows again")
+			f.spec.must(kubewait.Pause(f.spec.ctx, min(f.spec.pace(), staying/5)), "wait to ask flows again")
 		}
 	}
 }
