@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/plumbline/plumbline/dataplane/agent"
+	"github.com/plumbline/plumbline/dataplane/nftables"
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
@@ -96,6 +98,7 @@ func hintMutations() map[string]func(*changes) {
 		"hints-hold-for-terminating":    hintsAlways(func(e *discoveryv1.Endpoint) bool { return is(e.Conditions.Terminating) }),
 		"hinted-elsewhere-never-used":   hintsAlways(func(e *discoveryv1.Endpoint) bool { return isOr(e.Conditions.Ready, true) }),
 		"node-zone-changes-not-noticed": zonesOnce,
+		"node-zone-unknown-after-start": zoneUnknownAfterStart,
 	}
 }
 
@@ -182,6 +185,19 @@ func zonesOnce(c *changes) {
 			first = new(n.Labels[corev1.LabelTopologyZone])
 		}
 		n.Labels[corev1.LabelTopologyZone] = *first
+	}
+}
+
+// zoneUnknownAfterStart does not learn its node's zone if it finds rules of an agent before it.
+func zoneUnknownAfterStart(c *changes) {
+	found := sync.OnceValue(func() bool {
+		left, err := nftables.Left(0)
+		return err == nil && len(left) > 0
+	})
+	c.object = func(o runtime.Object) {
+		if n, ok := o.(*corev1.Node); ok && found() {
+			delete(n.Labels, corev1.LabelTopologyZone)
+		}
 	}
 }
 
