@@ -100,6 +100,7 @@ var list = []func() kit.Behaviour{ // const
 	evenSpreadExternalIP,
 	evenSpreadNodePort,
 	evenSpreadVIP,
+	externalIPAddedLive,
 	externalIPFromBeyond,
 	externalIPFromNode,
 	externalIPFromPod,
