@@ -113,6 +113,7 @@ var list = []func() kit.Behaviour{ // const
 	externalIPNoEndpointsUnanswered,
 	externalIPReadyHidesTerminating,
 	externalIPRemoved,
+	externalIPServiceDeletedStops,
 	externalIPUnusableUnanswered,
 	externalNameHasNoFrontend,
 	halfCloseKept,
