@@ -238,6 +238,7 @@ var list = []func() kit.Behaviour{ // const
 	severalPorts,
 	severalServicesOneEndpoint,
 	sliceBeforeService,
+	sliceDuplicateOutlivesOne,
 	sliceDuplicateReadyCounts,
 	sliceMovedEndpointCountedOnce,
 	sliceMovesBetweenServices,

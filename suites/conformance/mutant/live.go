@@ -1,6 +1,9 @@
 package mutant
 
 import (
+	"fmt"
+	"net"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -8,6 +11,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
 // liveMutations do not follow one change of an object that lives, or of one that is gone.
@@ -18,6 +24,7 @@ func liveMutations() map[string]func(*changes) {
 			s.Spec.ExternalIPs = s.Spec.ExternalIPs[:min(1, len(s.Spec.ExternalIPs))]
 		}),
 		"external-ips-outlive-their-service": externalIPServicesStay,
+		"endpoints-leave-with-any-slice":     leaveWithAnySlice,
 	}
 }
 
@@ -49,3 +56,60 @@ func externalIPServicesStay(c *changes) {
 		return true
 	}
 }
+
+// leaveWithAnySlice forgets an endpoint when a slice has it no more, though another one does, until one
+// gets it anew.
+func leaveWithAnySlice(c *changes) {
+	var mu sync.Mutex                    // guards both, which a watch writes and the Loop reads
+	in := map[string][]string{}          // endpoints by slice
+	left := map[string]map[string]bool{} // by Service
+	c.hears = func(t watch.EventType, o runtime.Object) bool {
+		s, ok := o.(*discoveryv1.EndpointSlice)
+		if !ok {
+			return true
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		var now []string
+		if t != watch.Deleted {
+			now = placesIn(s)
+		}
+		of := s.Labels[discoveryv1.LabelServiceName]
+		if left[of] == nil {
+			left[of] = map[string]bool{}
+		}
+		for _, at := range slices.Concat(in[s.Name], now) {
+			switch was, is := slices.Contains(in[s.Name], at), slices.Contains(now, at); {
+			case was && !is:
+				left[of][at] = true
+			case is && !was:
+				delete(left[of], at)
+			}
+		}
+		in[s.Name] = now
+		return true
+	}
+	c.plan = services(func(name objects.Name, s *plan.Service) {
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range s.Frontends {
+			r := &s.Frontends[i].Outside
+			r.Endpoints = slices.DeleteFunc(r.Endpoints, func(e plan.Endpoint) bool { return left[name.Name][placeOf(e)] })
+			if r.Action == plan.Forward && len(r.Endpoints) == 0 {
+				r.Action = plan.Reject
+			}
+		}
+	})
+}
+
+// placesIn are where the endpoints of a slice serve.
+func placesIn(s *discoveryv1.EndpointSlice) (out []string) {
+	for _, e := range s.Endpoints {
+		for _, p := range s.Ports {
+			out = append(out, net.JoinHostPort(e.Addresses[0], fmt.Sprint(*p.Port)))
+		}
+	}
+	return out
+}
+
+func placeOf(e plan.Endpoint) string { return netip.AddrPortFrom(e.Addr, e.Port).String() }
