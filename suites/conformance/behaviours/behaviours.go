@@ -117,6 +117,7 @@ var list = []func() kit.Behaviour{ // const
 	externalIPUnusableUnanswered,
 	externalNameHasNoFrontend,
 	halfCloseKept,
+	hcnp200ForEveryKind,
 	hcnp200WithLocalEndpoints,
 	hcnp503WhenOnlyTerminating,
 	hcnp503WithoutLocalEndpoints,

@@ -1,6 +1,7 @@
 package mutant
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/plumbline/plumbline/dataplane/agent"
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
@@ -23,8 +25,10 @@ func liveMutations() map[string]func(*changes) {
 		"second-external-ip-ignored": servicesOf(func(s *corev1.Service) {
 			s.Spec.ExternalIPs = s.Spec.ExternalIPs[:min(1, len(s.Spec.ExternalIPs))]
 		}),
-		"external-ips-outlive-their-service": externalIPServicesStay,
-		"endpoints-leave-with-any-slice":     leaveWithAnySlice,
+		"external-ips-outlive-their-service":    externalIPServicesStay,
+		"endpoints-leave-with-any-slice":        leaveWithAnySlice,
+		"health-checks-of-first-slice-only":     checksOfFirstSlice,
+		"host-endpoints-not-counted-for-health": hostsNotCounted,
 	}
 }
 
@@ -113,3 +117,68 @@ func placesIn(s *discoveryv1.EndpointSlice) (out []string) {
 }
 
 func placeOf(e plan.Endpoint) string { return netip.AddrPortFrom(e.Addr, e.Port).String() }
+
+// checksOfFirstSlice has healthCheckNodePorts tell of the endpoints in a Service's first slice alone.
+func checksOfFirstSlice(c *changes) {
+	var mu sync.Mutex // guards both, which a watch writes and the Loop reads
+	var node string
+	first, ready := map[string]string{}, map[string]int{}
+	c.options = func(_ context.Context, a *agent.Config) { node = a.Node }
+	slicesOf(func(s *discoveryv1.EndpointSlice) {
+		mu.Lock()
+		defer mu.Unlock()
+		of := s.Labels[discoveryv1.LabelServiceName]
+		if first[of] == "" {
+			first[of] = s.Name
+		}
+		if first[of] != s.Name {
+			return
+		}
+		ready[of] = 0
+		for _, e := range s.Endpoints {
+			if e.NodeName != nil && *e.NodeName == node && isOr(e.Conditions.Ready, true) {
+				ready[of]++
+			}
+		}
+	})(c)
+	c.synced = func(_ *plan.Node, checks map[objects.Name]plan.HealthCheck) {
+		mu.Lock()
+		defer mu.Unlock()
+		for name, hc := range checks {
+			hc.IPv4, hc.IPv6 = min(hc.IPv4, ready[name.Name]), min(hc.IPv6, ready[name.Name])
+			checks[name] = hc
+		}
+	}
+}
+
+// hostsNotCounted has healthCheckNodePorts tell of the endpoints alone that are not in the node's own network.
+func hostsNotCounted(c *changes) {
+	var mu sync.Mutex // guards hosts, of rules and of health checks
+	hosts := map[objects.Name]map[netip.Addr]bool{}
+	c.plan = services(func(name objects.Name, s *plan.Service) {
+		mu.Lock()
+		defer mu.Unlock()
+		hosts[name] = map[netip.Addr]bool{}
+		for _, f := range s.Frontends {
+			for _, e := range f.Outside.Endpoints {
+				if e.Host {
+					hosts[name][e.Addr] = true
+				}
+			}
+		}
+	})
+	c.synced = func(_ *plan.Node, checks map[objects.Name]plan.HealthCheck) {
+		mu.Lock()
+		defer mu.Unlock()
+		for name, hc := range checks {
+			for a := range hosts[name] {
+				if a.Is4() {
+					hc.IPv4 = max(0, hc.IPv4-1)
+				} else {
+					hc.IPv6 = max(0, hc.IPv6-1)
+				}
+			}
+			checks[name] = hc
+		}
+	}
+}
