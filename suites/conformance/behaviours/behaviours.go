@@ -44,6 +44,7 @@ var list = []func() kit.Behaviour{ // const
 	affinityNodePortFromOutside,
 	affinityPerServicePort,
 	affinitySharedOverAddresses,
+	affinityStaysWhenOthersGo,
 	affinitySurvivesRestart,
 	affinitySwitchedLive,
 	affinityTimeoutChangedLive,

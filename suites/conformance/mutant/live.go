@@ -25,10 +25,11 @@ func liveMutations() map[string]func(*changes) {
 		"second-external-ip-ignored": servicesOf(func(s *corev1.Service) {
 			s.Spec.ExternalIPs = s.Spec.ExternalIPs[:min(1, len(s.Spec.ExternalIPs))]
 		}),
-		"external-ips-outlive-their-service":    externalIPServicesStay,
-		"endpoints-leave-with-any-slice":        leaveWithAnySlice,
-		"health-checks-of-first-slice-only":     checksOfFirstSlice,
-		"host-endpoints-not-counted-for-health": hostsNotCounted,
+		"external-ips-outlive-their-service":      externalIPServicesStay,
+		"endpoints-leave-with-any-slice":          leaveWithAnySlice,
+		"health-checks-of-first-slice-only":       checksOfFirstSlice,
+		"host-endpoints-not-counted-for-health":   hostsNotCounted,
+		"affinity-forgotten-with-fewer-endpoints": affinityForgottenWithFewer,
 	}
 }
 
@@ -181,4 +182,19 @@ func hostsNotCounted(c *changes) {
 			checks[name] = hc
 		}
 	}
+}
+
+// affinityForgottenWithFewer forgets the clients of a frontend whenever it has fewer endpoints.
+func affinityForgottenWithFewer(c *changes) {
+	had, fewer := map[plan.Key]int{}, map[plan.Key]uint16{}
+	frontends(func(f *plan.Frontend) {
+		if f.Affinity == 0 {
+			return
+		}
+		if n := len(f.Outside.Endpoints); n < had[f.Key] {
+			fewer[f.Key]++
+		}
+		had[f.Key] = len(f.Outside.Endpoints)
+		f.Group.Port += 1000 * fewer[f.Key]
+	})(c)
 }
