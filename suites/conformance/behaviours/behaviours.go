@@ -37,6 +37,7 @@ var list = []func() kit.Behaviour{ // const
 	affinityExternalIP,
 	affinityExternalIPLocal,
 	affinityFromNode,
+	affinityGoneRebindsEverywhere,
 	affinityIgnoredIfNotUsable,
 	affinityLastsUntilTimeout,
 	affinityLocalPolicy,

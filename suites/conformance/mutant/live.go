@@ -25,11 +25,14 @@ func liveMutations() map[string]func(*changes) {
 		"second-external-ip-ignored": servicesOf(func(s *corev1.Service) {
 			s.Spec.ExternalIPs = s.Spec.ExternalIPs[:min(1, len(s.Spec.ExternalIPs))]
 		}),
-		"external-ips-outlive-their-service":      externalIPServicesStay,
-		"endpoints-leave-with-any-slice":          leaveWithAnySlice,
-		"health-checks-of-first-slice-only":       checksOfFirstSlice,
-		"host-endpoints-not-counted-for-health":   hostsNotCounted,
-		"affinity-forgotten-with-fewer-endpoints": affinityForgottenWithFewer,
+		"external-ips-outlive-their-service":          externalIPServicesStay,
+		"endpoints-leave-with-any-slice":              leaveWithAnySlice,
+		"health-checks-of-first-slice-only":           checksOfFirstSlice,
+		"host-endpoints-not-counted-for-health":       hostsNotCounted,
+		"affinity-forgotten-with-fewer-endpoints":     affinityForgottenWithFewer,
+		"affinity-to-gone-endpoints-at-load-balancer": gonerKept(at(plan.LoadBalancer)),
+		"affinity-to-gone-endpoints-at-node-port":     gonerKept(at(plan.NodePort)),
+		"affinity-to-gone-endpoints-for-udp":          gonerKept(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
 	}
 }
 
