@@ -161,3 +161,28 @@ func spreadEvenly(f front) func(*kit.Spec) {
 		s.Even(svc.WaysTo(addr, n[0].B.Client, n[3].B.Client, n[3].Client, s.HostBeyond(n[3])))
 	}
 }
+
+// comeAndGo: ports are added to a Service of which a pod is the endpoint, then those that it had before
+// are taken away, as some ways by each of its ports have it.
+func comeAndGo(s *kit.Spec, svc *kit.Service, ways func() []kit.Way, pod *kit.Pod) {
+	svc.Endpoints(pod.Ready())
+	before := ways()
+	s.Each(before, kit.Pods(pod))
+	svc.Update(func(o *corev1.Service) {
+		o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81), kit.Port("more-dns", corev1.ProtocolUDP, 54))
+	})
+	svc.Endpoints(pod.Ready())
+	s.Each(ways(), kit.Pods(pod))
+	svc.Update(func(o *corev1.Service) { o.Spec.Ports = o.Spec.Ports[2:] })
+	s.Each(before, kit.Unreachable())
+	s.Each(ways(), kit.Pods(pod))
+}
+
+// portsChange is that at a front, from inside.
+func portsChange(f front) func(*kit.Spec) {
+	return func(s *kit.Spec) {
+		svc, addr := f(s)
+		n := s.Nodes
+		comeAndGo(s, svc, func() []kit.Way { return svc.WaysTo(addr, n[0].B.Client, n[3].B.Client, n[3].Client) }, n[1].A)
+	}
+}

@@ -33,6 +33,8 @@ func liveMutations() map[string]func(*changes) {
 		"affinity-to-gone-endpoints-at-load-balancer": gonerKept(at(plan.LoadBalancer)),
 		"affinity-to-gone-endpoints-at-node-port":     gonerKept(at(plan.NodePort)),
 		"affinity-to-gone-endpoints-for-udp":          gonerKept(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
+		"ports-added-later-without-node-ports":        nodePortsAddedLost,
+		"removed-node-ports-kept":                     nodePortsKept,
 	}
 }
 
@@ -199,5 +201,44 @@ func affinityForgottenWithFewer(c *changes) {
 		}
 		had[f.Key] = len(f.Outside.Endpoints)
 		f.Group.Port += 1000 * fewer[f.Key]
+	})(c)
+}
+
+// nodePortsAddedLost serves the node ports alone of the ports that a Service had when it was made.
+func nodePortsAddedLost(c *changes) {
+	had := map[string][]string{}
+	servicesOf(func(s *corev1.Service) {
+		if had[string(s.UID)] == nil {
+			had[string(s.UID)] = names(s.Spec.Ports)
+		}
+		for i, p := range s.Spec.Ports {
+			if !slices.Contains(had[string(s.UID)], p.Name) {
+				s.Spec.Ports[i].NodePort = 0
+			}
+		}
+	})(c)
+}
+
+// nodePortsKept serves all node ports of the ports that a Service ever had, while it has any.
+func nodePortsKept(c *changes) {
+	had := map[string]map[string]corev1.ServicePort{}
+	servicesOf(func(s *corev1.Service) {
+		if s.Spec.Type != corev1.ServiceTypeNodePort {
+			return
+		}
+		if had[string(s.UID)] == nil {
+			had[string(s.UID)] = map[string]corev1.ServicePort{}
+		}
+		for name, p := range had[string(s.UID)] {
+			if !slices.Contains(names(s.Spec.Ports), name) {
+				p.Port += 20000 // it is gone from the ClusterIP
+				s.Spec.Ports = append(s.Spec.Ports, p)
+			}
+		}
+		for _, p := range s.Spec.Ports {
+			if _, ok := had[string(s.UID)][p.Name]; !ok {
+				had[string(s.UID)][p.Name] = p
+			}
+		}
 	})(c)
 }
