@@ -218,6 +218,7 @@ var list = []func() kit.Behaviour{ // const
 	portNumberChanged,
 	portRemoved,
 	portsComeAndGoAtNodePorts,
+	portsComeAndGoAtVIP,
 	publishNotReady,
 	quickChangesEndInTheLast,
 	readyHidesTerminating,

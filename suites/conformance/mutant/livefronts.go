@@ -1,0 +1,60 @@
+package mutant
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// liveFrontMutations do not follow one change of an object that lives at one kind of address or for one
+// protocol.
+func liveFrontMutations() map[string]func(*changes) {
+	return map[string]func(*changes){
+		"ports-added-later-not-at-load-balancer": portsAddedLostAt(plan.LoadBalancer),
+		"removed-ports-kept-at-load-balancer":    portsKeptAt(plan.LoadBalancer),
+	}
+}
+
+// portsAddedLostAt serves at addresses of a kind the ports alone that a Service had when it was made.
+func portsAddedLostAt(k plan.Kind) func(*changes) {
+	return func(c *changes) {
+		had := map[objects.Name]map[plan.Key]bool{} // by the ports' ClusterIPs
+		c.plan = services(func(name objects.Name, s *plan.Service) {
+			if had[name] == nil {
+				had[name] = map[plan.Key]bool{}
+				for _, f := range s.Frontends {
+					had[name][f.Group] = true
+				}
+			}
+			s.Frontends = slices.DeleteFunc(s.Frontends, func(f plan.Frontend) bool { return f.Kind == k && !had[name][f.Group] })
+		})
+	}
+}
+
+// portsKeptAt serves at each address of a kind all ports that a Service ever had there, while it has the
+// address.
+func portsKeptAt(k plan.Kind) func(*changes) {
+	return func(c *changes) {
+		had := map[objects.Name]map[plan.Key]plan.Frontend{}
+		c.plan = services(func(name objects.Name, s *plan.Service) {
+			now := map[plan.Key]plan.Frontend{}
+			for _, f := range s.Frontends {
+				if f.Kind == k {
+					now[f.Key] = f
+				}
+			}
+			for key, f := range had[name] {
+				mine := func(o plan.Frontend) bool { return o.Kind == k && o.Key.Addr == key.Addr }
+				if _, ok := now[key]; !ok && slices.ContainsFunc(s.Frontends, mine) {
+					s.Frontends = append(s.Frontends, f)
+				}
+			}
+			if had[name] == nil {
+				had[name] = map[plan.Key]plan.Frontend{}
+			}
+			maps.Copy(had[name], now)
+		})
+	}
+}
