@@ -217,6 +217,7 @@ var list = []func() kit.Behaviour{ // const
 	portAdded,
 	portNumberChanged,
 	portRemoved,
+	portsComeAndGoAtExternalIP,
 	portsComeAndGoAtNodePorts,
 	portsComeAndGoAtVIP,
 	publishNotReady,

@@ -14,6 +14,8 @@ func liveFrontMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
 		"ports-added-later-not-at-load-balancer": portsAddedLostAt(plan.LoadBalancer),
 		"removed-ports-kept-at-load-balancer":    portsKeptAt(plan.LoadBalancer),
+		"ports-added-later-not-at-external-ip":   portsAddedLostAt(plan.ExternalIP),
+		"removed-ports-kept-at-external-ip":      portsKeptAt(plan.ExternalIP),
 	}
 }
 
