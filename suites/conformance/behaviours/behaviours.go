@@ -216,6 +216,7 @@ var list = []func() kit.Behaviour{ // const
 	pathMTUVIP,
 	portAdded,
 	portNumberChanged,
+	portProtocolChanged,
 	portRemoved,
 	portsComeAndGoAtExternalIP,
 	portsComeAndGoAtNodePorts,

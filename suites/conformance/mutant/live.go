@@ -35,6 +35,7 @@ func liveMutations() map[string]func(*changes) {
 		"affinity-to-gone-endpoints-for-udp":          gonerKept(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
 		"ports-added-later-without-node-ports":        nodePortsAddedLost,
 		"removed-node-ports-kept":                     nodePortsKept,
+		"port-protocol-changes-not-noticed":           protocolsKept,
 	}
 }
 
@@ -239,6 +240,20 @@ func nodePortsKept(c *changes) {
 			if _, ok := had[string(s.UID)][p.Name]; !ok {
 				had[string(s.UID)][p.Name] = p
 			}
+		}
+	})(c)
+}
+
+// protocolsKept leaves each of a Service's ports, by its name, the protocol that it had first.
+func protocolsKept(c *changes) {
+	first := map[string]corev1.Protocol{}
+	servicesOf(func(s *corev1.Service) {
+		for i, p := range s.Spec.Ports {
+			key := string(s.UID) + p.Name
+			if first[key] == "" {
+				first[key] = p.Protocol
+			}
+			s.Spec.Ports[i].Protocol = first[key]
 		}
 	})(c)
 }
