@@ -196,6 +196,7 @@ var list = []func() kit.Behaviour{ // const
 	noNodePortsLocalPolicy,
 	nodeWithoutZoneFallsBack,
 	nodeZoneRelabelledLive,
+	nodePortBecomesLoadBalancerAndBack,
 	nodePortFromNodeItself,
 	nodePortFromPod,
 	nodePortHairpin,

@@ -36,6 +36,7 @@ func liveMutations() map[string]func(*changes) {
 		"ports-added-later-without-node-ports":        nodePortsAddedLost,
 		"removed-node-ports-kept":                     nodePortsKept,
 		"port-protocol-changes-not-noticed":           protocolsKept,
+		"load-balancers-made-later-not-served":        laterBalancersLost,
 	}
 }
 
@@ -254,6 +255,19 @@ func protocolsKept(c *changes) {
 				first[key] = p.Protocol
 			}
 			s.Spec.Ports[i].Protocol = first[key]
+		}
+	})(c)
+}
+
+// laterBalancersLost serves the load balancer addresses of those Services alone that were made as such.
+func laterBalancersLost(c *changes) {
+	was := map[string]corev1.ServiceType{}
+	servicesOf(func(s *corev1.Service) {
+		if was[string(s.UID)] == "" {
+			was[string(s.UID)] = s.Spec.Type
+		}
+		if was[string(s.UID)] != corev1.ServiceTypeLoadBalancer {
+			s.Status.LoadBalancer.Ingress = nil
 		}
 	})(c)
 }
