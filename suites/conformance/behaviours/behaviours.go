@@ -215,6 +215,7 @@ var list = []func() kit.Behaviour{ // const
 	pathMTUNodePort,
 	pathMTUUDP,
 	pathMTUVIP,
+	policiesFlippedLive,
 	portAdded,
 	portNumberChanged,
 	portProtocolChanged,

@@ -12,10 +12,12 @@ import (
 // protocol.
 func liveFrontMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
-		"ports-added-later-not-at-load-balancer": portsAddedLostAt(plan.LoadBalancer),
-		"removed-ports-kept-at-load-balancer":    portsKeptAt(plan.LoadBalancer),
-		"ports-added-later-not-at-external-ip":   portsAddedLostAt(plan.ExternalIP),
-		"removed-ports-kept-at-external-ip":      portsKeptAt(plan.ExternalIP),
+		"ports-added-later-not-at-load-balancer":      portsAddedLostAt(plan.LoadBalancer),
+		"removed-ports-kept-at-load-balancer":         portsKeptAt(plan.LoadBalancer),
+		"ports-added-later-not-at-external-ip":        portsAddedLostAt(plan.ExternalIP),
+		"removed-ports-kept-at-external-ip":           portsKeptAt(plan.ExternalIP),
+		"load-balancer-stays-local":                   staysLocal,
+		"external-policy-changes-not-noticed-for-udp": clusterKept(objects.UDP),
 	}
 }
 
@@ -58,5 +60,39 @@ func portsKeptAt(k plan.Kind) func(*changes) {
 			}
 			maps.Copy(had[name], now)
 		})
+	}
+}
+
+// staysLocal leads to the node's own endpoints alone at load balancer addresses that once did.
+func staysLocal(c *changes) {
+	was := map[plan.Key]bool{}
+	frontends(func(f *plan.Frontend) {
+		switch {
+		case f.Kind != plan.LoadBalancer:
+		case f.Inside != nil:
+			was[f.Key] = true
+		case was[f.Key]:
+			f.Outside.Endpoints = slices.DeleteFunc(f.Outside.Endpoints, func(e plan.Endpoint) bool { return !e.Local })
+			if len(f.Outside.Endpoints) == 0 {
+				f.Outside = plan.Route{Action: plan.Drop}
+			}
+		}
+	})(c)
+}
+
+// clusterKept leads to the endpoints of all nodes at external addresses of a protocol that once did.
+func clusterKept(protocol objects.Protocol) func(*changes) {
+	return func(c *changes) {
+		was := map[plan.Key]bool{}
+		frontends(func(f *plan.Frontend) {
+			switch {
+			case f.Kind == plan.ClusterIP || f.Key.Protocol != protocol:
+			case f.Inside == nil:
+				was[f.Key] = true
+			case was[f.Key]:
+				f.Outside, f.Inside = *f.Inside, nil
+				f.Outside.Masquerade = plan.MasqAlways
+			}
+		})(c)
 	}
 }
