@@ -294,6 +294,7 @@ var list = []func() kit.Behaviour{ // const
 	udpFlowFollowsFromNode,
 	udpFlowFollowsLocalPolicy,
 	udpFlowFollowsNodePort,
+	udpFlowFollowsNodePortInside,
 	udpFlowFollowsVIP,
 	udpFlowKeptOnUnrelatedChange,
 	udpFlowKeptOverRestart,

@@ -186,3 +186,25 @@ func portsChange(f front) func(*kit.Spec) {
 		comeAndGo(s, svc, func() []kit.Way { return svc.WaysTo(addr, n[0].B.Client, n[3].B.Client, n[3].Client) }, n[1].A)
 	}
 }
+
+// follow: UDP flows by some ways reach the endpoint that takes the place of another, and so after there
+// was none for a while.
+func follow(s *kit.Spec, svc *kit.Service, ways []kit.Way, first, second, third *kit.Pod) {
+	s.Each(ways, kit.Pods(first))
+	var flows []*kit.Flows
+	for _, way := range ways {
+		flows = append(flows, s.Datagrams(way.From, way.To, 8))
+	}
+	reach := func(p *kit.Pod) {
+		for _, f := range flows {
+			f.Reach(p.Client)
+		}
+	}
+	reach(first)
+	svc.Endpoints(second.Ready())
+	reach(second)
+	svc.Endpoints()
+	s.Each(ways, kit.Unreachable())
+	svc.Endpoints(third.Ready())
+	reach(third)
+}
