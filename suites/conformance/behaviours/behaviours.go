@@ -289,6 +289,7 @@ var list = []func() kit.Behaviour{ // const
 	udpFlowConnectedFollows,
 	udpFlowFollows,
 	udpFlowFollowsAfterRestart,
+	udpFlowFollowsExternalLocal,
 	udpFlowFollowsExternalIP,
 	udpFlowFollowsFromBeyond,
 	udpFlowFollowsFromNode,
