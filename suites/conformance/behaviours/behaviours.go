@@ -301,6 +301,7 @@ var list = []func() kit.Behaviour{ // const
 	udpFlowKeptOverRestart,
 	udpFlowKeptWhileTerminating,
 	udpFlowNToZeroEndpoints,
+	udpFlowServiceRecreated,
 	udpFlowTargetPortChange,
 	udpFlowZeroToNEndpoints,
 	unnamedPort,
