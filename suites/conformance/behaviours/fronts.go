@@ -161,3 +161,61 @@ func spreadEvenly(f front) func(*kit.Spec) {
 		s.Even(svc.WaysTo(addr, n[0].B.Client, n[3].B.Client, n[3].Client, s.HostBeyond(n[3])))
 	}
 }
+
+// comeAndGo: ports are added to a Service of which a pod is the endpoint, then those that it had before
+// are taken away, as some ways by each of its ports have it.
+func comeAndGo(s *kit.Spec, svc *kit.Service, ways func() []kit.Way, pod *kit.Pod) {
+	svc.Endpoints(pod.Ready())
+	before := ways()
+	s.Each(before, kit.Pods(pod))
+	svc.Update(func(o *corev1.Service) {
+		o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81), kit.Port("more-dns", corev1.ProtocolUDP, 54))
+	})
+	svc.Endpoints(pod.Ready())
+	s.Each(ways(), kit.Pods(pod))
+	svc.Update(func(o *corev1.Service) { o.Spec.Ports = o.Spec.Ports[2:] })
+	s.Each(before, kit.Unreachable())
+	s.Each(ways(), kit.Pods(pod))
+}
+
+// portsChange is that at a front, from inside.
+func portsChange(f front) func(*kit.Spec) {
+	return func(s *kit.Spec) {
+		svc, addr := f(s)
+		n := s.Nodes
+		comeAndGo(s, svc, func() []kit.Way { return svc.WaysTo(addr, n[0].B.Client, n[3].B.Client, n[3].Client) }, n[1].A)
+	}
+}
+
+// follow: UDP flows by some ways reach the endpoint that takes the place of another, and so after there
+// was none for a while.
+func follow(s *kit.Spec, svc *kit.Service, ways []kit.Way, first, second, third *kit.Pod) {
+	s.Each(ways, kit.Pods(first))
+	var flows []*kit.Flows
+	for _, way := range ways {
+		flows = append(flows, s.Datagrams(way.From, way.To, 8))
+	}
+	reach := func(p *kit.Pod) {
+		for _, f := range flows {
+			f.Reach(p.Client)
+		}
+	}
+	reach(first)
+	svc.Endpoints(second.Ready())
+	reach(second)
+	svc.Endpoints()
+	s.Each(ways, kit.Unreachable())
+	svc.Endpoints(third.Ready())
+	reach(third)
+}
+
+// withInternalLocal: under internalTrafficPolicy=Local all endpoints answer everyone at a front, and those of
+// the client's node alone at the ClusterIP.
+func withInternalLocal(f front) func(*kit.Spec) {
+	return func(s *kit.Spec) {
+		svc, addr := f(s, kit.InternalLocal)
+		want := svc.Kinds()
+		s.Each(svc.Ways(s.Nodes[0].B.Client, s.Nodes[0].Client), kit.Pods(s.Nodes[0].A))
+		s.Each(svc.WaysTo(addr, s.Everyone()...), want)
+	}
+}

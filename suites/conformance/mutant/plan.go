@@ -87,7 +87,7 @@ func choiceMutations() map[string]func(*changes) {
 // affinityMutations write rules that remember clients wrongly.
 func affinityMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
-		"affinity-to-gone-endpoints": gonerKept,
+		"affinity-to-gone-endpoints": gonerKept(func(*plan.Frontend) bool { return true }),
 		"affinity-per-service":       groupOf(func(s *plan.Service, _ plan.Frontend) plan.Key { return s.Frontends[firstPort(s)].Group }),
 		"affinity-per-address":       groupOf(func(_ *plan.Service, f plan.Frontend) plan.Key { return f.Key }),
 		"affinity-not-at-node-port": frontends(func(f *plan.Frontend) {
@@ -203,22 +203,24 @@ func firstPort(s *plan.Service) int {
 	return slices.IndexFunc(s.Frontends, func(f plan.Frontend) bool { return !f.Key.IsWildcard() })
 }
 
-// gonerKept keeps the endpoints that routes with affinity lost last.
-func gonerKept(c *changes) {
+// gonerKept keeps the endpoints that routes of some frontends with affinity lost last.
+func gonerKept(of func(*plan.Frontend) bool) func(*changes) {
 	type at struct {
 		key    plan.Key
 		inside bool
 	}
-	had := map[at][]plan.Endpoint{}
-	routes(func(f *plan.Frontend, r *plan.Route) {
-		key := at{f.Key, r != &f.Outside}
-		for _, e := range had[key] {
-			if f.Affinity > 0 && r.Action == plan.Forward && !slices.Contains(r.Endpoints, e) {
-				r.Endpoints = append(r.Endpoints, e)
+	return func(c *changes) {
+		had := map[at][]plan.Endpoint{}
+		routes(func(f *plan.Frontend, r *plan.Route) {
+			key := at{f.Key, r != &f.Outside}
+			for _, e := range had[key] {
+				if f.Affinity > 0 && of(f) && r.Action == plan.Forward && !slices.Contains(r.Endpoints, e) {
+					r.Endpoints = append(r.Endpoints, e)
+				}
 			}
-		}
-		had[key] = slices.Clone(r.Endpoints)
-	})(c)
+			had[key] = slices.Clone(r.Endpoints)
+		})(c)
+	}
 }
 
 // oneForAll leaves frontends with affinity one endpoint, the same for as long as they

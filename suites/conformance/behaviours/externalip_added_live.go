@@ -1,0 +1,33 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
+
+func externalIPAddedLive() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "externalip-added-live", Level: kit.Must, Profile: kit.ProfileExternalIPs,
+		Says:     "External IPs that a Service gets while it lives are each served, several at once, and one that goes takes no other with it, by TCP and UDP.",
+		Promises: []promise.Promise{promise.ExternalIPs, promise.Synchronized},
+		Features: []kit.Feature{kit.FeatureExternalIPs},
+		Run: func(s *kit.Spec) {
+			svc, pod := s.Service(kit.Both), s.Nodes[1].A
+			svc.Endpoints(pod.Ready())
+			clients := []kit.Client{s.Nodes[0].B.Client, s.Nodes[3].B.Client, s.Nodes[3].Client}
+			s.Each(svc.Ways(clients...), kit.Pods(pod))
+			one, two, three := s.FreeAddr(), s.FreeAddr(), s.FreeAddr()
+			svc.Update(kit.ExternalIPs(one))
+			s.Each(svc.WaysTo(one, clients...), kit.Pods(pod))
+			svc.Update(kit.ExternalIPs(two, three))
+			gone := svc.WaysTo(one, clients...)
+			left := append(svc.WaysTo(two, clients...), svc.WaysTo(three, clients...)...)
+			s.Each(append(gone, left...), kit.Pods(pod))
+			svc.Update(func(o *corev1.Service) { o.Spec.ExternalIPs = o.Spec.ExternalIPs[1:] })
+			s.Each(gone, kit.Unreachable())
+			s.Each(left, kit.Pods(pod))
+		},
+	}
+}

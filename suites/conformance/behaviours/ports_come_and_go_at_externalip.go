@@ -1,0 +1,17 @@
+package behaviours
+
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
+
+func portsComeAndGoAtExternalIP() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "ports-come-and-go-at-externalip", Level: kit.Must, Profile: kit.ProfileExternalIPs,
+		Says:     "Ports that a Service gets are served at its external IP, and those that it has no more are reached there no more, by TCP and UDP.",
+		Promises: []promise.Promise{promise.MultiPort, promise.ExternalIPs, promise.Synchronized},
+		Features: []kit.Feature{kit.FeatureExternalIPs},
+		Upstream: "[sig-network] Services should be updated after adding or deleting ports",
+		Run:      portsChange(atExternalIP),
+	}
+}

@@ -1,0 +1,17 @@
+package behaviours
+
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
+
+func portsComeAndGoAtVIP() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "ports-come-and-go-at-vip", Level: kit.Must, Profile: kit.ProfileVIP,
+		Says:     "Ports that a Service gets are served at the address of its load balancer in VIP mode, and those that it has no more are reached there no more, by TCP and UDP.",
+		Promises: []promise.Promise{promise.MultiPort, promise.Ingress, promise.Synchronized},
+		Writes:   kit.SinceClass,
+		Upstream: "[sig-network] Services should be updated after adding or deleting ports",
+		Run:      portsChange(atVIP),
+	}
+}

@@ -1,0 +1,30 @@
+package behaviours
+
+import (
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
+
+func sliceDuplicateOutlivesOne() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "slice-duplicate-outlives-one", Level: kit.Must, Profile: kit.ProfileCore,
+		Says:     "An endpoint that is in two slices is one as long as it is in either: when one of them is deleted, or has it no more, it is reached on, by TCP and UDP.",
+		Promises: []promise.Promise{promise.UniqueEndpoints, promise.Slices},
+		Source:   []string{"KEP-752"},
+		Run: func(s *kit.Spec) {
+			svc, n := s.Service(kit.Both), s.Nodes
+			ways, twice := svc.Ways(s.PodClients()...), n[0].A
+			svc.Slice("a", nil, twice.Ready(), n[1].A.Ready())
+			both := func() {
+				svc.Slice("b", nil, twice.Ready(), n[2].A.Ready())
+				s.Each(ways, kit.Pods(twice, n[1].A, n[2].A))
+			}
+			both()
+			svc.DeleteSlice("b")
+			s.Each(ways, kit.Pods(twice, n[1].A))
+			both()
+			svc.Slice("b", nil, n[3].A.Ready())
+			s.Each(ways, kit.Pods(twice, n[1].A, n[3].A))
+		},
+	}
+}

@@ -1,0 +1,37 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
+
+func udpFlowFollowsExternalLocal() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "udp-flow-follows-external-local", Level: kit.Must, Profile: kit.ProfileUDP,
+		Says:     "UDP flows from outside under externalTrafficPolicy=Local, to a node port and to the address of a load balancer, whose endpoint has gone reach another one of the same node.",
+		Promises: []promise.Promise{promise.ClientsUnaware, promise.ExternalLocal},
+		Writes:   kit.SinceClass,
+		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
+		Needs:    []kit.Need{kit.NeedNodes, kit.NeedOutside},
+		Run: func(s *kit.Spec) {
+			vip := s.FreeAddr()
+			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
+			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
+			n, elsewhere := s.Nodes[0], s.Nodes[1].A.Ready()
+			svc.Endpoints(n.A.Ready(), elsewhere)
+			var flows []*kit.Flows
+			for _, way := range append(svc.NodePortWays(n, s.Outside()), svc.WaysTo(vip, s.HostBeyond(n))...) {
+				s.Expect(way.From, way.To, kit.Pods(n.A))
+				flows = append(flows, s.Datagrams(way.From, way.To, 8))
+			}
+			for _, p := range []*kit.Pod{n.A, n.B, n.A} {
+				svc.Endpoints(p.Ready(), elsewhere)
+				for _, f := range flows {
+					f.Reach(p.Client)
+				}
+			}
+		},
+	}
+}

@@ -1,0 +1,135 @@
+package mutant
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// liveFrontMutations do not follow one change of an object that lives at one kind of address or for one
+// protocol.
+func liveFrontMutations() map[string]func(*changes) {
+	return map[string]func(*changes){
+		"ports-added-later-not-at-load-balancer":      portsAddedLostAt(plan.LoadBalancer),
+		"removed-ports-kept-at-load-balancer":         portsKeptAt(plan.LoadBalancer),
+		"ports-added-later-not-at-external-ip":        portsAddedLostAt(plan.ExternalIP),
+		"removed-ports-kept-at-external-ip":           portsKeptAt(plan.ExternalIP),
+		"load-balancer-stays-local":                   staysLocal,
+		"external-policy-changes-not-noticed-for-udp": clusterKept(objects.UDP),
+		"internal-local-holds-at-external-ip":         internalHoldsAt(plan.ExternalIP),
+		"internal-local-holds-at-load-balancer":       internalHoldsAt(plan.LoadBalancer),
+	}
+}
+
+// portsAddedLostAt serves at addresses of a kind the ports alone that a Service had when it was made.
+func portsAddedLostAt(k plan.Kind) func(*changes) {
+	return func(c *changes) {
+		had := map[objects.Name]map[plan.Key]bool{} // by the ports' ClusterIPs
+		c.plan = services(func(name objects.Name, s *plan.Service) {
+			if had[name] == nil {
+				had[name] = map[plan.Key]bool{}
+				for _, f := range s.Frontends {
+					had[name][f.Group] = true
+				}
+			}
+			s.Frontends = slices.DeleteFunc(s.Frontends, func(f plan.Frontend) bool { return f.Kind == k && !had[name][f.Group] })
+		})
+	}
+}
+
+// portsKeptAt serves at each address of a kind all ports that a Service ever had there, while it has the
+// address.
+func portsKeptAt(k plan.Kind) func(*changes) {
+	return func(c *changes) {
+		had := map[objects.Name]map[plan.Key]plan.Frontend{}
+		c.plan = services(func(name objects.Name, s *plan.Service) {
+			now := map[plan.Key]plan.Frontend{}
+			for _, f := range s.Frontends {
+				if f.Kind == k {
+					now[f.Key] = f
+				}
+			}
+			for key, f := range had[name] {
+				mine := func(o plan.Frontend) bool { return o.Kind == k && o.Key.Addr == key.Addr }
+				if _, ok := now[key]; !ok && slices.ContainsFunc(s.Frontends, mine) {
+					s.Frontends = append(s.Frontends, f)
+				}
+			}
+			if had[name] == nil {
+				had[name] = map[plan.Key]plan.Frontend{}
+			}
+			maps.Copy(had[name], now)
+		})
+	}
+}
+
+// staysLocal leads to the node's own endpoints alone at load balancer addresses that once did.
+func staysLocal(c *changes) {
+	was := map[plan.Key]bool{}
+	frontends(func(f *plan.Frontend) {
+		switch {
+		case f.Kind != plan.LoadBalancer:
+		case f.Inside != nil:
+			was[f.Key] = true
+		case was[f.Key]:
+			f.Outside.Endpoints = slices.DeleteFunc(f.Outside.Endpoints, func(e plan.Endpoint) bool { return !e.Local })
+			if len(f.Outside.Endpoints) == 0 {
+				f.Outside = plan.Route{Action: plan.Drop}
+			}
+		}
+	})(c)
+}
+
+// clusterKept leads to the endpoints of all nodes at external addresses of a protocol that once did.
+func clusterKept(protocol objects.Protocol) func(*changes) {
+	return func(c *changes) {
+		was := map[plan.Key]bool{}
+		frontends(func(f *plan.Frontend) {
+			switch {
+			case f.Kind == plan.ClusterIP || f.Key.Protocol != protocol:
+			case f.Inside == nil:
+				was[f.Key] = true
+			case was[f.Key]:
+				f.Outside, f.Inside = *f.Inside, nil
+				f.Outside.Masquerade = plan.MasqAlways
+			}
+		})(c)
+	}
+}
+
+// internalHoldsAt leads to the endpoints that internalTrafficPolicy=Local leaves at addresses of a kind too.
+func internalHoldsAt(k plan.Kind) func(*changes) {
+	return func(c *changes) {
+		var mu sync.Mutex // guards local, which a watch writes and the Loop reads
+		local := map[string]bool{}
+		servicesOf(func(s *corev1.Service) {
+			mu.Lock()
+			defer mu.Unlock()
+			p := s.Spec.InternalTrafficPolicy
+			local[s.Name] = p != nil && *p == corev1.ServiceInternalTrafficPolicyLocal
+		})(c)
+		c.plan = services(func(name objects.Name, s *plan.Service) {
+			mu.Lock()
+			defer mu.Unlock()
+			internal := map[plan.Key]plan.Route{}
+			for _, f := range s.Frontends {
+				if f.Kind == plan.ClusterIP && local[name.Name] {
+					internal[f.Key] = f.Outside
+				}
+			}
+			for i, f := range s.Frontends {
+				r, ok := internal[f.Group]
+				if !ok || f.Kind != k {
+					continue
+				}
+				r.Endpoints, r.Masquerade = slices.Clone(r.Endpoints), f.Outside.Masquerade
+				s.Frontends[i].Outside, s.Frontends[i].Inside = r, nil
+			}
+		})
+	}
+}
