@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -117,9 +118,10 @@ func quickChangesLost(within time.Duration) func(*changes) {
 func apiNotAskedAgain(c *changes) {
 	var ended <-chan struct{}
 	c.options = func(ctx context.Context, _ *agent.Config) { ended = ctx.Done() }
-	began := time.Now()
+	var planned atomic.Int64 // when, for the first time: then all lists are there, and watches follow them at once
+	c.plan = func(*plan.Plan) { planned.CompareAndSwap(0, time.Now().UnixNano()) }
 	c.asks = func(*metav1.ListOptions) {
-		if time.Since(began) > 2*time.Second { // by then all has been asked for
+		if at := planned.Load(); at != 0 && time.Since(time.Unix(0, at)) > 200*time.Millisecond {
 			<-ended
 		}
 	}
