@@ -300,6 +300,7 @@ var list = []func() kit.Behaviour{ // const
 	udpFlowKeptOnUnrelatedChange,
 	udpFlowKeptOverRestart,
 	udpFlowKeptWhileTerminating,
+	udpFlowLeavesUnready,
 	udpFlowNToZeroEndpoints,
 	udpFlowServiceRecreated,
 	udpFlowTargetPortChange,

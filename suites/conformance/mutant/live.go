@@ -37,6 +37,14 @@ func liveMutations() map[string]func(*changes) {
 		"removed-node-ports-kept":                     nodePortsKept,
 		"port-protocol-changes-not-noticed":           protocolsKept,
 		"load-balancers-made-later-not-served":        laterBalancersLost,
+		"flows-to-unready-endpoints-kept": slicesOf(func(s *discoveryv1.EndpointSlice) {
+			ready := func(e discoveryv1.Endpoint) bool { return isOr(e.Conditions.Ready, true) }
+			for i, e := range s.Endpoints {
+				if !ready(e) && !is(e.Conditions.Terminating) && slices.ContainsFunc(s.Endpoints, ready) {
+					s.Endpoints[i].Conditions = discoveryv1.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)}
+				}
+			}
+		}),
 	}
 }
 
