@@ -173,6 +173,7 @@ var list = []func() kit.Behaviour{ // const
 	hostNetworkEndpointLocalPolicy,
 	idleConnectionsOutliveAdditions,
 	itpClusterToLocalLive,
+	itpLocalDoesNotAffectExternalIP,
 	itpLocalDoesNotAffectNodePort,
 	itpLocalFromNode,
 	itpLocalHairpin,

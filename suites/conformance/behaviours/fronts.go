@@ -208,3 +208,14 @@ func follow(s *kit.Spec, svc *kit.Service, ways []kit.Way, first, second, third 
 	svc.Endpoints(third.Ready())
 	reach(third)
 }
+
+// withInternalLocal: under internalTrafficPolicy=Local all endpoints answer everyone at a front, and those of
+// the client's node alone at the ClusterIP.
+func withInternalLocal(f front) func(*kit.Spec) {
+	return func(s *kit.Spec) {
+		svc, addr := f(s, kit.InternalLocal)
+		want := svc.Kinds()
+		s.Each(svc.Ways(s.Nodes[0].B.Client, s.Nodes[0].Client), kit.Pods(s.Nodes[0].A))
+		s.Each(svc.WaysTo(addr, s.Everyone()...), want)
+	}
+}

@@ -3,6 +3,9 @@ package mutant
 import (
 	"maps"
 	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
@@ -18,6 +21,7 @@ func liveFrontMutations() map[string]func(*changes) {
 		"removed-ports-kept-at-external-ip":           portsKeptAt(plan.ExternalIP),
 		"load-balancer-stays-local":                   staysLocal,
 		"external-policy-changes-not-noticed-for-udp": clusterKept(objects.UDP),
+		"internal-local-holds-at-external-ip":         internalHoldsAt(plan.ExternalIP),
 	}
 }
 
@@ -94,5 +98,37 @@ func clusterKept(protocol objects.Protocol) func(*changes) {
 				f.Outside.Masquerade = plan.MasqAlways
 			}
 		})(c)
+	}
+}
+
+// internalHoldsAt leads to the endpoints that internalTrafficPolicy=Local leaves at addresses of a kind too.
+func internalHoldsAt(k plan.Kind) func(*changes) {
+	return func(c *changes) {
+		var mu sync.Mutex // guards local, which a watch writes and the Loop reads
+		local := map[string]bool{}
+		servicesOf(func(s *corev1.Service) {
+			mu.Lock()
+			defer mu.Unlock()
+			p := s.Spec.InternalTrafficPolicy
+			local[s.Name] = p != nil && *p == corev1.ServiceInternalTrafficPolicyLocal
+		})(c)
+		c.plan = services(func(name objects.Name, s *plan.Service) {
+			mu.Lock()
+			defer mu.Unlock()
+			internal := map[plan.Key]plan.Route{}
+			for _, f := range s.Frontends {
+				if f.Kind == plan.ClusterIP && local[name.Name] {
+					internal[f.Key] = f.Outside
+				}
+			}
+			for i, f := range s.Frontends {
+				r, ok := internal[f.Group]
+				if !ok || f.Kind != k {
+					continue
+				}
+				r.Endpoints, r.Masquerade = slices.Clone(r.Endpoints), f.Outside.Masquerade
+				s.Frontends[i].Outside, s.Frontends[i].Inside = r, nil
+			}
+		})
 	}
 }
