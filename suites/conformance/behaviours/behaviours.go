@@ -175,6 +175,7 @@ var list = []func() kit.Behaviour{ // const
 	itpClusterToLocalLive,
 	itpLocalDoesNotAffectExternalIP,
 	itpLocalDoesNotAffectNodePort,
+	itpLocalDoesNotAffectVIP,
 	itpLocalFromNode,
 	itpLocalHairpin,
 	itpLocalNoneAnywhereRejected,

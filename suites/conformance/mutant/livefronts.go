@@ -22,6 +22,7 @@ func liveFrontMutations() map[string]func(*changes) {
 		"load-balancer-stays-local":                   staysLocal,
 		"external-policy-changes-not-noticed-for-udp": clusterKept(objects.UDP),
 		"internal-local-holds-at-external-ip":         internalHoldsAt(plan.ExternalIP),
+		"internal-local-holds-at-load-balancer":       internalHoldsAt(plan.LoadBalancer),
 	}
 }
 
