@@ -54,6 +54,7 @@ var list = []func() kit.Behaviour{ // const
 	affinityUDP,
 	affinityVIP,
 	agentsAwayHealthRefused,
+	apiOutageDeletionsFollowed,
 	apiOutageHealthPortAnswers,
 	apiOutageKeepsServing,
 	apiOutageThenFollowed,
