@@ -28,6 +28,7 @@ func File(id string) string { return strings.ReplaceAll(id, "-", "_") + ".go" }
 
 // list has the line of each behaviour, in the order of ids.
 var list = []func() kit.Behaviour{ // const
+	addressesChangedWhileAway,
 	affinityClusterIP,
 	affinityDiffersBetweenClients,
 	affinityEndpointGoneRebinds,
