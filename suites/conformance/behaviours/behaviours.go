@@ -243,6 +243,7 @@ var list = []func() kit.Behaviour{ // const
 	serviceProxyNameFollowed,
 	serviceProxyNameIgnored,
 	serviceRecreatedAtItsAddress,
+	serviceRecreatedAtOnce,
 	serviceRecreatedOverItsSlices,
 	serviceCIDRAdded,
 	serviceCIDRAddedServes,

@@ -30,6 +30,7 @@ func orderMutations() map[string]func(*changes) {
 				s.Endpoints = nil
 			}
 		}),
+		"services-made-anew-at-once-as-before": madeAnewAsBefore(time.Second),
 	}
 }
 
@@ -120,6 +121,36 @@ func apiNotAskedAgain(c *changes) {
 	c.asks = func(*metav1.ListOptions) {
 		if time.Since(began) > 2*time.Second { // by then all has been asked for
 			<-ended
+		}
+	}
+}
+
+// madeAnewAsBefore takes a Service that is made anew so soon after one of its name was deleted for that one.
+func madeAnewAsBefore(within time.Duration) func(*changes) {
+	type past struct {
+		spec corev1.ServiceSpec
+		at   time.Time
+	}
+	return func(c *changes) {
+		gone, as := map[string]past{}, map[string]*corev1.ServiceSpec{} // by name, and by UID
+		c.hears = func(t watch.EventType, o runtime.Object) bool {
+			s, ok := o.(*corev1.Service)
+			if !ok {
+				return true
+			}
+			was, there := gone[s.Name]
+			if t == watch.Added && there && time.Since(was.at) < within {
+				as[string(s.UID)] = &was.spec
+			}
+			if t == watch.Deleted {
+				gone[s.Name] = past{*s.Spec.DeepCopy(), time.Now()}
+			}
+			return true
+		}
+		c.object = func(o runtime.Object) {
+			if s, ok := o.(*corev1.Service); ok && as[string(s.UID)] != nil {
+				s.Spec = *as[string(s.UID)].DeepCopy()
+			}
 		}
 	}
 }
