@@ -195,6 +195,7 @@ var list = []func() kit.Behaviour{ // const
 	localNoneAnywhereUnanswered,
 	manyEndpoints,
 	manyPorts,
+	manyServices,
 	namedPortsPerSlice,
 	noNodePorts,
 	noNodePortsLocalPolicy,

@@ -45,6 +45,7 @@ func liveMutations() map[string]func(*changes) {
 				}
 			}
 		}),
+		"services-beyond-128-not-served": servicesBeyond(128),
 	}
 }
 

@@ -2,6 +2,8 @@ package mutant
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
@@ -35,4 +37,26 @@ func massRemovalLost(c *changes) {
 		}
 		last[name] = *s
 	})
+}
+
+// servicesBeyond leaves out the Services that come while there are so many.
+func servicesBeyond(many int) func(*changes) {
+	return func(c *changes) {
+		there := map[string]bool{} // by UID; true: it is served
+		c.hears = func(t watch.EventType, o runtime.Object) bool {
+			s, ok := o.(*corev1.Service)
+			if !ok {
+				return true
+			}
+			key := string(s.UID)
+			if _, known := there[key]; !known {
+				there[key] = len(there) < many
+			}
+			served := there[key]
+			if t == watch.Deleted {
+				delete(there, key)
+			}
+			return served
+		}
+	}
 }
