@@ -223,6 +223,7 @@ var list = []func() kit.Behaviour{ // const
 	policiesFlippedLive,
 	portAdded,
 	portNumberChanged,
+	portNumbersOfAnySize,
 	portProtocolChanged,
 	portRemoved,
 	portsComeAndGoAtExternalIP,
