@@ -268,6 +268,7 @@ var list = []func() kit.Behaviour{ // const
 	sourceRangesFromNode,
 	sourceRangesFromPod,
 	sourceRangesLocalPolicy,
+	sourceRangesMany,
 	sourceRangesNoEndpoints,
 	sourceRangesNotOnClusterIP,
 	sourceRangesNotOnExternalIP,

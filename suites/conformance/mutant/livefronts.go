@@ -23,6 +23,10 @@ func liveFrontMutations() map[string]func(*changes) {
 		"external-policy-changes-not-noticed-for-udp": clusterKept(objects.UDP),
 		"internal-local-holds-at-external-ip":         internalHoldsAt(plan.ExternalIP),
 		"internal-local-holds-at-load-balancer":       internalHoldsAt(plan.LoadBalancer),
+		"source-ranges-at-first-address-only":         rangesAtFirst,
+		"source-ranges-beyond-32-ignored": servicesOf(func(s *corev1.Service) {
+			s.Spec.LoadBalancerSourceRanges = s.Spec.LoadBalancerSourceRanges[:min(32, len(s.Spec.LoadBalancerSourceRanges))]
+		}),
 	}
 }
 
@@ -132,4 +136,16 @@ func internalHoldsAt(k plan.Kind) func(*changes) {
 			}
 		})
 	}
+}
+
+// rangesAtFirst holds source ranges at the first load balancer address of a Service alone.
+func rangesAtFirst(c *changes) {
+	c.plan = services(func(_ objects.Name, s *plan.Service) {
+		first := slices.IndexFunc(s.Frontends, func(f plan.Frontend) bool { return f.Restricted })
+		for i, f := range s.Frontends {
+			if f.Restricted && f.Key.Addr != s.Frontends[first].Key.Addr {
+				s.Frontends[i].Restricted, s.Frontends[i].Sources = false, nil
+			}
+		}
+	})
 }
