@@ -279,6 +279,7 @@ var list = []func() kit.Behaviour{ // const
 	sourceRangesWhitespace,
 	sourceRangesWide,
 	targetPortChanged,
+	tcpConnectionKeptAtVIP,
 	tcpConnectionKeptOnRuleChanges,
 	tcpConnectionKeptOverRestart,
 	tcpConnectionKeptWhenEndpointEnds,
