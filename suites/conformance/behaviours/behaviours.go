@@ -336,6 +336,7 @@ var list = []func() kit.Behaviour{ // const
 	vipNoEndpointsRejectedFromBeyond,
 	vipNoEndpointsRejectedFromNode,
 	vipNoEndpointsUnanswered,
+	vipOnANode,
 	vipReadyHidesTerminating,
 	vipRemovedStops,
 	vipServiceDeletedStops,

@@ -2,6 +2,8 @@ package mutant
 
 import (
 	"maps"
+	"net"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -27,6 +29,7 @@ func liveFrontMutations() map[string]func(*changes) {
 		"source-ranges-beyond-32-ignored": servicesOf(func(s *corev1.Service) {
 			s.Spec.LoadBalancerSourceRanges = s.Spec.LoadBalancerSourceRanges[:min(32, len(s.Spec.LoadBalancerSourceRanges))]
 		}),
+		"load-balancer-not-where-it-is": ownLeftOut(plan.LoadBalancer),
 	}
 }
 
@@ -148,4 +151,24 @@ func rangesAtFirst(c *changes) {
 			}
 		}
 	})
+}
+
+// ownLeftOut leaves out the frontends of a kind whose address is on one of the node's links.
+func ownLeftOut(k plan.Kind) func(*changes) {
+	return func(c *changes) {
+		c.plan = func(p *plan.Plan) {
+			own, err := net.InterfaceAddrs()
+			if err != nil {
+				return // it is found when the plan changes next
+			}
+			services(func(_ objects.Name, s *plan.Service) {
+				s.Frontends = slices.DeleteFunc(s.Frontends, func(f plan.Frontend) bool {
+					return f.Kind == k && slices.ContainsFunc(own, func(a net.Addr) bool {
+						at, err := netip.ParsePrefix(a.String())
+						return err == nil && at.Addr() == f.Key.Addr
+					})
+				})
+			})(p)
+		}
+	}
 }
