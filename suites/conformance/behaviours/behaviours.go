@@ -154,6 +154,7 @@ var list = []func() kit.Behaviour{ // const
 	hintsIgnoredUnderLocal,
 	hintsNoEndpointForZoneFallsBack,
 	hintsNode,
+	hintsNodeChangeLive,
 	hintsNodeExternalIP,
 	hintsNodeMissingOneFallsBack,
 	hintsNodeNodePort,
