@@ -148,6 +148,7 @@ var list = []func() kit.Behaviour{ // const
 	healthzNotAffectedByOtherTaints,
 	healthzTaintedNodeServes,
 	hintsDoNotHideTerminating,
+	hintsFallBackExternalIP,
 	hintsFallBackNodePort,
 	hintsFallBackUDP,
 	hintsFallBackVIP,
