@@ -50,6 +50,7 @@ var list = []func() kit.Behaviour{ // const
 	affinitySurvivesRestart,
 	affinitySwitchedLive,
 	affinityTimeoutChangedLive,
+	affinityTimeoutEverywhere,
 	affinityTimeoutExpires,
 	affinityTimeoutRefreshedByUse,
 	affinityUDP,

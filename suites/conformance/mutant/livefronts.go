@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -29,7 +30,9 @@ func liveFrontMutations() map[string]func(*changes) {
 		"source-ranges-beyond-32-ignored": servicesOf(func(s *corev1.Service) {
 			s.Spec.LoadBalancerSourceRanges = s.Spec.LoadBalancerSourceRanges[:min(32, len(s.Spec.LoadBalancerSourceRanges))]
 		}),
-		"load-balancer-not-where-it-is": ownLeftOut(plan.LoadBalancer),
+		"load-balancer-not-where-it-is":    ownLeftOut(plan.LoadBalancer),
+		"affinity-never-ends-at-node-port": neverEnds(at(plan.NodePort)),
+		"affinity-never-ends-for-udp":      neverEnds(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
 	}
 }
 
@@ -171,4 +174,14 @@ func ownLeftOut(k plan.Kind) func(*changes) {
 			})(p)
 		}
 	}
+}
+
+// neverEnds has clients remembered for a day at some frontends with affinity.
+func neverEnds(of func(*plan.Frontend) bool) func(*changes) {
+	return frontends(func(f *plan.Frontend) {
+		if f.Affinity > 0 && of(f) {
+			f.Affinity = 24 * time.Hour
+			f.Group = f.Key // or others of the port would say when it ends
+		}
+	})
 }
