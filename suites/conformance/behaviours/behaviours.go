@@ -48,6 +48,7 @@ var list = []func() kit.Behaviour{ // const
 	affinitySharedOverAddresses,
 	affinityStaysWhenOthersGo,
 	affinitySurvivesRestart,
+	affinitySwitchedEverywhere,
 	affinitySwitchedLive,
 	affinityTimeoutChangedLive,
 	affinityTimeoutEverywhere,

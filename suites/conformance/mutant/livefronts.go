@@ -30,9 +30,11 @@ func liveFrontMutations() map[string]func(*changes) {
 		"source-ranges-beyond-32-ignored": servicesOf(func(s *corev1.Service) {
 			s.Spec.LoadBalancerSourceRanges = s.Spec.LoadBalancerSourceRanges[:min(32, len(s.Spec.LoadBalancerSourceRanges))]
 		}),
-		"load-balancer-not-where-it-is":    ownLeftOut(plan.LoadBalancer),
-		"affinity-never-ends-at-node-port": neverEnds(at(plan.NodePort)),
-		"affinity-never-ends-for-udp":      neverEnds(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
+		"load-balancer-not-where-it-is":                 ownLeftOut(plan.LoadBalancer),
+		"affinity-never-ends-at-node-port":              neverEnds(at(plan.NodePort)),
+		"affinity-never-ends-for-udp":                   neverEnds(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
+		"affinity-changes-not-noticed-at-load-balancer": affinityOnce(at(plan.LoadBalancer)),
+		"affinity-changes-not-noticed-for-udp":          affinityOnce(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
 	}
 }
 
@@ -184,4 +186,19 @@ func neverEnds(of func(*plan.Frontend) bool) func(*changes) {
 			f.Group = f.Key // or others of the port would say when it ends
 		}
 	})
+}
+
+// affinityOnce leaves some frontends the affinity that they had first.
+func affinityOnce(of func(*plan.Frontend) bool) func(*changes) {
+	return func(c *changes) {
+		first := map[plan.Key]time.Duration{}
+		frontends(func(f *plan.Frontend) {
+			if _, ok := first[f.Key]; !ok {
+				first[f.Key] = f.Affinity
+			}
+			if of(f) {
+				f.Affinity = first[f.Key]
+			}
+		})(c)
+	}
 }
