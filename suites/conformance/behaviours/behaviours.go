@@ -283,6 +283,7 @@ var list = []func() kit.Behaviour{ // const
 	sourceRangesWhitespace,
 	sourceRangesWide,
 	targetPortChanged,
+	targetPortChangedEverywhere,
 	tcpConnectionKeptAtVIP,
 	tcpConnectionKeptOnRuleChanges,
 	tcpConnectionKeptOverRestart,

@@ -30,11 +30,13 @@ func liveFrontMutations() map[string]func(*changes) {
 		"source-ranges-beyond-32-ignored": servicesOf(func(s *corev1.Service) {
 			s.Spec.LoadBalancerSourceRanges = s.Spec.LoadBalancerSourceRanges[:min(32, len(s.Spec.LoadBalancerSourceRanges))]
 		}),
-		"load-balancer-not-where-it-is":                 ownLeftOut(plan.LoadBalancer),
-		"affinity-never-ends-at-node-port":              neverEnds(at(plan.NodePort)),
-		"affinity-never-ends-for-udp":                   neverEnds(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
-		"affinity-changes-not-noticed-at-load-balancer": affinityOnce(at(plan.LoadBalancer)),
-		"affinity-changes-not-noticed-for-udp":          affinityOnce(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
+		"load-balancer-not-where-it-is":                    ownLeftOut(plan.LoadBalancer),
+		"affinity-never-ends-at-node-port":                 neverEnds(at(plan.NodePort)),
+		"affinity-never-ends-for-udp":                      neverEnds(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
+		"affinity-changes-not-noticed-at-load-balancer":    affinityOnce(at(plan.LoadBalancer)),
+		"affinity-changes-not-noticed-for-udp":             affinityOnce(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
+		"target-port-changes-not-noticed-at-load-balancer": targetsOnce(at(plan.LoadBalancer)),
+		"target-port-changes-not-noticed-at-node-port":     targetsOnce(at(plan.NodePort)),
 	}
 }
 
@@ -198,6 +200,28 @@ func affinityOnce(of func(*plan.Frontend) bool) func(*changes) {
 			}
 			if of(f) {
 				f.Affinity = first[f.Key]
+			}
+		})(c)
+	}
+}
+
+// targetsOnce leaves the endpoints of some frontends the ports that they had first.
+func targetsOnce(of func(*plan.Frontend) bool) func(*changes) {
+	type target struct {
+		key  plan.Key
+		addr netip.Addr
+	}
+	return func(c *changes) {
+		first := map[target]uint16{}
+		routes(func(f *plan.Frontend, r *plan.Route) {
+			for i, e := range r.Endpoints {
+				at := target{f.Key, e.Addr}
+				if first[at] == 0 {
+					first[at] = e.Port
+				}
+				if of(f) {
+					r.Endpoints[i].Port = first[at]
+				}
 			}
 		})(c)
 	}
