@@ -260,6 +260,7 @@ var list = []func() kit.Behaviour{ // const
 	sliceBeforeService,
 	sliceDuplicateOutlivesOne,
 	sliceDuplicateReadyCounts,
+	sliceLosesAPort,
 	sliceMovedEndpointCountedOnce,
 	sliceMovesBetweenServices,
 	slicesMerged,
