@@ -306,6 +306,7 @@ var list = []func() kit.Behaviour{ // const
 	udpFlowFollowsAfterRestart,
 	udpFlowFollowsExternalLocal,
 	udpFlowFollowsExternalIP,
+	udpFlowFollowsExternalIPBeyond,
 	udpFlowFollowsFromBeyond,
 	udpFlowFollowsFromNode,
 	udpFlowFollowsLocalPolicy,
