@@ -242,6 +242,7 @@ var list = []func() kit.Behaviour{ // const
 	rollingRestartOfAgentsWithoutLoss,
 	rulesFlushedRecreated,
 	rulesKeptWithoutAgents,
+	sameNameInTwoNamespaces,
 	samePortTwoProtocols,
 	sctpClusterIP,
 	selectedPods,
