@@ -264,6 +264,7 @@ var list = []func() kit.Behaviour{ // const
 	sliceLosesAPort,
 	sliceMovedEndpointCountedOnce,
 	sliceMovesBetweenServices,
+	sliceOfMany,
 	slicesMerged,
 	slicesWithHeadlessLabelIgnored,
 	sourceRangesAll,
