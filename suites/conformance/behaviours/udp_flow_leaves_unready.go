@@ -22,14 +22,14 @@ func udpFlowLeavesUnready() kit.Behaviour {
 			for _, way := range ways {
 				flows = append(flows, s.Datagrams(way.From, way.To, 8))
 			}
-			for _, p := range []*kit.Pod{a, b} {
-				if p == b {
-					svc.Endpoints(a.NotReady(), b.Ready())
-				}
+			reach := func(p *kit.Pod) {
 				for _, f := range flows {
 					f.Reach(p.Client)
 				}
 			}
+			reach(a)
+			svc.Endpoints(a.NotReady(), b.Ready())
+			reach(b)
 		},
 	}
 }

@@ -19,6 +19,7 @@ func hintsAtMutations() map[string]func(*changes) {
 		"hints-ignored-at-node-port":     hintsIgnored(at(plan.NodePort)),
 		"hints-ignored-at-load-balancer": hintsIgnored(at(plan.LoadBalancer)),
 		"hints-ignored-at-external-ip":   hintsIgnored(at(plan.ExternalIP)),
+		"node-hint-changes-not-noticed":  nodeHintsOnce,
 	}
 }
 
@@ -62,4 +63,21 @@ func hintedOf(s *discoveryv1.EndpointSlice, k plan.Key) (out []plan.Endpoint) {
 		}
 	}
 	return out
+}
+
+// nodeHintsOnce takes the hints of nodes that an endpoint of a slice had first.
+func nodeHintsOnce(c *changes) {
+	first := map[string][]discoveryv1.ForNode{}
+	slicesOf(func(s *discoveryv1.EndpointSlice) {
+		for i, e := range s.Endpoints {
+			if e.Hints == nil {
+				continue
+			}
+			key := string(s.UID) + e.Addresses[0]
+			if first[key] == nil {
+				first[key] = e.Hints.ForNodes
+			}
+			s.Endpoints[i].Hints.ForNodes = first[key]
+		}
+	})(c)
 }

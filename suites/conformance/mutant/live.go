@@ -46,6 +46,12 @@ func liveMutations() map[string]func(*changes) {
 			}
 		}),
 		"services-beyond-128-not-served": servicesBeyond(128),
+		"ports-beyond-32767-not-served": servicesOf(func(s *corev1.Service) {
+			s.Spec.Ports = slices.DeleteFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port > 32767 })
+		}),
+		"endpoints-beyond-100-of-a-slice-not-used": slicesOf(func(s *discoveryv1.EndpointSlice) {
+			s.Endpoints = s.Endpoints[:min(100, len(s.Endpoints))]
+		}),
 	}
 }
 

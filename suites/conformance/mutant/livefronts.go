@@ -2,8 +2,11 @@ package mutant
 
 import (
 	"maps"
+	"net"
+	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -23,6 +26,17 @@ func liveFrontMutations() map[string]func(*changes) {
 		"external-policy-changes-not-noticed-for-udp": clusterKept(objects.UDP),
 		"internal-local-holds-at-external-ip":         internalHoldsAt(plan.ExternalIP),
 		"internal-local-holds-at-load-balancer":       internalHoldsAt(plan.LoadBalancer),
+		"source-ranges-at-first-address-only":         rangesAtFirst,
+		"source-ranges-beyond-32-ignored": servicesOf(func(s *corev1.Service) {
+			s.Spec.LoadBalancerSourceRanges = s.Spec.LoadBalancerSourceRanges[:min(32, len(s.Spec.LoadBalancerSourceRanges))]
+		}),
+		"load-balancer-not-where-it-is":                    ownLeftOut(plan.LoadBalancer),
+		"affinity-never-ends-at-node-port":                 neverEnds(at(plan.NodePort)),
+		"affinity-never-ends-for-udp":                      neverEnds(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
+		"affinity-changes-not-noticed-at-load-balancer":    affinityOnce(at(plan.LoadBalancer)),
+		"affinity-changes-not-noticed-for-udp":             affinityOnce(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
+		"target-port-changes-not-noticed-at-load-balancer": targetsOnce(at(plan.LoadBalancer)),
+		"target-port-changes-not-noticed-at-node-port":     targetsOnce(at(plan.NodePort)),
 	}
 }
 
@@ -131,5 +145,84 @@ func internalHoldsAt(k plan.Kind) func(*changes) {
 				s.Frontends[i].Outside, s.Frontends[i].Inside = r, nil
 			}
 		})
+	}
+}
+
+// rangesAtFirst holds source ranges at the first load balancer address of a Service alone.
+func rangesAtFirst(c *changes) {
+	c.plan = services(func(_ objects.Name, s *plan.Service) {
+		first := slices.IndexFunc(s.Frontends, func(f plan.Frontend) bool { return f.Restricted })
+		for i, f := range s.Frontends {
+			if f.Restricted && f.Key.Addr != s.Frontends[first].Key.Addr {
+				s.Frontends[i].Restricted, s.Frontends[i].Sources = false, nil
+			}
+		}
+	})
+}
+
+// ownLeftOut leaves out the frontends of a kind whose address is on one of the node's links.
+func ownLeftOut(k plan.Kind) func(*changes) {
+	return func(c *changes) {
+		c.plan = func(p *plan.Plan) {
+			own, err := net.InterfaceAddrs()
+			if err != nil {
+				return // it is found when the plan changes next
+			}
+			services(func(_ objects.Name, s *plan.Service) {
+				s.Frontends = slices.DeleteFunc(s.Frontends, func(f plan.Frontend) bool {
+					return f.Kind == k && slices.ContainsFunc(own, func(a net.Addr) bool {
+						at, err := netip.ParsePrefix(a.String())
+						return err == nil && at.Addr() == f.Key.Addr
+					})
+				})
+			})(p)
+		}
+	}
+}
+
+// neverEnds has clients remembered for a day at some frontends with affinity.
+func neverEnds(of func(*plan.Frontend) bool) func(*changes) {
+	return frontends(func(f *plan.Frontend) {
+		if f.Affinity > 0 && of(f) {
+			f.Affinity = 24 * time.Hour
+			f.Group = f.Key // or others of the port would say when it ends
+		}
+	})
+}
+
+// affinityOnce leaves some frontends the affinity that they had first.
+func affinityOnce(of func(*plan.Frontend) bool) func(*changes) {
+	return func(c *changes) {
+		first := map[plan.Key]time.Duration{}
+		frontends(func(f *plan.Frontend) {
+			if _, ok := first[f.Key]; !ok {
+				first[f.Key] = f.Affinity
+			}
+			if of(f) {
+				f.Affinity = first[f.Key]
+			}
+		})(c)
+	}
+}
+
+// targetsOnce leaves the endpoints of some frontends the ports that they had first.
+func targetsOnce(of func(*plan.Frontend) bool) func(*changes) {
+	type target struct {
+		key  plan.Key
+		addr netip.Addr
+	}
+	return func(c *changes) {
+		first := map[target]uint16{}
+		routes(func(f *plan.Frontend, r *plan.Route) {
+			for i, e := range r.Endpoints {
+				at := target{f.Key, e.Addr}
+				if first[at] == 0 {
+					first[at] = e.Port
+				}
+				if of(f) {
+					r.Endpoints[i].Port = first[at]
+				}
+			}
+		})(c)
 	}
 }

@@ -32,6 +32,7 @@ func orderMutations() map[string]func(*changes) {
 			}
 		}),
 		"services-made-anew-at-once-as-before": madeAnewAsBefore(time.Second),
+		"names-without-their-namespace":        namesAlone,
 	}
 }
 
@@ -154,5 +155,25 @@ func madeAnewAsBefore(within time.Duration) func(*changes) {
 				s.Spec = *as[string(s.UID)].DeepCopy()
 			}
 		}
+	}
+}
+
+// namesAlone takes a Service or a slice for the one that it knows first by that name, in whichever
+// namespace: others are not heard of.
+func namesAlone(c *changes) {
+	var mu sync.Mutex // guards of, which watches of two kinds use
+	of := map[string]string{}
+	c.hears = func(_ watch.EventType, o runtime.Object) bool {
+		m, ok := o.(metav1.Object)
+		if !ok || m.GetNamespace() == "" {
+			return true
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		key := fmt.Sprintf("%T %s", o, m.GetName())
+		if of[key] == "" {
+			of[key] = m.GetNamespace()
+		}
+		return of[key] == m.GetNamespace()
 	}
 }

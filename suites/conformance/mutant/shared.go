@@ -9,6 +9,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
 )
@@ -25,6 +26,8 @@ func sharedMutations() map[string]func(*changes) {
 			s.Spec.ClusterIPs = s.Spec.ClusterIPs[:min(1, len(s.Spec.ClusterIPs))]
 		}),
 		"second-family-kept": familiesKept,
+
+		"ports-of-slices-kept": slicePortsKept,
 	}
 }
 
@@ -103,5 +106,18 @@ func familiesKept(c *changes) {
 			s.Spec.IPFamilies, s.Spec.ClusterIPs = was.families, was.addrs
 		}
 		had[string(s.UID)] = both{s.Spec.IPFamilies, s.Spec.ClusterIPs}
+	})(c)
+}
+
+// slicePortsKept takes the ports that a slice has no more for ports of it.
+func slicePortsKept(c *changes) {
+	had := map[string][]discoveryv1.EndpointPort{}
+	slicesOf(func(s *discoveryv1.EndpointSlice) {
+		for _, p := range had[string(s.UID)] {
+			if !slices.ContainsFunc(s.Ports, func(o discoveryv1.EndpointPort) bool { return ptr.Deref(o.Name, "") == ptr.Deref(p.Name, "") }) {
+				s.Ports = append(s.Ports, p)
+			}
+		}
+		had[string(s.UID)] = slices.Clone(s.Ports)
 	})(c)
 }

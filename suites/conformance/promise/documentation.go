@@ -68,6 +68,8 @@ var ( // const
 		Quote: `If a client's zone does not have any available endpoints, traffic will be routed cluster-wide for that client.`}
 	UniqueEndpoints = Promise{Kind: Documentation, Where: docs + "concepts/services-networking/endpoint-slices/#duplicate-endpoints", NoPath: follows, Since: first,
 		Quote: `Clients of the EndpointSlice API must iterate through all the existing EndpointSlices associated to a Service and build a complete list of unique network endpoints.`}
+	NamesOfNamespace = Promise{Kind: Documentation, Where: docs + "concepts/overview/working-with-objects/namespaces/", NoPath: follows, Since: first,
+		Quote: `Names of resources need to be unique within a namespace, but not across namespaces.`}
 	MoreAddresses = Promise{Kind: Documentation, Where: docs + "tasks/network/extend-service-ip-ranges/#extend-the-number-of-available-ips-for-services", NoPath: ofNoService, Since: "1.33",
 		Quote: `With this new feature users only need to add a new ServiceCIDR to increase the number of available addresses.`}
 )

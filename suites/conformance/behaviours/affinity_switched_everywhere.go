@@ -1,0 +1,35 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
+
+func affinitySwitchedEverywhere() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "affinity-switched-everywhere", Level: kit.Must, Profile: kit.ProfileAffinity,
+		Says:     "sessionAffinity that a Service gets and loses again is followed at its ClusterIP, a node port and the address of its load balancer in VIP mode, by TCP and UDP, from inside and outside.",
+		Promises: []promise.Promise{promise.Affinity, promise.Synchronized},
+		Writes:   kit.SinceClass,
+		Upstream: "[sig-network] Services should be able to switch session affinity for NodePort service [LinuxOnly]",
+		Needs:    []kit.Need{kit.NeedNodes},
+		Run: func(s *kit.Spec) {
+			svc, vip := atVIP(s)
+			want, n := svc.Kinds(), s.Nodes
+			inside := []kit.Client{n[0].B.Client, n[3].B.Client, n[3].Client}
+			ways := append(svc.Ways(inside...), svc.WaysTo(vip, append(inside, s.HostBeyond(n[3]))...)...)
+			ways = append(ways, svc.NodePortWays(n[3], s.Outside(), n[3].B.Client)...)
+			s.Each(ways, want)
+			for range 2 {
+				svc.Update(kit.Sticky(600))
+				s.EachOne(ways, s.OfKinds()...)
+				svc.Update(func(o *corev1.Service) {
+					o.Spec.SessionAffinity, o.Spec.SessionAffinityConfig = corev1.ServiceAffinityNone, nil
+				})
+				s.Each(ways, want)
+			}
+		},
+	}
+}

@@ -1,0 +1,44 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
+)
+
+func tcpConnectionKeptAtVIP() kit.Behaviour {
+	return kit.Behaviour{
+		ID: "tcp-connection-kept-at-vip", Level: kit.Must, Profile: kit.ProfileVIP,
+		Says:     "TCP connections to the address of a load balancer in VIP mode, of a pod, a node and a host outside, stay whole while endpoints, ports and addresses of their Service come and go.",
+		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware, promise.Ingress},
+		Writes:   kit.SinceClass,
+		Needs:    []kit.Need{kit.NeedNodes},
+		Run: func(s *kit.Spec) {
+			n, vip, second := s.Nodes, s.FreeAddr(), s.FreeAddr()
+			svc := s.Service(kit.LoadBalanced)
+			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
+			svc.Endpoints(n[0].A.Ready(), n[1].A.Ready())
+			ways := svc.WaysTo(vip, n[3].B.Client, n[3].Client, s.HostBeyond(n[3]))
+			s.Each(ways, kit.Pods(n[0].A, n[1].A))
+			var flows []*kit.Flows
+			for _, way := range ways {
+				flows = append(flows, s.Flows(way.From, way.To, 16))
+			}
+			for _, change := range []func(){
+				func() { svc.Endpoints(n[0].A.Ready(), n[1].A.Ready(), n[2].A.Ready()) },
+				func() {
+					svc.Update(func(o *corev1.Service) { o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81)) })
+				},
+				func() { svc.Ingress(corev1.LoadBalancerIPModeVIP, second, vip) },
+				func() { svc.Ingress(corev1.LoadBalancerIPModeVIP, vip) },
+			} {
+				change()
+				s.Each(ways, kit.Pods(n[0].A, n[1].A, n[2].A))
+				for _, f := range flows {
+					f.Stay()
+				}
+			}
+		},
+	}
+}
