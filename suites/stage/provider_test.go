@@ -68,20 +68,8 @@ func TestReload(t *testing.T) {
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	p := start(t, `r="${1#--records=}"; trap 'printf "{\"at\":1,\"kind\":\"lb\",\"state\":\"reloaded\",\"lb\":\"ns/echo\"}\n" >>"$r/lb-events.jsonl"' HUP; : >`+dir+`/ready; while :; do sleep 0.05; done`)
-	w, err := record.Create[record.Event](filepath.Join(p.records, "lb-events.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Write(record.Event{Kind: record.KindLB, State: "reloaded", LB: "ns/echo"}) // an earlier one
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "ready")); err == nil {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	recorded(t, p)
+	await(filepath.Join(dir, "ready"))
 	b, echo := balancer{Provider: p}, disrupt.LB{Service: "ns/echo"}
 	for n := range 2 {
 		if err := b.Reload(t.Context(), echo); err != nil {
@@ -91,11 +79,13 @@ func TestReload(t *testing.T) {
 			t.Errorf("%d events after reload %d, %v", len(events), n+1, err)
 		}
 	}
-	deaf := balancer{Provider: start(t, `trap "" HUP; : >`+dir+`/deaf; sleep 60 & wait`)}
+	deaf := balancer{Provider: start(t, `trap "" HUP; : >`+dir+`/deaf; while :; do sleep 0.05; done`)}
+	recorded(t, deaf.Provider)
+	await(filepath.Join(dir, "deaf"))
 	soon, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if err := deaf.Reload(soon, echo); err == nil {
-		t.Error("a reload that did not begin")
+	if err := deaf.Reload(soon, echo); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a reload that did not begin: %v", err)
 	}
 	if err := b.End(t.Context(), disrupt.LB{Service: "ns/echo", UID: "none"}, false); err == nil {
 		t.Error("a load balancer that is not there has ended")
