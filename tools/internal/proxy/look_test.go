@@ -31,12 +31,7 @@ func TestLookAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer open.Close()
-	closed, err := net.Listen("tcp", "127.0.0.2:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
-	o, c := open.Addr().String(), closed.Addr().String()
+	o, c := open.Addr().String(), fmt.Sprintf("127.0.0.2:%d", need.Port(t))
 	refused := fmt.Sprintf("%s does not answer: dial tcp %s: connect: connection refused\n", c, c)
 	for _, tc := range []struct {
 		args string
@@ -167,12 +162,7 @@ func TestLookCutShort(t *testing.T) {
 
 // TestLookAwaits: it ends as soon as all answer.
 func TestLookAwaits(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := l.Addr().String()
-	l.Close()
+	at := freePort(t)
 	done := make(chan int, 1)
 	go func() {
 		var out strings.Builder
@@ -183,7 +173,8 @@ func TestLookAwaits(t *testing.T) {
 		t.Fatalf("it ended with %d though nobody listens", code)
 	case <-time.After(500 * time.Millisecond): // for which it should go on
 	}
-	if l, err = net.Listen("tcp", at); err != nil {
+	l, err := net.Listen("tcp", at)
+	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
