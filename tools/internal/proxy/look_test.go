@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -17,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/client-go/util/cert"
 
 	"github.com/plumbline/plumbline/fixtures/need"
@@ -43,7 +41,7 @@ func TestLookAsks(t *testing.T) {
 		{"--only-connect --connect=" + o + "," + c, 3, "somebody: " + o + " answers\n"},
 		{"--only-connect --connect=" + o + "," + o, 3, "somebody: " + o + " answers\n"},
 		{"--only-connect --await=10s --connect=" + o, 0, ""},
-		{"--only-connect --await=500ms --connect=" + o + "," + c, 3, refused},
+		{"--only-connect --await=3s --connect=" + o + "," + c, 3, refused},
 	} {
 		var stdout, stderr strings.Builder
 		code := run(append([]string{"look"}, strings.Fields(tc.args)...), &stdout, &stderr)
@@ -112,26 +110,7 @@ func serveTLS(t *testing.T, l net.Listener, name string) {
 // TestLookHearsNothing: where nobody answers at all, that is silence as well.
 func TestLookHearsNothing(t *testing.T) {
 	t.Parallel()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(fd, 0)); err != nil {
-		t.Fatal(err)
-	}
-	name, err := unix.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(name.(*unix.SockaddrInet4).Port))
-	for { // its queue is full, so that it drops what comes
-		c, err := net.DialTimeout("tcp", at.String(), 200*time.Millisecond)
-		if err != nil {
-			break
-		}
-		defer c.Close()
-	}
+	at := netns.ListenSilently(t).Addr
 	var stdout, stderr strings.Builder
 	if code := run([]string{"look", "--only-connect", "--connect=" + at.String()}, &stdout, &stderr); code != 0 || stdout.Len()+stderr.Len() > 0 {
 		t.Errorf("exit %d, %q, %q", code, stdout.String(), stderr.String())
