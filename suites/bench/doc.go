@@ -14,9 +14,10 @@
 //
 // What is measured, and how:
 //
-//	cold start     start of the process on a kernel without rules -> a sample of
-//	               Services answers, the last one among them. For own dataplanes
-//	               also the first Apply alone, which begins when the lists are there.
+//	cold start     start of the process on a kernel without rules, in a node that is
+//	               prepared as by its init container -> a sample of Services
+//	               answers, the last one among them. For own dataplanes also the
+//	               first Apply alone, which begins when the lists are there.
 //	change         one endpoint of a Service replaced, one at a time, of the first 500
 //	               Services, which have node ports, at every size: from the write
 //	               at the API to the last notification of the kernel (nftables

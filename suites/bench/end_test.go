@@ -37,7 +37,11 @@ var programs string // set by TestMain
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
-		var err error
+		err := need.NoBPFFS() // a run mounts what it needs
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		if programs, err = os.MkdirTemp("", "bench"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1

@@ -61,7 +61,7 @@ func (w *world) measure(ctx context.Context, cfg Config, row Row, n int) (Result
 		w.log.Info("measuring", "row", row.Name(), "services", n, "step", step.name)
 		err = step.run(ctx)
 		if errors.Is(err, errLimit) {
-			out.Ended = fmt.Sprintf("%s not finished after %v", step.name, cfg.Limit)
+			out.Ended = fmt.Sprintf("%s not finished after %v; see %s", step.name, cfg.Limit, s.agent.Log())
 			err = nil
 			break
 		}
@@ -156,8 +156,11 @@ func (s *subject) await(ctx context.Context, end time.Time, cond func() (bool, e
 // sample of Services that must answer for a start to be over, besides the last.
 const sample = 50
 
-// coldStart times a start on a kernel without rules.
+// coldStart times a start on a kernel without rules, in a node that is prepared.
 func (s *subject) coldStart(ctx context.Context) error {
+	if err := s.w.prepare(ctx, s.cfg, s.row); err != nil {
+		return err
+	}
 	if err := s.start(); err != nil {
 		return err
 	}

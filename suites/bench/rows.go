@@ -197,12 +197,25 @@ func (w *world) dial(ctx context.Context, network, addr string) (c net.Conn, err
 	return c, err
 }
 
+// prepare has a row of ours do in the node what its init container does in a cluster.
+func (w *world) prepare(ctx context.Context, cfg Config, r Row) error {
+	return w.once(ctx, cfg, r, "prepare the node for", "--init-only", "--cluster-cidr="+podCIDR.String())
+}
+
 // ownCleanUp has a row of ours remove what it left in the node.
 func (w *world) ownCleanUp(ctx context.Context, cfg Config, r Row) error {
+	return w.once(ctx, cfg, r, "clean up after", "--cleanup")
+}
+
+// once runs the program of a row of ours in the node, and waits until it has done its part; where it does not, the
+// row ends.
+func (w *world) once(ctx context.Context, cfg Config, r Row, what string, args ...string) error {
 	if !r.Own() {
 		return nil
 	}
-	a, err := proxyproc.Start(w.node, w.dir, proxyproc.Spec{Name: "cleanup", Program: cfg.PlumbProxy, Args: []string{"--cleanup", "--backend=" + r.Mode}, LogDir: cfg.Dir})
+	a, err := proxyproc.Start(w.node, w.dir, proxyproc.Spec{
+		Name: strings.TrimPrefix(args[0], "--"), Program: cfg.PlumbProxy, Args: append(args, "--backend="+r.Mode), LogDir: cfg.Dir,
+	})
 	if err != nil {
 		return err
 	}
@@ -215,7 +228,7 @@ func (w *world) ownCleanUp(ctx context.Context, cfg Config, r Row) error {
 		err = errLimit
 	}
 	if err != nil {
-		err = rowsEnd{fmt.Errorf("clean up after %s: %w; see %s", r.Name(), err, a.Log())}
+		err = rowsEnd{fmt.Errorf("%s %s: %w; see %s", what, r.Name(), err, a.Log())}
 	}
 	return errors.Join(err, a.Kill())
 }
