@@ -43,7 +43,7 @@ func TestForget(t *testing.T) {
 	}
 	for _, port := range []string{"30080", "30081", "30082"} {
 		err := node.Do(func() error {
-			c, err := (&net.Dialer{Timeout: 50 * time.Millisecond}).Dial("tcp4", "192.0.2.2:"+port)
+			c, err := (&net.Dialer{Timeout: time.Second}).Dial("tcp4", "192.0.2.2:"+port)
 			if err == nil {
 				t.Cleanup(func() { c.Close() })
 			}

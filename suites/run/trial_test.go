@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -164,17 +165,21 @@ func TestAwait(t *testing.T) {
 	if err := l.await(t.Context(), now, up, 100*time.Millisecond); err == nil {
 		t.Error("in the other family alone")
 	}
-	flaps, since := 0, time.Time{}
-	c := scenario.Condition{Says: "calm", For: 200 * time.Millisecond, Holds: func(scenario.Now) bool {
-		if flaps++; flaps == 6 { // once in each of two families, so it has held twice before
-			since = time.Now()
-			return false
+	// By a clock of its own: on a busy host it would hold for long enough before its break.
+	synctest.Test(t, func(t *testing.T) {
+		flaps, since := 0, time.Time{}
+		c := scenario.Condition{Says: "calm", For: 200 * time.Millisecond, Holds: func(scenario.Now) bool {
+			if flaps++; flaps == 6 { // once in each of two families, so it has held twice before
+				since = time.Now()
+				return false
+			}
+			return true
+		}}
+		err := l.await(t.Context(), now, c, 10*time.Second)
+		if after := time.Since(since); err != nil || since.IsZero() || after < c.For || after > c.For+2*askEvery {
+			t.Errorf("%s after a break, %v", after, err)
 		}
-		return true
-	}}
-	if err := l.await(t.Context(), now, c, 10*time.Second); err != nil || since.IsZero() || time.Since(since) < c.For {
-		t.Errorf("%s after a break, %v", time.Since(since), err)
-	}
+	})
 }
 
 // A scenario that needs what a stage lacks is unsupported there by name.
@@ -229,14 +234,17 @@ func TestChecksBeginInPhase(t *testing.T) {
 		t.Errorf("a scenario that does not depend on it: reloaded at %v, %v", at, err)
 	}
 	p.Phased = true
+	var late []time.Duration
 	for n := 1; n <= 6; n++ {
 		if err := p.inPhase(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
-		// A timer comes late on a busy host, and never early.
-		if late := (at[n-1] - p.phase(n) + phaseInterval) % phaseInterval; late > phaseInterval/2 {
-			t.Errorf("rollout %d: reloaded at %s of the interval, the phase is %s", n, at[n-1], p.phase(n))
-		}
+		late = append(late, (at[n-1]-p.phase(n)+phaseInterval)%phaseInterval)
+		t.Logf("rollout %d: reloaded at %s of the interval, the phase is %s", n, at[n-1], p.phase(n))
+	}
+	// A timer comes late on a busy host, and never early: one alone says how busy that is.
+	if slices.Sort(late); late[len(late)/2] > phaseInterval/8 {
+		t.Errorf("half of them are later than the phase by more than %s", phaseInterval/8)
 	}
 	p.stage = quietStage{}
 	if err := p.inPhase(t.Context(), 1); err != nil {

@@ -61,27 +61,40 @@ func TestDeathIsNoticed(t *testing.T) {
 	}
 }
 
+// recorded is a provider with a reload on record.
+func recorded(t *testing.T, script string) *Provider {
+	t.Helper()
+	p := start(t, script)
+	w, err := record.Create[record.Event](filepath.Join(p.records, "lb-events.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Write(record.Event{Kind: record.KindLB, State: "reloaded", LB: "ns/echo"})
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// awaitFile waits until a script has got so far.
+func awaitFile(t *testing.T, path string) {
+	t.Helper()
+	for t.Context().Err() == nil {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // A reload is over when it is on record, and one that is not begun is an error.
 func TestReload(t *testing.T) {
 	dir := t.TempDir()
 	hangups := make(chan os.Signal, 1) // a shell cannot trap what is ignored when it starts, as below nohup
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	p := start(t, `r="${1#--records=}"; trap 'printf "{\"at\":1,\"kind\":\"lb\",\"state\":\"reloaded\",\"lb\":\"ns/echo\"}\n" >>"$r/lb-events.jsonl"' HUP; : >`+dir+`/ready; while :; do sleep 0.05; done`)
-	w, err := record.Create[record.Event](filepath.Join(p.records, "lb-events.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Write(record.Event{Kind: record.KindLB, State: "reloaded", LB: "ns/echo"}) // an earlier one
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "ready")); err == nil {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	p := recorded(t, `r="${1#--records=}"; trap 'printf "{\"at\":1,\"kind\":\"lb\",\"state\":\"reloaded\",\"lb\":\"ns/echo\"}\n" >>"$r/lb-events.jsonl"' HUP; : >`+dir+`/ready; while :; do sleep 0.05; done`)
+	awaitFile(t, filepath.Join(dir, "ready"))
 	b, echo := balancer{Provider: p}, disrupt.LB{Service: "ns/echo"}
 	for n := range 2 {
 		if err := b.Reload(t.Context(), echo); err != nil {
@@ -91,11 +104,12 @@ func TestReload(t *testing.T) {
 			t.Errorf("%d events after reload %d, %v", len(events), n+1, err)
 		}
 	}
-	deaf := balancer{Provider: start(t, `trap "" HUP; : >`+dir+`/deaf; sleep 60 & wait`)}
+	deaf := balancer{Provider: recorded(t, `trap "" HUP; : >`+dir+`/deaf; while :; do sleep 0.05; done`)}
+	awaitFile(t, filepath.Join(dir, "deaf")) // before, a hangup would end it
 	soon, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if err := deaf.Reload(soon, echo); err == nil {
-		t.Error("a reload that did not begin")
+	if err := deaf.Reload(soon, echo); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a reload that did not begin: %v", err)
 	}
 	if err := b.End(t.Context(), disrupt.LB{Service: "ns/echo", UID: "none"}, false); err == nil {
 		t.Error("a load balancer that is not there has ended")

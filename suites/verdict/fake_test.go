@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/plumbline/plumbline/fixtures/need"
 	"github.com/plumbline/plumbline/fixtures/netns"
 	"github.com/plumbline/plumbline/fixtures/probe"
 	"github.com/plumbline/plumbline/fixtures/record"
@@ -90,9 +91,7 @@ func newFake(t *testing.T, limit time.Duration, script func(int) act) *fake {
 	}
 	f.lb = listenTCP(t)
 	f.accept(f.lb, f.balance)
-	l := listenTCP(t)
-	f.refused = l.Addr().String()
-	l.Close()
+	f.refused = nobody(t)
 	f.silent = netns.ListenSilently(t).Addr.String()
 	return f
 }
@@ -105,6 +104,11 @@ func listenTCP(t *testing.T) *net.TCPListener {
 	}
 	t.Cleanup(func() { l.Close() })
 	return l
+}
+
+// nobody is an address where nothing listens.
+func nobody(t *testing.T) string {
+	return fmt.Sprintf("127.0.0.1:%d", need.Port(t))
 }
 
 func (f *fake) accept(l *net.TCPListener, handle func(*net.TCPConn)) {
@@ -290,15 +294,15 @@ func (f *fake) pod(c *net.TCPConn, node string) {
 	answer(f.t, c, code, ans)
 }
 
-// delivered waits until the peer's kernel has everything, and a moment more for
-// the peer to read it: a RST throws away what was not read.
+// delivered waits until the peer's kernel has everything: what it has it gives to who reads before it tells
+// of a RST.
 func (f *fake) delivered(c *net.TCPConn) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		f.t.Error(err)
 		return
 	}
-	for left := 1; left > 0; time.Sleep(200 * time.Millisecond) {
+	for left := 1; left > 0; time.Sleep(time.Millisecond) {
 		if err := raw.Control(func(fd uintptr) { left, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }); err != nil {
 			return // closed for its age, which finish reports
 		}

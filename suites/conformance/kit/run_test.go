@@ -42,7 +42,7 @@ func TestKeepsHTTP(t *testing.T) {
 			e.cfg.Dir = ""
 			looked := 0
 			r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
-				s.KeepsHTTP(300*time.Millisecond, s.Outside(), netip.MustParseAddrPort("192.0.2.2:38081"), "/", func(*remote.Response) string {
+				s.KeepsHTTP(3*time.Second, s.Outside(), netip.MustParseAddrPort("192.0.2.2:38081"), "/", func(*remote.Response) string {
 					looked++
 					return map[bool]string{true: "not so"}[looked == c.wrong]
 				})

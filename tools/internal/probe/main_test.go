@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/fixtures/need"
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
@@ -87,6 +88,9 @@ func TestUnprivileged(t *testing.T) {
 	}
 	key, text := newKey(t)
 	control, test := int(need.Port(t)), int(need.Port(t))
+	for test == control {
+		test = int(need.Port(t))
+	}
 	cmd := exec.Command(bin, "serve", "--control", ":"+strconv.Itoa(control), "--tcp", strconv.Itoa(test), "--udp", strconv.Itoa(test), "--sctp", strconv.Itoa(test), "--sctp-optional",
 		"--address", "127.0.0.1,::1", "--connect", "127.0.0.1,::1/128")
 	cmd.Env = []string{"POD_NAME=pod-1", "NODE_NAME=node-1", "PROBE_KEY=" + text}
@@ -107,7 +111,7 @@ func TestUnprivileged(t *testing.T) {
 	for _, n := range []remote.Network{remote.TCP, remote.UDP} {
 		for _, addr := range []netip.Addr{local, netip.IPv6Loopback()} {
 			for port, want := range map[int]remote.Class{test: remote.OK, 1: map[remote.Network]remote.Class{remote.TCP: remote.Refused, remote.UDP: remote.ICMPPort}[n]} {
-				r, err := c.Batch(t.Context(), remote.Batch{Network: n, Target: netip.AddrPortFrom(addr, uint16(port)), Attempts: 10})
+				r, err := c.Batch(t.Context(), remote.Batch{Network: n, Target: netip.AddrPortFrom(addr, uint16(port)), Attempts: 10, Timeout: 10 * time.Second})
 				if err != nil {
 					t.Fatal(err)
 				}

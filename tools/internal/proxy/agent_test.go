@@ -243,6 +243,7 @@ func TestCapabilitiesOfAuto(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := w.start(t, "--backend=iptables")
+	p.end(t, syscall.SIGTERM) // and with it what it said is read
 	if want := "flavour=nft that=\"kubelet's chains are\""; !strings.Contains(p.log.String(), want) {
 		t.Errorf("it does not say %s", want)
 	}

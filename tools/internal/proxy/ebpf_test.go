@@ -240,6 +240,7 @@ func TestNodeNotServed(t *testing.T) {
 			t.Errorf("told %s %s: %s", e.InvolvedObject.Name, e.Reason, e.Message)
 		}
 	}
+	p.end(t, syscall.SIGTERM) // and with it what it said is read
 	if n := strings.Count(p.log.String(), "are not served"); n != 1 {
 		t.Errorf("said %d times:\n%s", n, p.log)
 	}

@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -17,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/client-go/util/cert"
 
 	"github.com/plumbline/plumbline/fixtures/need"
@@ -31,12 +29,7 @@ func TestLookAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer open.Close()
-	closed, err := net.Listen("tcp", "127.0.0.2:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
-	o, c := open.Addr().String(), closed.Addr().String()
+	o, c := open.Addr().String(), fmt.Sprintf("127.0.0.2:%d", need.Port(t))
 	refused := fmt.Sprintf("%s does not answer: dial tcp %s: connect: connection refused\n", c, c)
 	for _, tc := range []struct {
 		args string
@@ -48,7 +41,7 @@ func TestLookAsks(t *testing.T) {
 		{"--only-connect --connect=" + o + "," + c, 3, "somebody: " + o + " answers\n"},
 		{"--only-connect --connect=" + o + "," + o, 3, "somebody: " + o + " answers\n"},
 		{"--only-connect --await=10s --connect=" + o, 0, ""},
-		{"--only-connect --await=500ms --connect=" + o + "," + c, 3, refused},
+		{"--only-connect --await=3s --connect=" + o + "," + c, 3, refused},
 	} {
 		var stdout, stderr strings.Builder
 		code := run(append([]string{"look"}, strings.Fields(tc.args)...), &stdout, &stderr)
@@ -117,26 +110,7 @@ func serveTLS(t *testing.T, l net.Listener, name string) {
 // TestLookHearsNothing: where nobody answers at all, that is silence as well.
 func TestLookHearsNothing(t *testing.T) {
 	t.Parallel()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(fd, 0)); err != nil {
-		t.Fatal(err)
-	}
-	name, err := unix.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(name.(*unix.SockaddrInet4).Port))
-	for { // its queue is full, so that it drops what comes
-		c, err := net.DialTimeout("tcp", at.String(), 200*time.Millisecond)
-		if err != nil {
-			break
-		}
-		defer c.Close()
-	}
+	at := netns.ListenSilently(t).Addr
 	var stdout, stderr strings.Builder
 	if code := run([]string{"look", "--only-connect", "--connect=" + at.String()}, &stdout, &stderr); code != 0 || stdout.Len()+stderr.Len() > 0 {
 		t.Errorf("exit %d, %q, %q", code, stdout.String(), stderr.String())
@@ -167,12 +141,7 @@ func TestLookCutShort(t *testing.T) {
 
 // TestLookAwaits: it ends as soon as all answer.
 func TestLookAwaits(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := l.Addr().String()
-	l.Close()
+	at := freePort(t)
 	done := make(chan int, 1)
 	go func() {
 		var out strings.Builder
@@ -183,7 +152,8 @@ func TestLookAwaits(t *testing.T) {
 		t.Fatalf("it ended with %d though nobody listens", code)
 	case <-time.After(500 * time.Millisecond): // for which it should go on
 	}
-	if l, err = net.Listen("tcp", at); err != nil {
+	l, err := net.Listen("tcp", at)
+	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()

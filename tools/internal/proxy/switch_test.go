@@ -240,19 +240,28 @@ func closeAll(open map[*stream]net.Conn) {
 	}
 }
 
-// broken are those that do not go on: of TCP at all, of UDP within two seconds.
+// broken are those that do not go on: of TCP for as long as a new one may take, of UDP within three seconds.
 func broken(open map[*stream]net.Conn) (out []string) {
-	for h, c := range open {
-		err := talk(c, time.Second)
-		for range 2 {
-			if err != nil && h.protocol == "udp" {
-				err = talk(c, time.Second)
+	var mu sync.Mutex // guards out
+	var asked sync.WaitGroup
+	for h, c := range open { // all at once: who waits for a silent one does not wait again for the next
+		asked.Go(func() {
+			within, tries := connectWithin, 1
+			if h.protocol == "udp" {
+				within, tries = resendAfter, 3
 			}
-		}
-		if err != nil {
-			out = append(out, fmt.Sprintf("%s: %v", h.name, err))
-		}
+			err := talk(c, within)
+			for ; err != nil && tries > 1; tries-- {
+				err = talk(c, within)
+			}
+			if err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				out = append(out, fmt.Sprintf("%s: %v", h.name, err))
+			}
+		})
 	}
+	asked.Wait()
 	slices.Sort(out)
 	return out
 }
