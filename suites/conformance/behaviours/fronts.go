@@ -187,19 +187,24 @@ func portsChange(f front) func(*kit.Spec) {
 	}
 }
 
-// follow: UDP flows by some ways reach the endpoint that takes the place of another, and so after there
-// was none for a while.
-func follow(s *kit.Spec, svc *kit.Service, ways []kit.Way, first, second, third *kit.Pod) {
-	s.Each(ways, kit.Pods(first))
+// flow begins UDP flows by some ways. It returns what demands that each of them reaches a pod.
+func flow(s *kit.Spec, ways []kit.Way) (reach func(*kit.Pod)) {
 	var flows []*kit.Flows
 	for _, way := range ways {
 		flows = append(flows, s.Datagrams(way.From, way.To, 8))
 	}
-	reach := func(p *kit.Pod) {
+	return func(p *kit.Pod) {
 		for _, f := range flows {
 			f.Reach(p.Client)
 		}
 	}
+}
+
+// follow: UDP flows by some ways reach the endpoint that takes the place of another, and so after there
+// was none for a while.
+func follow(s *kit.Spec, svc *kit.Service, ways []kit.Way, first, second, third *kit.Pod) {
+	s.Each(ways, kit.Pods(first))
+	reach := flow(s, ways)
 	reach(first)
 	svc.Endpoints(second.Ready())
 	reach(second)

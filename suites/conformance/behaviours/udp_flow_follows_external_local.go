@@ -21,16 +21,12 @@ func udpFlowFollowsExternalLocal() kit.Behaviour {
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			n, elsewhere := s.Nodes[0], s.Nodes[1].A.Ready()
 			svc.Endpoints(n.A.Ready(), elsewhere)
-			var flows []*kit.Flows
-			for _, way := range append(svc.NodePortWays(n, s.Outside()), svc.WaysTo(vip, s.HostBeyond(n))...) {
-				s.Expect(way.From, way.To, kit.Pods(n.A))
-				flows = append(flows, s.Datagrams(way.From, way.To, 8))
-			}
+			ways := append(svc.NodePortWays(n, s.Outside()), svc.WaysTo(vip, s.HostBeyond(n))...)
+			s.Each(ways, kit.Pods(n.A))
+			reach := flow(s, ways)
 			for _, p := range []*kit.Pod{n.A, n.B, n.A} {
 				svc.Endpoints(p.Ready(), elsewhere)
-				for _, f := range flows {
-					f.Reach(p.Client)
-				}
+				reach(p)
 			}
 		},
 	}

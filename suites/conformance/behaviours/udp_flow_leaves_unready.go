@@ -18,15 +18,7 @@ func udpFlowLeavesUnready() kit.Behaviour {
 			svc.Endpoints(a.Ready(), b.NotReady())
 			ways := append(svc.Ways(s.Nodes[3].B.Client, s.Nodes[3].Client), svc.NodePortWays(s.Nodes[3], s.Outside())...)
 			s.Each(ways, kit.Pods(a))
-			var flows []*kit.Flows
-			for _, way := range ways {
-				flows = append(flows, s.Datagrams(way.From, way.To, 8))
-			}
-			reach := func(p *kit.Pod) {
-				for _, f := range flows {
-					f.Reach(p.Client)
-				}
-			}
+			reach := flow(s, ways)
 			reach(a)
 			svc.Endpoints(a.NotReady(), b.Ready())
 			reach(b)

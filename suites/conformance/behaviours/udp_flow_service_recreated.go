@@ -18,16 +18,9 @@ func udpFlowServiceRecreated() kit.Behaviour {
 			dns := kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53))
 			old, clients := s.Service(dns), []kit.Client{s.Nodes[3].B.Client, s.Nodes[3].Client}
 			old.Endpoints(s.Nodes[0].A.Ready())
-			var flows []*kit.Flows
-			for _, way := range old.Ways(clients...) {
-				s.Expect(way.From, way.To, kit.Pods(s.Nodes[0].A))
-				flows = append(flows, s.Datagrams(way.From, way.To, 8))
-			}
-			reach := func(p *kit.Pod) {
-				for _, f := range flows {
-					f.Reach(p.Client)
-				}
-			}
+			ways := old.Ways(clients...)
+			s.Each(ways, kit.Pods(s.Nodes[0].A))
+			reach := flow(s, ways)
 			reach(s.Nodes[0].A)
 			address := old.ClusterIP("dns").Addr().String()
 			old.Delete()

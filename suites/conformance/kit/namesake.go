@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plumbline/plumbline/fixtures/cluster"
@@ -22,20 +21,12 @@ func (v *Service) Namesake(p *Pod) Target {
 	draft.Namespace = ns
 	made, err := s.env.client.CoreV1().Services(ns).Create(s.ctx, draft, metav1.CreateOptions{})
 	s.must(err, "make Service %s in namespace %s", v.draft.Name, ns)
-	port := made.Spec.Ports[0]
-	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: ns, Name: made.Name + "-a",
-			Labels: map[string]string{discoveryv1.LabelServiceName: made.Name, discoveryv1.LabelManagedBy: "plumbline"},
-		},
-		AddressType: discoveryv1.AddressType(s.Family), Ports: []discoveryv1.EndpointPort{SlicePort(port.Name, port.Protocol, PodPort)},
-		Endpoints: []discoveryv1.Endpoint{p.Ready().object(s.Family)},
-	}
+	slice := s.slice(made, "a", nil, []Endpoint{p.Ready()})
 	_, err = s.env.client.DiscoveryV1().EndpointSlices(ns).Create(s.ctx, slice, metav1.CreateOptions{})
 	s.must(err, "write EndpointSlice %s in namespace %s", slice.Name, ns)
 	s.did(nil, "made Service %s in namespace %s too: %s; %s", made.Name, ns, serviceText(made), sliceText(slice))
 	s.changed()
-	return TCP(netip.AddrPortFrom(netip.MustParseAddr(made.Spec.ClusterIP), uint16(port.Port)))
+	return TCP(netip.AddrPortFrom(netip.MustParseAddr(made.Spec.ClusterIP), uint16(made.Spec.Ports[0].Port)))
 }
 
 // ownNamespace makes a namespace, which goes when the behaviour ends.

@@ -255,27 +255,9 @@ func (v *Service) Endpoints(eps ...Endpoint) { v.Slice("a", nil, eps...) }
 // of the Service, at their target numbers.
 func (v *Service) Slice(name string, ports []discoveryv1.EndpointPort, eps ...Endpoint) {
 	s := v.spec
-	if ports == nil {
-		for _, p := range v.obj.Spec.Ports {
-			ports = append(ports, SlicePort(p.Name, p.Protocol, p.TargetPort.IntVal))
-		}
-	}
-	kind := discoveryv1.AddressTypeIPv4
-	if s.Family == corev1.IPv6Protocol {
-		kind = discoveryv1.AddressTypeIPv6
-	}
-	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: v.obj.Namespace, Name: v.obj.Name + "-" + name,
-			Labels: map[string]string{discoveryv1.LabelServiceName: v.obj.Name, discoveryv1.LabelManagedBy: "plumbline"},
-		},
-		AddressType: kind, Ports: ports,
-	}
-	for _, e := range eps {
-		slice.Endpoints = append(slice.Endpoints, e.object(s.Family))
-	}
+	slice := s.slice(v.obj, name, ports, eps)
 	s.must(s.putSlice(slice), "write EndpointSlice %s", slice.Name)
-	v.wrote(name, writtenAs(s.Family, ports, eps))
+	v.wrote(name, writtenAs(s.Family, slice.Ports, eps))
 	s.did(handSlice(slice), "wrote EndpointSlice %s: %s", slice.Name, sliceText(slice))
 	s.changed()
 }

@@ -11,24 +11,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// slice is one of a Service's, of the spec's family. Without ports it has those of the Service, at their target
+// numbers.
+func (s *Spec) slice(of *corev1.Service, name string, ports []discoveryv1.EndpointPort, eps []Endpoint) *discoveryv1.EndpointSlice {
+	if ports == nil {
+		for _, p := range of.Spec.Ports {
+			ports = append(ports, SlicePort(p.Name, p.Protocol, p.TargetPort.IntVal))
+		}
+	}
+	out := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: of.Namespace, Name: of.Name + "-" + name,
+			Labels: map[string]string{discoveryv1.LabelServiceName: of.Name, discoveryv1.LabelManagedBy: "plumbline"},
+		},
+		AddressType: discoveryv1.AddressType(s.Family), Ports: ports,
+	}
+	for _, e := range eps {
+		out.Endpoints = append(out.Endpoints, e.object(s.Family))
+	}
+	return out
+}
+
 // LabelledSlice makes a slice with further labels from its beginning, at the ports'
 // target numbers.
 func (v *Service) LabelledSlice(name string, labels map[string]string, eps ...Endpoint) {
 	s := v.spec
-	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: v.obj.Namespace, Name: v.obj.Name + "-" + name,
-			Labels: map[string]string{discoveryv1.LabelServiceName: v.obj.Name, discoveryv1.LabelManagedBy: "plumbline"},
-		},
-		AddressType: discoveryv1.AddressType(s.Family),
-	}
+	slice := s.slice(v.obj, name, nil, eps)
 	maps.Copy(slice.Labels, labels)
-	for _, p := range v.obj.Spec.Ports {
-		slice.Ports = append(slice.Ports, SlicePort(p.Name, p.Protocol, p.TargetPort.IntVal))
-	}
-	for _, e := range eps {
-		slice.Endpoints = append(slice.Endpoints, e.object(s.Family))
-	}
 	s.must(s.putSlice(slice), "write EndpointSlice %s", slice.Name)
 	s.did(handSlice(slice), "wrote EndpointSlice %s with labels %v: %s", slice.Name, labels, sliceText(slice))
 	if _, headless := labels[corev1.IsHeadlessService]; !headless {
