@@ -22,8 +22,8 @@ func TestSideBySide(t *testing.T) {
 	ctx, dir := t.Context(), workDir(t)
 	proxy := filepath.Join(dir, "proxy")
 	buildProxy(t, proxy)
-	// It is what is asked for, but for userspace, which ends at once.
-	script := "#!/bin/sh\ncase \"$*\" in *cleanup*) ;; *userspace*) exit 1 ;; esac\nexec " + proxy + " \"$@\"\n"
+	// It is what is asked for, but userspace, once its node is prepared, ends at once.
+	script := "#!/bin/sh\ncase \"$*\" in *cleanup*|*init-only*) ;; *userspace*) exit 1 ;; esac\nexec " + proxy + " \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(dir, "plumb-proxy"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
