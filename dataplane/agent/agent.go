@@ -183,7 +183,7 @@ func (a *Agent) lookout(ctx context.Context, run *errgroup.Group, r backend.Runn
 		run.Go(func() error { return s.run(ctx) })
 	}
 	if a.cfg.Debug != "" {
-		i := &Inspector{Mode: a.cfg.Mode, Loop: l, Path: r.Path, Logger: a.cfg.Logger}
+		i := &Inspector{Mode: a.cfg.Mode, Loop: l, Path: r.Path, Live: r.Live, Logger: a.cfg.Logger}
 		run.Go(func() error { return i.Serve(ctx, a.cfg.Debug) })
 	}
 }

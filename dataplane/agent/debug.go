@@ -33,9 +33,11 @@ const atOnce = 2
 
 // Inspector answers root's questions about the plan that was applied last.
 type Inspector struct {
-	Mode   string // name of the backend
-	Loop   *loop.Loop
-	Path   func(*plan.Plan, plan.Key) (string, error) // Running's
+	Mode string // name of the backend
+	Loop *loop.Loop
+	// Path and Live are Running's.
+	Path   func(*plan.Plan, plan.Key) (string, error)
+	Live   func(*plan.Plan) (*plan.Plan, []plan.Key, error)
 	Logger *slog.Logger
 
 	numbers listing.Numbers
@@ -96,6 +98,19 @@ func (i *Inspector) services(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
+	}
+	if i.Live != nil {
+		live, missing, err := i.Live(p)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		p = live
+		for _, k := range missing {
+			if refused[k] == nil {
+				refused[k] = listing.ErrMissing
+			}
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(i.numbers.List(p, refused)); err != nil {

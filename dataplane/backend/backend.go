@@ -93,6 +93,9 @@ type Running struct {
 	// Path is the way of a packet to a frontend, as the kernel has it; nil: there
 	// is none to show.
 	Path func(*plan.Plan, plan.Key) (string, error)
+	// Live is a plan whose frontends are as the kernel has them, and which of them it lacks; nil: what
+	// was applied is shown as it was planned.
+	Live func(*plan.Plan) (*plan.Plan, []plan.Key, error)
 }
 
 // Count is a number that only one backend has.

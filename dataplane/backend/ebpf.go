@@ -31,6 +31,7 @@ func overEBPF(netns int) Backend {
 			return Running{
 				Target: keeps, Close: t.Close, Watch: keeps.Watch,
 				Path:   func(p *plan.Plan, k plan.Key) (string, error) { return ebpf.Path(p, k, pins) },
+				Live:   func(p *plan.Plan) (*plan.Plan, []plan.Key, error) { return ebpf.Live(p, pins) },
 				Series: ebpfSeries(t), Looks: ebpfLooks(t, netns),
 			}
 		},

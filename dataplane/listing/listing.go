@@ -21,7 +21,7 @@ type Frontend struct {
 	Type     string      `json:"type"`
 	Service  string      `json:"service"`
 	State    string      `json:"state"`
-	Why      string      `json:"why,omitempty"` // it was refused
+	Why      string      `json:"why,omitempty"` // it was refused, or is missing
 	Backends []Placement `json:"backends"`
 }
 
@@ -35,11 +35,17 @@ type Placement struct {
 	For string `json:"for,omitempty"`
 }
 
-// refused is the state of a frontend that the kernel did not take. The others are
-// active, drop and reject.
-const refused = "refused"
+// The states of a frontend that the kernel did not take, and of one that it lacks though it
+// had taken it. The others are active, drop and reject.
+const (
+	refused = "refused"
+	missing = "missing"
+)
 
-// The states of backends. One whose frontend is refused is refused with it: what it
+// ErrMissing is why a frontend is not there that was applied.
+var ErrMissing = errors.New("not in the kernel: it was applied, and is put back when that is seen")
+
+// The states of backends. One whose frontend is refused or missing is so with it: what it
 // takes, if anything, nobody knows.
 const (
 	active      = "active"      // takes new connections
@@ -55,7 +61,7 @@ type Numbers struct {
 }
 
 // List is what a plan says of every frontend, sorted by key, and which of them the
-// kernel did not take, and why. Wildcards are left out: every ClusterIP has one.
+// kernel did not take or lacks (ErrMissing), and why. Wildcards are left out: every ClusterIP has one.
 func (n *Numbers) List(p *plan.Plan, not map[plan.Key]error) []Frontend {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -86,8 +92,11 @@ func (n *Numbers) List(p *plan.Plan, not map[plan.Key]error) []Frontend {
 
 func (f *Frontend) refuse(why error) {
 	f.State, f.Why = refused, why.Error()
+	if errors.Is(why, ErrMissing) {
+		f.State = missing
+	}
 	for i := range f.Backends {
-		f.Backends[i].State = refused
+		f.Backends[i].State = f.State
 	}
 }
 

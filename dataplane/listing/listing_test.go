@@ -1,6 +1,7 @@
 package listing
 
 import (
+	"errors"
 	"net/netip"
 	"testing"
 
@@ -69,5 +70,29 @@ func TestFrontendNames(t *testing.T) {
 				t.Errorf("%q, printed and read again, is %v, %v", text, again, err)
 			}
 		}
+	}
+}
+
+// A frontend that the kernel refused, or lacks, is listed as that with its backends.
+func TestNotThere(t *testing.T) {
+	key := func(port uint16) plan.Key {
+		return plan.Key{Addr: netip.MustParseAddr("10.0.0.1"), Protocol: objects.TCP, Port: port}
+	}
+	var svc plan.Service
+	for port := range uint16(3) {
+		svc.Frontends = append(svc.Frontends, plan.Frontend{
+			Key: key(port + 1), Kind: plan.ClusterIP,
+			Outside: plan.Route{Action: plan.Forward, Endpoints: []plan.Endpoint{{Addr: netip.MustParseAddr("10.1.0.1"), Port: 80}}},
+		})
+	}
+	p := &plan.Plan{Services: map[objects.Name]plan.Service{{Name: "web"}: svc}}
+	not := map[plan.Key]error{key(2): errors.New("no room"), key(3): ErrMissing}
+	var got []string
+	for _, f := range (&Numbers{}).List(p, not) {
+		got = append(got, f.State+" "+f.Backends[0].State+" "+f.Why)
+	}
+	want := []string{"active active ", "refused refused no room", "missing missing " + ErrMissing.Error()}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

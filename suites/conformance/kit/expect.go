@@ -74,9 +74,13 @@ type Want struct {
 	timeout time.Duration
 }
 
-// attemptsPerServer makes it all but impossible (1 in 10^17 for two) that chance
-// spares one of the servers.
-const attemptsPerServer = 40
+// attemptsPerServer makes it all but impossible (1 in 10^14 for two, 1 in 10^9 for thirty) that
+// chance spares one of the servers. Of few servers there are more: what goes wrong now and then
+// is to be met.
+const (
+	attemptsPerServer = 24
+	leastAttempts     = 40
+)
 
 // silence is how long an attempt waits that is expected to be dropped, and how
 // many of them there are.
@@ -93,7 +97,7 @@ func Only(servers ...Client) Want {
 		names = append(names, c.Name)
 	}
 	return Want{
-		text: "answers of " + strings.Join(names, ", ") + " alone", n: attemptsPerServer * len(servers), servers: servers,
+		text: "answers of " + strings.Join(names, ", ") + " alone", n: max(leastAttempts, attemptsPerServer*len(servers)), servers: servers,
 		class: func(r remote.Result) bool { return r.Class == remote.OK },
 	}
 }

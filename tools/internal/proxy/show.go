@@ -24,7 +24,8 @@ const showUsage = `plumb-proxy show services|backends|path FRONTEND [flags]
 services   every frontend with its backends
 backends   every backend with the frontends that use it
            (a frontend in state refused is not as listed: the kernel did not take
-           it; services --json says why)
+           it; one in state missing is not there, though it was applied;
+           services --json says why)
 path       the way a packet takes to a frontend, as the kernel has it:
            10.96.0.1:443/TCP, tcp://10.96.0.1:443, node:30080/UDP
 

@@ -109,22 +109,40 @@ func shown(t *testing.T) (*txtar.Archive, *objects.Snapshot) {
 	return archive, snap
 }
 
-// What the kernel refused has its reason, in JSON.
+// What the kernel refused has its reason, in JSON, and so has what it lacks, where that is read
+// from the kernel.
 func TestShowRefused(t *testing.T) {
 	_, snap := shown(t)
-	_, _, at := inspected(t, snap)
-	var all []listing.Frontend
-	if err := json.Unmarshal([]byte(printed(t, "show", "services", "--json", "--debug-socket", at)), &all); err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]string{}
-	for _, f := range all {
-		if f.Why != "" {
-			got[f.Frontend] = f.State + ": " + f.Why
+	_, i, at := inspected(t, snap)
+	says := func(want map[string]string) {
+		t.Helper()
+		var all []listing.Frontend
+		if err := json.Unmarshal([]byte(printed(t, "show", "services", "--json", "--debug-socket", at)), &all); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, f := range all {
+			if f.Why != "" {
+				got[f.Frontend] = f.State + ": " + f.Why
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("not served (-want +got):\n%s", diff)
 		}
 	}
-	if diff := cmp.Diff(map[string]string{"10.96.0.5:80/TCP": "refused: too large"}, got); diff != "" {
-		t.Errorf("refused (-want +got):\n%s", diff)
+	says(map[string]string{"10.96.0.5:80/TCP": "refused: too large"})
+	i.Live = func(p *plan.Plan) (*plan.Plan, []plan.Key, error) {
+		var keys []plan.Key
+		for _, at := range []string{"10.96.0.1", "10.96.0.5"} {
+			keys = append(keys, plan.Key{Addr: netip.MustParseAddr(at), Protocol: objects.TCP, Port: 80})
+		}
+		return p, keys, nil
+	}
+	says(map[string]string{"10.96.0.1:80/TCP": "missing: " + listing.ErrMissing.Error(), "10.96.0.5:80/TCP": "refused: too large"})
+	i.Live = func(*plan.Plan) (*plan.Plan, []plan.Key, error) { return nil, nil, errors.New("no maps") }
+	var stdout, stderr strings.Builder
+	if code := run([]string{"show", "backends", "--debug-socket=" + at}, &stdout, &stderr); code != 1 || stderr.String() != "plumb-proxy: no maps\n" {
+		t.Errorf("where the kernel cannot be read: exit %d: %s%s", code, &stdout, &stderr)
 	}
 }
 
