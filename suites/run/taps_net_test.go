@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -16,6 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/dataplane/backend"
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
 	"github.com/plumbline/plumbline/fixtures/cluster"
 	"github.com/plumbline/plumbline/fixtures/netns"
 	"github.com/plumbline/plumbline/fixtures/record"
@@ -23,10 +27,10 @@ import (
 	"github.com/plumbline/plumbline/suites/verdict"
 )
 
-// A node between a balancer and a pod, which translates its node port.
+// A node between a balancer and a pod, which is to translate its node port.
 //
 //	balancer 192.0.2.1 ---- 192.0.2.2 node 10.244.0.1 ---- 10.244.0.2 pod
-func tapped(t *testing.T) (balancer, node, pod *netns.NS) {
+func tapped(t *testing.T, translate func(t *testing.T, node *netns.NS)) (balancer, node, pod *netns.NS) {
 	t.Helper()
 	balancer, node, pod = netns.ForTest(t, "lb"), netns.ForTest(t, "node"), netns.ForTest(t, "pod")
 	addr := func(s string) []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix(s)} }
@@ -34,17 +38,51 @@ func tapped(t *testing.T) (balancer, node, pod *netns.NS) {
 		netns.Veth(netns.End{NS: balancer, Name: "eth0", Addrs: addr("192.0.2.1/24")}, netns.End{NS: node, Name: "eth0", Addrs: addr("192.0.2.2/24")}),
 		netns.Veth(netns.End{NS: node, Name: "pod0", Addrs: addr("10.244.0.1/24")}, netns.End{NS: pod, Name: "eth0", Addrs: addr("10.244.0.2/24")}),
 		pod.Route(netip.MustParsePrefix("0.0.0.0/0"), netip.MustParseAddr("10.244.0.1")),
-		node.Do(func() error {
-			if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644); err != nil {
-				return err
-			}
-			return nft("table ip t { chain c { type nat hook prerouting priority dstnat; tcp dport 30080 dnat to 10.244.0.2:8080; }; }")
-		}),
+		node.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) }),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
+	translate(t, node)
 	return balancer, node, pod
+}
+
+// byRules translates where netfilter does, after the tap of a device has seen a packet come in and
+// before that of one sees it go.
+func byRules(t *testing.T, node *netns.NS) {
+	t.Helper()
+	err := node.Do(func() error {
+		return nft("table ip t { chain c { type nat hook prerouting priority dstnat; tcp dport 30080 dnat to 10.244.0.2:8080; }; }")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// byPrograms translates at the devices themselves.
+func byPrograms(t *testing.T, node *netns.NS) {
+	t.Helper()
+	own := backend.All(node.FD())["ebpf"]
+	if err := own.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	running := own.Start(backend.Options{}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	t.Cleanup(func() {
+		if err := errors.Join(running.Close(), own.Clean()); err != nil {
+			t.Error(err)
+		}
+	})
+	to := plan.Endpoint{Addr: netip.MustParseAddr("10.244.0.2"), Port: 8080, Local: true}
+	p := &plan.Plan{
+		Node: plan.Node{Addrs: []netip.Addr{netip.MustParseAddr("192.0.2.2")}},
+		Services: map[objects.Name]plan.Service{{Namespace: "ns", Name: "echo"}: {Frontends: []plan.Frontend{{
+			Key: plan.Key{Protocol: objects.TCP, Port: 30080}, Kind: plan.NodePort,
+			Outside: plan.Route{Action: plan.Forward, Endpoints: []plan.Endpoint{to}, Masquerade: plan.KeepSource},
+		}}}},
+	}
+	if err := running.Apply(t.Context(), nil, p); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // nft runs in the calling thread's namespace.
@@ -81,9 +119,15 @@ func served(t *testing.T, from *netns.NS, port int, within time.Duration) bool {
 }
 
 // TestTaps: what is recorded of requests that a node keeps, refuses, and whose pod is silent or
-// refuses, names who it was; of those that were answered nothing is kept.
+// refuses, names who it was, wherever the node translates; of those that were answered nothing is kept.
 func TestTaps(t *testing.T) {
-	balancer, node, pod := tapped(t)
+	for by, translate := range map[string]func(*testing.T, *netns.NS){"rules": byRules, "programs": byPrograms} {
+		t.Run(by, func(t *testing.T) { testTaps(t, translate) })
+	}
+}
+
+func testTaps(t *testing.T, translate func(*testing.T, *netns.NS)) {
+	balancer, node, pod := tapped(t, translate)
 	var l net.Listener
 	err := pod.Do(func() (err error) {
 		l, err = net.Listen("tcp4", "10.244.0.2:8080")
@@ -116,7 +160,7 @@ func TestTaps(t *testing.T) {
 	}
 	requests := []request{
 		{nil, "", ""},
-		{node, "hook prerouting priority -500; tcp dport 30080 drop", verdict.CauseNodeDrop},
+		{node, "hook prerouting priority -500; tcp dport { 30080, 8080 } drop", verdict.CauseNodeDrop},
 		{node, "hook forward priority 0; tcp dport 8080 reject", verdict.CauseNodeReject},
 		{node, "hook forward priority 0; tcp dport 8080 reject with tcp reset", verdict.CauseNodeReject},
 		{pod, "hook input priority 0; tcp dport 8080 drop", verdict.CausePodDrop},
