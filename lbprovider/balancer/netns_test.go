@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/fixtures/need"
@@ -330,8 +332,25 @@ func TestNetns(t *testing.T) {
 	t.Run("deleted", func(t *testing.T) { checkGone(t, w, ips[0]) })
 }
 
+// firstPolicy is how the kernel schedules who asks to come before all that is not of real time: by
+// that where it lets this process.
+func firstPolicy(t *testing.T) uint32 {
+	t.Helper()
+	policy := make(chan uint32)
+	go func() {
+		runtime.LockOSThread() // and ends with it
+		attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}
+		if unix.SchedSetAttr(0, &attr, 0) != nil {
+			attr.Policy = unix.SCHED_NORMAL
+		}
+		policy <- attr.Policy
+	}()
+	return <-policy
+}
+
 func checkResident(t *testing.T, w *netnsWorld, ips []string) {
 	t.Helper()
+	first := firstPolicy(t)
 	for _, pid := range []int{w.master(), w.worker()} {
 		proc := fmt.Sprintf("/proc/%d/", pid)
 		status, err := os.ReadFile(proc + "status")
@@ -341,6 +360,9 @@ func checkResident(t *testing.T, w *netnsWorld, ips []string) {
 			if !strings.Contains(string(status), want) {
 				t.Errorf("process %d has not %q:\n%s", pid, want, status)
 			}
+		}
+		if attr, err := unix.SchedGetAttr(pid, 0); err != nil || attr.Policy != first {
+			t.Errorf("process %d is scheduled by policy %+v, want %d (%v)", pid, attr, first, err)
 		}
 		environ, err := os.ReadFile(proc + "environ")
 		if err != nil || strings.Contains(string(environ), "PATH=") || strings.Contains(string(environ), "HOME=") {
