@@ -131,8 +131,9 @@ func (s *Spec) Beside() [][]Endpoint {
 	return out
 }
 
-// perWay makes chance spare one of three servers once in 10^10 ways: 3 * (2/3)^60.
-const perWay = 20
+// perWay makes chance spare one of three servers once in 10^7 ways: 3 * (2/3)^42. Where nothing
+// has held yet they are asked again.
+const perWay = 14
 
 // OfKinds are the endpoints that Kinds makes, in the order of their nodes.
 func (s *Spec) OfKinds() []Client {
