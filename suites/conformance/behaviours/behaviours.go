@@ -86,6 +86,7 @@ var list = []func() kit.Behaviour{ // const
 	dualStackHCNP,
 	endpointRefusesUDP,
 	endpointWithoutNodeName,
+	endpointWithoutNodeNameNotLocal,
 	etpClusterToLocalLive,
 	etpLocalDoesNotAffectClusterIP,
 	etpLocalEndpointMovesLive,

@@ -30,7 +30,12 @@ func liveFrontMutations() map[string]func(*changes) {
 		"source-ranges-beyond-32-ignored": servicesOf(func(s *corev1.Service) {
 			s.Spec.LoadBalancerSourceRanges = s.Spec.LoadBalancerSourceRanges[:min(32, len(s.Spec.LoadBalancerSourceRanges))]
 		}),
-		"load-balancer-not-where-it-is":                    ownLeftOut(plan.LoadBalancer),
+		"load-balancer-not-where-it-is": ownLeftOut(plan.LoadBalancer),
+		"load-balancer-not-from-itself": frontends(func(f *plan.Frontend) {
+			if f.Kind == plan.LoadBalancer && !f.Restricted {
+				restrict(f, without(everything(f.Key.IPv6), f.Key.Addr))
+			}
+		}),
 		"affinity-never-ends-at-node-port":                 neverEnds(at(plan.NodePort)),
 		"affinity-never-ends-for-udp":                      neverEnds(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
 		"affinity-changes-not-noticed-at-load-balancer":    affinityOnce(at(plan.LoadBalancer)),
