@@ -37,6 +37,7 @@ func liveFrontMutations() map[string]func(*changes) {
 			}
 		}),
 		"affinity-never-ends-at-node-port":                 neverEnds(at(plan.NodePort)),
+		"affinity-never-ends-at-load-balancer":             neverEnds(at(plan.LoadBalancer)),
 		"affinity-never-ends-for-udp":                      neverEnds(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
 		"affinity-changes-not-noticed-at-load-balancer":    affinityOnce(at(plan.LoadBalancer)),
 		"affinity-changes-not-noticed-for-udp":             affinityOnce(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
