@@ -21,6 +21,7 @@ func etpLocalOnlySameNode() kit.Behaviour {
 				}
 			}
 			n := s.Nodes
+			svc = s.Service(kit.NodePorts, kit.ExternalLocal, kit.Both)
 			svc.Endpoints(n[0].A.Ready(), n[0].B.Ready())
 			s.Each(svc.NodePortWays(n[0], s.Outside(), n[0].B.Client, n[0].Client, n[1].B.Client, n[1].Client), kit.Pods(n[0].A, n[0].B))
 		},
