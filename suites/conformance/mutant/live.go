@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -26,31 +25,11 @@ func liveMutations() map[string]func(*changes) {
 		"second-external-ip-ignored": servicesOf(func(s *corev1.Service) {
 			s.Spec.ExternalIPs = s.Spec.ExternalIPs[:min(1, len(s.Spec.ExternalIPs))]
 		}),
-		"external-ips-outlive-their-service":                       externalIPServicesStay,
-		"endpoints-leave-with-any-slice":                           leaveWithAnySlice,
-		"health-checks-of-first-slice-only":                        checksOfFirstSlice,
-		"host-endpoints-not-counted-for-health":                    hostsNotCounted,
-		"affinity-forgotten-with-fewer-endpoints":                  affinityForgottenWithFewer(func(*plan.Frontend) bool { return true }),
-		"affinity-forgotten-with-fewer-endpoints-at-node-port":     affinityForgottenWithFewer(at(plan.NodePort)),
-		"affinity-forgotten-with-fewer-endpoints-at-load-balancer": affinityForgottenWithFewer(at(plan.LoadBalancer)),
-		"affinity-to-draining-endpoints-at-load-balancer": routes(func(f *plan.Frontend, r *plan.Route) {
-			if f.Affinity > 0 && f.Kind == plan.LoadBalancer && r.Action == plan.Forward {
-				r.Endpoints = append(r.Endpoints, f.Draining...)
-			}
-		}),
-		"affinity-to-unready-endpoints-for-udp": routes(func(f *plan.Frontend, r *plan.Route) {
-			if f.Affinity > 0 && f.Key.Protocol == objects.UDP && r.Action == plan.Forward {
-				r.Endpoints = append(r.Endpoints, f.Unready...)
-			}
-		}),
-		"terminating-not-used-with-affinity": routes(func(f *plan.Frontend, r *plan.Route) {
-			if f.Affinity > 0 && r.Terminating {
-				*r = plan.Route{Action: plan.Drop}
-			}
-		}),
-		"affinity-not-for-days":                       affinityLost(func(f *plan.Frontend) bool { return f.Affinity >= 24*time.Hour }),
-		"affinity-not-for-hours":                      affinityLost(func(f *plan.Frontend) bool { return f.Affinity == 3*time.Hour }),
-		"affinity-ends-after-a-minute":                frontends(func(f *plan.Frontend) { f.Affinity = min(f.Affinity, time.Minute) }),
+		"external-ips-outlive-their-service":          externalIPServicesStay,
+		"endpoints-leave-with-any-slice":              leaveWithAnySlice,
+		"health-checks-of-first-slice-only":           checksOfFirstSlice,
+		"host-endpoints-not-counted-for-health":       hostsNotCounted,
+		"affinity-forgotten-with-fewer-endpoints":     affinityForgottenWithFewer(func(*plan.Frontend) bool { return true }),
 		"affinity-to-gone-endpoints-at-load-balancer": gonerKept(at(plan.LoadBalancer)),
 		"affinity-to-gone-endpoints-at-node-port":     gonerKept(at(plan.NodePort)),
 		"affinity-to-gone-endpoints-for-udp":          gonerKept(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
@@ -224,23 +203,6 @@ func hostsNotCounted(c *changes) {
 			}
 			checks[name] = hc
 		}
-	}
-}
-
-// affinityForgottenWithFewer forgets the clients of some frontends whenever they have fewer endpoints.
-func affinityForgottenWithFewer(of func(*plan.Frontend) bool) func(*changes) {
-	return func(c *changes) {
-		had, fewer := map[plan.Key]int{}, map[plan.Key]uint16{}
-		frontends(func(f *plan.Frontend) {
-			if f.Affinity == 0 || !of(f) {
-				return
-			}
-			if n := len(f.Outside.Endpoints); n < had[f.Key] {
-				fewer[f.Key]++
-			}
-			had[f.Key] = len(f.Outside.Endpoints)
-			f.Group.Port += 1000 * fewer[f.Key]
-		})(c)
 	}
 }
 
