@@ -8,11 +8,11 @@ import (
 func affinityClusterIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-clusterip", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:     "With sessionAffinity=ClientIP all connections, and all datagrams, of a pod to a ClusterIP go to one endpoint, of whatever kind.",
-		Promises: []promise.Promise{promise.Affinity},
+		Says:     "With sessionAffinity=ClientIP all connections, and all datagrams, of a pod to a ClusterIP go to one endpoint, of whatever kind, and with the longest timeout there is.",
+		Promises: []promise.Promise{promise.Affinity, promise.AffinityTimeout},
 		Upstream: "[sig-network] Services should have session affinity work for service with type clusterIP [LinuxOnly]",
 		Run: func(s *kit.Spec) {
-			svc := s.Service(kit.Sticky(600), kit.Both)
+			svc := s.Service(kit.Sticky(86400), kit.Both)
 			svc.Kinds()
 			s.EachOne(svc.Ways(s.PodClients()...), s.OfKinds()...)
 		},

@@ -10,29 +10,35 @@ import (
 func affinityLastsUntilTimeout() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-lasts-until-timeout", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:     "A client that comes back before the timeout since its first connection still has its endpoint.",
+		Says:     "A client that comes back before the timeout since its first connection still has its endpoint, after seconds and after more than a minute.",
 		Promises: []promise.Promise{promise.AffinityTimeout, promise.Affinity},
 		Run: func(s *kit.Spec) {
 			const timeout, gap = 10 * time.Second, 5 * time.Second
 			svc, pods := s.Service(kit.Sticky(int32(timeout/time.Second)), kit.Both), s.EightPods()
-			svc.Endpoints(kit.ReadyAll(pods)...)
+			long := s.Service(kit.Sticky(600), kit.Both)
+			for _, v := range []*kit.Service{svc, long} {
+				v.Endpoints(kit.ReadyAll(pods)...)
+			}
 			clients := append(kit.Clients(pods...), s.NodeClients()...)
 			later := s.Service()
 			later.Endpoints(pods[0].Ready())
-			s.Each(later.Ways(s.PodClients()...), kit.Pods(pods[0])) // the Service before it has been heard of on each node
-			ways := svc.Ways(clients...)
-			bound, began := make([]kit.Client, len(ways)), make([]time.Time, len(ways))
-			for i, way := range ways {
-				began[i] = time.Now()
-				bound[i] = s.ExpectOne(way.From, way.To, 3, kit.Clients(pods...)...)
-			}
-			for i, way := range ways {
-				s.Pause(gap - time.Since(began[i]))
-				if since := time.Since(began[i]); since > timeout-time.Second {
-					s.Inconclusive("the harness was too slow: %s since the first connection", since)
+			s.Each(later.Ways(s.PodClients()...), kit.Pods(pods[0])) // the Services before it have been heard of on each node
+			stays := func(ways []kit.Way, gap, timeout time.Duration) {
+				bound, began := make([]kit.Client, len(ways)), make([]time.Time, len(ways))
+				for i, way := range ways {
+					began[i] = time.Now()
+					bound[i] = s.ExpectOne(way.From, way.To, 3, kit.Clients(pods...)...)
 				}
-				s.Expect(way.From, way.To, kit.Only(bound[i]).Times(3))
+				for i, way := range ways {
+					s.Pause(gap - time.Since(began[i]))
+					if since := time.Since(began[i]); since > timeout-time.Second {
+						s.Inconclusive("the harness was too slow: %s since the first connection", since)
+					}
+					s.Expect(way.From, way.To, kit.Only(bound[i]).Times(3))
+				}
 			}
+			stays(svc.Ways(clients...), gap, timeout)
+			stays(long.Ways(clients...), 70*time.Second, 600*time.Second) // longer than what is remembered of flows
 		},
 	}
 }

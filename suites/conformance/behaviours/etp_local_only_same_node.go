@@ -8,8 +8,8 @@ import (
 func etpLocalOnlySameNode() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "etp-local-only-same-node", Level: kit.Must, Profile: kit.ProfilePolicy,
-		Says:     "Under externalTrafficPolicy=Local a node port leads outside clients to that node's endpoints only, of every kind, by TCP and UDP.",
-		Promises: []promise.Promise{promise.ExternalLocal, promise.ReadyEndpoints, promise.AnyBackend},
+		Says:     "Under externalTrafficPolicy=Local a node port leads outside clients to that node's endpoints only, of every kind, and where these are all there are, pods and nodes too, by TCP and UDP.",
+		Promises: []promise.Promise{promise.ExternalLocal, promise.ReadyEndpoints, promise.AnyBackend, promise.EveryNode},
 		Upstream: "[sig-network] Services should support externalTrafficPolicy=Local for type=NodePort",
 		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
@@ -20,8 +20,10 @@ func etpLocalOnlySameNode() kit.Behaviour {
 					s.Each(svc.NodePortWays(s.Nodes[i], s.Outside()), kit.Only(server))
 				}
 			}
-			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[0].B.Ready())
-			s.Each(svc.NodePortWays(s.Nodes[0], s.Outside()), kit.Pods(s.Nodes[0].A, s.Nodes[0].B))
+			n := s.Nodes
+			svc = s.Service(kit.NodePorts, kit.ExternalLocal, kit.Both)
+			svc.Endpoints(n[0].A.Ready(), n[0].B.Ready())
+			s.Each(svc.NodePortWays(n[0], s.Outside(), n[0].B.Client, n[0].Client, n[1].B.Client, n[1].Client), kit.Pods(n[0].A, n[0].B))
 		},
 	}
 }

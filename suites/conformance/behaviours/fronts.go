@@ -2,6 +2,7 @@ package behaviours
 
 import (
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -110,6 +111,36 @@ func stick(f front) func(*kit.Spec) {
 		svc.Kinds()
 		s.EachOne(svc.WaysTo(addr, s.Everyone()...), s.OfKinds()...)
 	}
+}
+
+// stayBound: whoever has an endpoint of a Service with affinity by one of six ways stays with it when others leave,
+// and when something else of the Service changes. The clients are on each node that the ways lead to.
+func stayBound(s *kit.Spec, svc *kit.Service, ways []kit.Way, clients []kit.Client) {
+	pods := s.EightPods()
+	svc.Endpoints(kit.ReadyAll(pods)...)
+	bound, free := make([]kit.Client, len(ways)), slices.Clone(pods)
+	for i, way := range ways {
+		bound[i] = s.ExpectOne(way.From, way.To, 5, kit.Clients(pods...)...)
+		free = slices.DeleteFunc(free, func(p *kit.Pod) bool { return p.Name == bound[i].Name })
+	}
+	stay := func() {
+		later := s.Service()
+		later.Endpoints(pods[0].Ready())
+		s.Each(later.Ways(clients...), kit.Pods(pods[0])) // the change before it has been heard of on each node
+		for i, way := range ways {
+			s.Expect(way.From, way.To, kit.Only(bound[i]).Times(20))
+		}
+	}
+	for _, p := range free[:2] { // of eight, of which six at most are bound
+		pods = slices.DeleteFunc(pods, func(o *kit.Pod) bool { return o == p })
+		svc.Endpoints(kit.ReadyAll(pods)...)
+		stay() // by chance, if all are assigned anew, once in 6^6 runs at most
+	}
+	svc.Update(func(o *corev1.Service) {
+		o.Annotations = map[string]string{"example.com/note": "changed"}
+		o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81))
+	})
+	stay()
 }
 
 // emptied: when the one endpoint goes, each client in the cluster meets what is wanted, under each policy.

@@ -8,12 +8,14 @@ import (
 func nodePortHairpin() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "nodeport-hairpin", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "A pod reaches itself by a node port, at its own node and at another, by TCP and UDP.",
+		Says:     "A pod reaches itself by a node port, at its own node under each policy and at another, by TCP and UDP.",
 		Promises: []promise.Promise{promise.Hairpin, promise.NodePort},
 		Run: func(s *kit.Spec) {
 			svc, self := s.Service(kit.NodePorts, kit.Both), s.Nodes[0].A
 			svc.Endpoints(self.Ready())
 			s.Each(append(svc.NodePortWays(s.Nodes[0], self.Client), svc.NodePortWays(s.Nodes[1], self.Client)...), kit.Pods(self))
+			svc.Update(kit.ExternalLocal)
+			s.Each(svc.NodePortWays(s.Nodes[0], self.Client), kit.Pods(self))
 		},
 	}
 }

@@ -8,7 +8,7 @@ import (
 func slicesMerged() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "slices-merged", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "The endpoints of a Service are those of all its slices; those of a slice that is deleted are none any more.",
+		Says:     "The endpoints of a Service are those of all its slices; those of a slice that is deleted are none any more, be it the last.",
 		Promises: []promise.Promise{promise.Slices},
 		Source:   []string{"KEP-752"},
 		Upstream: "[sig-network] EndpointSlice should support a Service with multiple endpoint IPs specified in multiple EndpointSlices",
@@ -20,6 +20,10 @@ func slicesMerged() kit.Behaviour {
 			s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[0].A, s.Nodes[1].A, s.Nodes[1].B))
 			svc.DeleteSlice("b")
 			s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[0].A, s.Nodes[1].B))
+			svc.DeleteSlice("a")
+			s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[1].B))
+			svc.DeleteSlice("c")
+			s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Unreachable())
 		},
 	}
 }

@@ -10,8 +10,8 @@ import (
 func sourceRangesLocalPolicy() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "source-ranges-local-policy", Level: kit.Must, Profile: kit.ProfileSourceRanges,
-		Says:     "loadBalancerSourceRanges hold under externalTrafficPolicy=Local, by TCP and UDP, and clients in them keep their source address.",
-		Promises: []promise.Promise{promise.SourceRanges, promise.ExternalLocal},
+		Says:     "loadBalancerSourceRanges hold under externalTrafficPolicy=Local, by TCP and UDP, and clients in them keep their source address; the healthCheckNodePort answers everyone.",
+		Promises: []promise.Promise{promise.SourceRanges, promise.ExternalLocal, promise.HealthCheckNodePort},
 		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Needs:    []kit.Need{kit.NeedNodes},
@@ -28,6 +28,9 @@ func sourceRangesLocalPolicy() kit.Behaviour {
 				s.Each(svc.WaysTo(vip, inside[i]), kit.Only(server).FromItself())
 			}
 			s.Each(svc.WaysTo(vip, outside...), kit.Unreachable())
+			for _, c := range []kit.Client{outside[0], s.Outside()} { // they are not what the load balancer hands on
+				s.ExpectHTTP(c, svc.HealthPort(s.Nodes[0]), "/", kit.Status(200))
+			}
 		},
 	}
 }

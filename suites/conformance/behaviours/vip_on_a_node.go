@@ -10,7 +10,7 @@ import (
 func vipOnANode() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-on-a-node", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "The address of a load balancer in VIP mode is served where it is one of the node's own, as load balancers that run on nodes have it, to hosts outside and pods, by TCP and UDP.",
+		Says:     "The address of a load balancer in VIP mode is served where it is one of the node's own, as load balancers that run on nodes have it, to hosts outside, pods and that node itself, by TCP and UDP.",
 		Promises: []promise.Promise{promise.Ingress, promise.IPModeVIP},
 		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1860"},
@@ -21,7 +21,7 @@ func vipOnANode() kit.Behaviour {
 			svc := s.Service(kit.LoadBalanced, kit.Both)
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			svc.Endpoints(n.A.Ready(), s.Nodes[1].A.Ready())
-			s.Each(svc.WaysTo(vip, s.HostBeyond(n), n.B.Client, s.Nodes[3].B.Client), kit.Pods(n.A, s.Nodes[1].A))
+			s.Each(svc.WaysTo(vip, s.HostBeyond(n), n.B.Client, n.Client, s.Nodes[3].B.Client), kit.Pods(n.A, s.Nodes[1].A))
 		},
 	}
 }

@@ -10,17 +10,17 @@ import (
 func vipRemovedStops() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-removed-stops", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "An address that is taken out of the status is no longer answered by endpoints, and the ClusterIP is untouched.",
+		Says:     "An address that is taken out of the status is no longer answered by endpoints, to pods and nodes, and the ClusterIP is untouched, by TCP and UDP.",
 		Promises: []promise.Promise{promise.Ingress, promise.Synchronized},
 		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
-			svc, vip := s.Service(kit.LoadBalanced), s.FreeAddr()
+			svc, vip := atVIP(s)
 			svc.Endpoints(s.Nodes[0].A.Ready())
-			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			s.Expect(s.Nodes[1].B.Client, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[0].A))
+			inside, want := s.Inside(), kit.Pods(s.Nodes[0].A)
+			s.Each(svc.WaysTo(vip, inside...), want)
 			svc.Ingress(corev1.LoadBalancerIPModeVIP)
-			s.Expect(s.Nodes[1].B.Client, kit.TCP(svc.At(vip)), kit.Unreachable())
-			s.Expect(s.Nodes[1].B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[0].A))
+			s.Each(svc.WaysTo(vip, inside...), kit.Unreachable())
+			s.Each(svc.Ways(inside...), want)
 		},
 	}
 }

@@ -47,6 +47,9 @@ func Address(a netip.Addr) Endpoint {
 	return Endpoint{at: func(corev1.IPFamily) netip.Addr { return a }}
 }
 
+// On is one whose slice says that it is on a node of that name.
+func (e Endpoint) On(node string) Endpoint { e.node = node; return e }
+
 // Bare leaves out all conditions: consumers must take it as ready.
 func (e Endpoint) Bare() Endpoint {
 	e.ready, e.serving, e.terminating = nil, nil, nil

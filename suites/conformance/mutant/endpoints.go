@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 
 	"github.com/plumbline/plumbline/dataplane/agent"
 	"github.com/plumbline/plumbline/dataplane/nftables"
@@ -63,6 +64,13 @@ func conditionMutations() map[string]func(*changes) {
 		"fallback-missing": func(c *changes) {
 			c.options = func(_ context.Context, a *agent.Config) { a.Plan.Terminating = plan.Ignore }
 		},
+		"endpoint-without-node-is-local": onNodes(func(e *discoveryv1.Endpoint, _ string) bool { return e.NodeName == nil }),
+		"local-by-prefix": onNodes(func(e *discoveryv1.Endpoint, node string) bool {
+			return strings.HasPrefix(ptr.Deref(e.NodeName, ""), node)
+		}),
+		"local-by-suffix": onNodes(func(e *discoveryv1.Endpoint, node string) bool {
+			return strings.HasSuffix(ptr.Deref(e.NodeName, ""), node)
+		}),
 		"endpoint-without-node-dropped": slicesOf(func(s *discoveryv1.EndpointSlice) {
 			s.Endpoints = slices.DeleteFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return e.NodeName == nil })
 		}),
@@ -112,6 +120,7 @@ func sliceMutations() map[string]func(*changes) {
 				return t != watch.Deleted || !slice
 			}
 		},
+		"last-slice-stays": lastSliceStays,
 		"headless-slices-used": func(c *changes) {
 			c.asks = func(o *metav1.ListOptions) {
 				if strings.Contains(o.LabelSelector, objects.LabelHeadless) {
@@ -153,6 +162,19 @@ func is(p *bool) bool { return isOr(p, false) }
 func isOr(p *bool, absent bool) bool { return p == nil && absent || p != nil && *p }
 
 func servesAt(e *discoveryv1.Endpoint) bool { return isOr(e.Conditions.Serving, true) }
+
+// onNodes takes some endpoints for the node's own.
+func onNodes(own func(e *discoveryv1.Endpoint, node string) bool) func(*changes) {
+	return func(c *changes) {
+		var node string
+		c.options = func(_ context.Context, a *agent.Config) { node = a.Node }
+		endpoints(func(e *discoveryv1.Endpoint) {
+			if own(e, node) {
+				e.NodeName = &node
+			}
+		})(c)
+	}
+}
 
 // hintsAlways leaves out the endpoints of a state that are hinted for other zones
 // than the node's, also where others are hinted for none.
@@ -213,6 +235,26 @@ func firstSliceOnly(c *changes) {
 			s.Endpoints = nil
 		}
 	})(c)
+}
+
+// lastSliceStays does not hear that the only slice of a Service is deleted.
+func lastSliceStays(c *changes) {
+	of := map[string]map[string]bool{} // slices by Service
+	c.hears = func(t watch.EventType, o runtime.Object) bool {
+		s, ok := o.(*discoveryv1.EndpointSlice)
+		if !ok {
+			return true
+		}
+		svc := s.Labels[discoveryv1.LabelServiceName]
+		if of[svc] == nil {
+			of[svc] = map[string]bool{}
+		}
+		of[svc][s.Name] = true
+		if t == watch.Deleted {
+			delete(of[svc], s.Name)
+		}
+		return len(of[svc]) > 0
+	}
 }
 
 // targetPortsOnce takes the port numbers that a slice had first.

@@ -7,14 +7,18 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/plumbline/plumbline/dataplane/agent"
 	"github.com/plumbline/plumbline/dataplane/objects"
@@ -43,6 +47,12 @@ func healthMutations() map[string]func(*changes) {
 				hc.IPv6++
 			}
 		}),
+		"hcnp-missing-without-node-ports": servicesOf(func(s *corev1.Service) {
+			if !ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true) {
+				s.Spec.HealthCheckNodePort = 0
+			}
+		}),
+		"hcnp-within-source-ranges": checksWithinRanges,
 		"hcnp-count-stuck":          countsStuck,
 		"hcnp-of-services-mixed-up": checksMixedUp,
 		"hcnp-not-closed":           checksKept,
@@ -98,6 +108,25 @@ func healthMutations() map[string]func(*changes) {
 				}
 			}
 		},
+	}
+}
+
+// checksWithinRanges has healthCheckNodePorts answer those alone whom loadBalancerSourceRanges let in.
+func checksWithinRanges(c *changes) {
+	var ranges sync.Map // of Services, by their port
+	servicesOf(func(s *corev1.Service) {
+		ranges.Store(fmt.Sprint(s.Spec.HealthCheckNodePort), s.Spec.LoadBalancerSourceRanges)
+	})(c)
+	c.answer = func(r *http.Response) error {
+		from, bad := netip.ParseAddrPort(r.Request.RemoteAddr)
+		_, port, wrong := net.SplitHostPort(r.Request.Host)
+		of, _ := ranges.Load(port)
+		within, _ := of.([]string)
+		holds := func(p string) bool { return netip.MustParsePrefix(p).Contains(from.Addr().Unmap()) }
+		if bad == nil && wrong == nil && len(within) > 0 && !slices.ContainsFunc(within, holds) {
+			r.StatusCode = http.StatusForbidden
+		}
+		return nil
 	}
 }
 

@@ -1,13 +1,16 @@
 package mutant
 
 import (
+	"context"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
 
+	"github.com/plumbline/plumbline/dataplane/agent"
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
@@ -15,11 +18,13 @@ import (
 // hintsAtMutations heed hints at some frontends alone.
 func hintsAtMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
-		"hints-ignored-for-udp":          hintsIgnored(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP && f.Kind == plan.ClusterIP }),
-		"hints-ignored-at-node-port":     hintsIgnored(at(plan.NodePort)),
-		"hints-ignored-at-load-balancer": hintsIgnored(at(plan.LoadBalancer)),
-		"hints-ignored-at-external-ip":   hintsIgnored(at(plan.ExternalIP)),
-		"node-hint-changes-not-noticed":  nodeHintsOnce,
+		"hints-ignored-for-udp":                    hintsIgnored(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP && f.Kind == plan.ClusterIP }),
+		"hints-ignored-at-node-port":               hintsIgnored(at(plan.NodePort)),
+		"hints-ignored-at-load-balancer":           hintsIgnored(at(plan.LoadBalancer)),
+		"hints-ignored-at-external-ip":             hintsIgnored(at(plan.ExternalIP)),
+		"hints-count-under-local-for-udp":          hintedUnderLocal(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
+		"hints-count-under-local-at-load-balancer": hintedUnderLocal(at(plan.LoadBalancer)),
+		"node-hint-changes-not-noticed":            nodeHintsOnce,
 	}
 }
 
@@ -46,6 +51,35 @@ func hintsIgnored(at func(*plan.Frontend) bool) func(*changes) {
 					if !slices.ContainsFunc(f.Outside.Endpoints, func(o plan.Endpoint) bool { return o.Compare(e) == 0 }) {
 						f.Outside.Endpoints = append(f.Outside.Endpoints, e)
 					}
+				}
+			}
+		})
+	}
+}
+
+// hintedUnderLocal leaves out, at some frontends under externalTrafficPolicy=Local, endpoints that are hinted for
+// other nodes, while there are others.
+func hintedUnderLocal(at func(*plan.Frontend) bool) func(*changes) {
+	return func(c *changes) {
+		var elsewhere sync.Map // addresses of a Service
+		var node string
+		c.options = func(_ context.Context, a *agent.Config) { node = a.Node }
+		slicesOf(func(s *discoveryv1.EndpointSlice) {
+			for _, e := range s.Endpoints {
+				for _, n := range ptr.Deref(e.Hints, discoveryv1.EndpointHints{}).ForNodes {
+					elsewhere.Store(s.Labels[discoveryv1.LabelServiceName]+e.Addresses[0], n.Name != node)
+				}
+			}
+		})(c)
+		c.plan = services(func(name objects.Name, s *plan.Service) {
+			for i := range s.Frontends {
+				f := &s.Frontends[i]
+				left := slices.DeleteFunc(slices.Clone(f.Outside.Endpoints), func(e plan.Endpoint) bool {
+					is, _ := elsewhere.Load(name.Name + e.Addr.String())
+					return is == true
+				})
+				if f.Inside != nil && at(f) && len(left) > 0 {
+					f.Outside.Endpoints = left
 				}
 			}
 		})

@@ -29,7 +29,7 @@ func liveMutations() map[string]func(*changes) {
 		"endpoints-leave-with-any-slice":              leaveWithAnySlice,
 		"health-checks-of-first-slice-only":           checksOfFirstSlice,
 		"host-endpoints-not-counted-for-health":       hostsNotCounted,
-		"affinity-forgotten-with-fewer-endpoints":     affinityForgottenWithFewer,
+		"affinity-forgotten-with-fewer-endpoints":     affinityForgottenWithFewer(func(*plan.Frontend) bool { return true }),
 		"affinity-to-gone-endpoints-at-load-balancer": gonerKept(at(plan.LoadBalancer)),
 		"affinity-to-gone-endpoints-at-node-port":     gonerKept(at(plan.NodePort)),
 		"affinity-to-gone-endpoints-for-udp":          gonerKept(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
@@ -204,21 +204,6 @@ func hostsNotCounted(c *changes) {
 			checks[name] = hc
 		}
 	}
-}
-
-// affinityForgottenWithFewer forgets the clients of a frontend whenever it has fewer endpoints.
-func affinityForgottenWithFewer(c *changes) {
-	had, fewer := map[plan.Key]int{}, map[plan.Key]uint16{}
-	frontends(func(f *plan.Frontend) {
-		if f.Affinity == 0 {
-			return
-		}
-		if n := len(f.Outside.Endpoints); n < had[f.Key] {
-			fewer[f.Key]++
-		}
-		had[f.Key] = len(f.Outside.Endpoints)
-		f.Group.Port += 1000 * fewer[f.Key]
-	})(c)
 }
 
 // nodePortsAddedLost serves the node ports alone of the ports that a Service had when it was made.

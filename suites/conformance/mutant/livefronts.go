@@ -30,8 +30,16 @@ func liveFrontMutations() map[string]func(*changes) {
 		"source-ranges-beyond-32-ignored": servicesOf(func(s *corev1.Service) {
 			s.Spec.LoadBalancerSourceRanges = s.Spec.LoadBalancerSourceRanges[:min(32, len(s.Spec.LoadBalancerSourceRanges))]
 		}),
-		"load-balancer-not-where-it-is":                    ownLeftOut(plan.LoadBalancer),
+		"ingress-kept-for-udp":          keptFor(objects.UDP),
+		"ip-mode-ignored-for-udp":       modeIgnoredForUDP,
+		"load-balancer-not-where-it-is": ownLeftOut(plan.LoadBalancer),
+		"load-balancer-not-from-itself": frontends(func(f *plan.Frontend) {
+			if f.Kind == plan.LoadBalancer && !f.Restricted {
+				restrict(f, without(everything(f.Key.IPv6), f.Key.Addr))
+			}
+		}),
 		"affinity-never-ends-at-node-port":                 neverEnds(at(plan.NodePort)),
+		"affinity-never-ends-at-load-balancer":             neverEnds(at(plan.LoadBalancer)),
 		"affinity-never-ends-for-udp":                      neverEnds(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
 		"affinity-changes-not-noticed-at-load-balancer":    affinityOnce(at(plan.LoadBalancer)),
 		"affinity-changes-not-noticed-for-udp":             affinityOnce(func(f *plan.Frontend) bool { return f.Key.Protocol == objects.UDP }),
@@ -80,6 +88,45 @@ func portsKeptAt(k plan.Kind) func(*changes) {
 			maps.Copy(had[name], now)
 		})
 	}
+}
+
+// keptFor serves each load balancer address that a Service ever had, for a protocol.
+func keptFor(protocol objects.Protocol) func(*changes) {
+	return func(c *changes) {
+		had := map[objects.Name]map[plan.Key]plan.Frontend{}
+		c.plan = services(func(name objects.Name, s *plan.Service) {
+			if had[name] == nil {
+				had[name] = map[plan.Key]plan.Frontend{}
+			}
+			now := map[plan.Key]bool{}
+			for _, f := range s.Frontends {
+				if now[f.Key] = true; f.Kind == plan.LoadBalancer && f.Key.Protocol == protocol {
+					had[name][f.Key] = f
+				}
+			}
+			for key, f := range had[name] {
+				if !now[key] {
+					s.Frontends = append(s.Frontends, f)
+				}
+			}
+		})
+	}
+}
+
+// modeIgnoredForUDP serves addresses in mode Proxy for UDP.
+func modeIgnoredForUDP(c *changes) {
+	var proxy sync.Map // by address
+	ingress(func(in *corev1.LoadBalancerIngress) bool {
+		if in.IPMode != nil && *in.IPMode == corev1.LoadBalancerIPModeProxy {
+			proxy.Store(in.IP, true)
+			in.IPMode = nil
+		}
+		return true
+	})(c)
+	dropped(func(f plan.Frontend) bool {
+		_, is := proxy.Load(f.Key.Addr.String())
+		return is && f.Key.Protocol != objects.UDP
+	})(c)
 }
 
 // staysLocal leads to the node's own endpoints alone at load balancer addresses that once did.

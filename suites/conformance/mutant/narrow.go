@@ -17,15 +17,18 @@ import (
 // notice.
 func narrowMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
-		"affinity-not-at-cluster-ip":             affinityLost(at(plan.ClusterIP)),
-		"node-port-not-from-nodes":               notFrom(plan.NodePort, ofNodes),
-		"node-port-not-from-pods":                notFrom(plan.NodePort, ofPods),
-		"load-balancer-not-from-nodes":           notFrom(plan.LoadBalancer, ofNodes),
-		"load-balancer-not-from-pods":            notFrom(plan.LoadBalancer, ofPods),
-		"load-balancer-not-from-outside":         notFrom(plan.LoadBalancer, ofOutside),
-		"external-ip-not-from-nodes":             notFrom(plan.ExternalIP, ofNodes),
-		"external-ip-not-from-pods":              notFrom(plan.ExternalIP, ofPods),
-		"hairpin-dropped-at-node-port":           hairpinDropped(at(plan.NodePort)),
+		"affinity-not-at-cluster-ip":     affinityLost(at(plan.ClusterIP)),
+		"node-port-not-from-nodes":       notFrom(plan.NodePort, ofNodes),
+		"node-port-not-from-pods":        notFrom(plan.NodePort, ofPods),
+		"load-balancer-not-from-nodes":   notFrom(plan.LoadBalancer, ofNodes),
+		"load-balancer-not-from-pods":    notFrom(plan.LoadBalancer, ofPods),
+		"load-balancer-not-from-outside": notFrom(plan.LoadBalancer, ofOutside),
+		"external-ip-not-from-nodes":     notFrom(plan.ExternalIP, ofNodes),
+		"external-ip-not-from-pods":      notFrom(plan.ExternalIP, ofPods),
+		"hairpin-dropped-at-node-port":   hairpinDropped(at(plan.NodePort)),
+		"hairpin-dropped-at-node-port-under-local": hairpinDropped(func(f *plan.Frontend) bool {
+			return f.Kind == plan.NodePort && f.Inside != nil
+		}),
 		"terminating-not-used-at-cluster-ip":     terminatingNotUsed(plan.ClusterIP),
 		"terminating-not-used-at-node-port":      terminatingNotUsed(plan.NodePort),
 		"draining-used-at-cluster-ip":            drainingUsed(plan.ClusterIP),

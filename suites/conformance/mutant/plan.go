@@ -41,6 +41,11 @@ func refusalMutations() map[string]func(*changes) {
 		"masqueraded-at-load-balancer-under-local": masqueradedUnderLocal(plan.LoadBalancer),
 		"load-balancer-dropped-inside":             droppedInside(plan.LoadBalancer),
 		"node-port-dropped-inside":                 droppedInside(plan.NodePort),
+		"node-port-dropped-inside-under-local": frontends(func(f *plan.Frontend) {
+			if f.Kind == plan.NodePort && f.Inside != nil {
+				f.Inside = &plan.Route{Action: plan.Drop}
+			}
+		}),
 		"node-port-ignores-local": frontends(func(f *plan.Frontend) {
 			if f.Kind == plan.NodePort && f.Inside != nil && f.Affinity == 0 {
 				f.Outside, f.Inside = *f.Inside, nil

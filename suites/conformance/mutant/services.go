@@ -18,6 +18,11 @@ import (
 func policyMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
 		"external-local-ignored": servicesOf(func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = "" }),
+		"external-local-ignored-without-node-ports": servicesOf(func(s *corev1.Service) {
+			if s.Spec.Type == corev1.ServiceTypeClusterIP {
+				s.Spec.ExternalTrafficPolicy = ""
+			}
+		}),
 		"internal-local-ignored": servicesOf(func(s *corev1.Service) { s.Spec.InternalTrafficPolicy = nil }),
 		"external-local-holds-inside": servicesOf(func(s *corev1.Service) {
 			if s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
