@@ -189,19 +189,25 @@ func portsChange(f front) func(*kit.Spec) {
 
 // flow begins UDP flows by some ways. It returns what demands that each of them reaches a pod.
 func flow(s *kit.Spec, ways []kit.Way) (reach func(*kit.Pod)) {
+	reachAt := flowAt(s, ways)
+	return func(p *kit.Pod) { reachAt(p, 0) }
+}
+
+// flowAt is flow of which it matters at which port a pod is reached; 0: at any.
+func flowAt(s *kit.Spec, ways []kit.Way) (reach func(p *kit.Pod, port uint16)) {
 	var flows []*kit.Flows
 	for _, way := range ways {
 		flows = append(flows, s.Datagrams(way.From, way.To, 8))
 	}
-	return func(p *kit.Pod) {
+	return func(p *kit.Pod, port uint16) {
 		for _, f := range flows {
-			f.Reach(p.Client)
+			f.ReachPort(port, p.Client)
 		}
 	}
 }
 
 // follow: UDP flows by some ways reach the endpoint that takes the place of another, and so after there
-// was none for a while.
+// was none for a while, and when it ends beside one that is ready.
 func follow(s *kit.Spec, svc *kit.Service, ways []kit.Way, first, second, third *kit.Pod) {
 	s.Each(ways, kit.Pods(first))
 	reach := flow(s, ways)
@@ -212,6 +218,8 @@ func follow(s *kit.Spec, svc *kit.Service, ways []kit.Way, first, second, third 
 	s.Each(ways, kit.Unreachable())
 	svc.Endpoints(third.Ready())
 	reach(third)
+	svc.Endpoints(third.Ending(), first.Ready())
+	reach(first)
 }
 
 // withInternalLocal: under internalTrafficPolicy=Local all endpoints answer everyone at a front, and those of
