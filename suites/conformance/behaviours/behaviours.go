@@ -290,6 +290,7 @@ var list = []func() kit.Behaviour{ // const
 	targetPortChanged,
 	targetPortChangedEverywhere,
 	tcpConnectionKeptAtVIP,
+	tcpConnectionKeptOnFieldChanges,
 	tcpConnectionKeptOnRuleChanges,
 	tcpConnectionKeptOverRestart,
 	tcpConnectionKeptWhenEndpointEnds,

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 )
 
@@ -184,6 +185,27 @@ func portsChange(f front) func(*kit.Spec) {
 		svc, addr := f(s)
 		n := s.Nodes
 		comeAndGo(s, svc, func() []kit.Way { return svc.WaysTo(addr, n[0].B.Client, n[3].B.Client, n[3].Client) }, n[1].A)
+	}
+}
+
+// askOn asks forty times for 32 KiB on each of some connections: one carries more than a MiB each way.
+func askOn(s *kit.Spec, c kit.Client, to kit.Target, servers []kit.Client) {
+	conns := s.Open(c, to, remote.Batch{Attempts: 40})
+	for range 40 {
+		s.All(c, to, s.Ask(c, to, conns, 0, 32<<10), servers...)
+	}
+}
+
+// stand opens TCP connections by some ways. It returns what demands that each of them stays whole.
+func stand(s *kit.Spec, ways []kit.Way) (stay func()) {
+	var flows []*kit.Flows
+	for _, way := range ways {
+		flows = append(flows, s.Flows(way.From, way.To, 16))
+	}
+	return func() {
+		for _, f := range flows {
+			f.Stay()
+		}
 	}
 }
 
