@@ -26,7 +26,8 @@ func atExternalIP(s *kit.Spec, as ...func(*corev1.Service)) (*kit.Service, netip
 	return s.Service(append(as, kit.ExternalIPs(addr), kit.Both)...), addr
 }
 
-// reachAllReady: all ready endpoints answer these clients, whatever stands beside them.
+// reachAllReady: all ready endpoints answer these clients, whatever stands beside them, and the first of them
+// also where a packet is nearly full.
 func reachAllReady(f front, clients func(*kit.Spec) []kit.Client) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		svc, addr := f(s)
@@ -34,6 +35,7 @@ func reachAllReady(f front, clients func(*kit.Spec) []kit.Client) func(*kit.Spec
 		for _, beside := range s.Beside() {
 			s.Each(ways, svc.Kinds(beside...))
 		}
+		nearFull(s, ways[:2], s.OfKinds()...) // of one client, by TCP and UDP
 	}
 }
 
@@ -193,6 +195,13 @@ func askOn(s *kit.Spec, c kit.Client, to kit.Target, servers []kit.Client) {
 	conns := s.Open(c, to, remote.Batch{Attempts: 40})
 	for range 40 {
 		s.All(c, to, s.Ask(c, to, conns, 0, 32<<10), servers...)
+	}
+}
+
+// nearFull: datagrams and requests that fill most of a packet pass by each way, and so do their answers.
+func nearFull(s *kit.Spec, ways []kit.Way, servers ...kit.Client) {
+	for _, way := range ways {
+		s.All(way.From, way.To, s.Attempts(way.From, way.To, remote.Batch{Attempts: 60, Payload: 1100, Concurrency: 4}), servers...)
 	}
 }
 
