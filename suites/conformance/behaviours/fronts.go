@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 )
 
@@ -26,7 +27,8 @@ func atExternalIP(s *kit.Spec, as ...func(*corev1.Service)) (*kit.Service, netip
 	return s.Service(append(as, kit.ExternalIPs(addr), kit.Both)...), addr
 }
 
-// reachAllReady: all ready endpoints answer these clients, whatever stands beside them.
+// reachAllReady: all ready endpoints answer these clients, whatever stands beside them, and the first of them
+// also where a packet is nearly full.
 func reachAllReady(f front, clients func(*kit.Spec) []kit.Client) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		svc, addr := f(s)
@@ -34,6 +36,7 @@ func reachAllReady(f front, clients func(*kit.Spec) []kit.Client) func(*kit.Spec
 		for _, beside := range s.Beside() {
 			s.Each(ways, svc.Kinds(beside...))
 		}
+		nearFull(s, ways[:2], s.OfKinds()...) // of one client, by TCP and UDP
 	}
 }
 
@@ -218,21 +221,55 @@ func portsChange(f front) func(*kit.Spec) {
 	}
 }
 
+// askOn asks forty times for 32 KiB on each of some connections: one carries more than a MiB each way.
+func askOn(s *kit.Spec, c kit.Client, to kit.Target, servers []kit.Client) {
+	conns := s.Open(c, to, remote.Batch{Attempts: 40})
+	for range 40 {
+		s.All(c, to, s.Ask(c, to, conns, 0, 32<<10), servers...)
+	}
+}
+
+// nearFull: datagrams and requests that fill most of a packet pass by each way, and so do their answers.
+func nearFull(s *kit.Spec, ways []kit.Way, servers ...kit.Client) {
+	for _, way := range ways {
+		s.All(way.From, way.To, s.Attempts(way.From, way.To, remote.Batch{Attempts: 60, Payload: 1100, Concurrency: 4}), servers...)
+	}
+}
+
+// stand opens TCP connections by some ways. It returns what demands that each of them stays whole.
+func stand(s *kit.Spec, ways []kit.Way) (stay func()) {
+	var flows []*kit.Flows
+	for _, way := range ways {
+		flows = append(flows, s.Flows(way.From, way.To, 16))
+	}
+	return func() {
+		for _, f := range flows {
+			f.Stay()
+		}
+	}
+}
+
 // flow begins UDP flows by some ways. It returns what demands that each of them reaches a pod.
 func flow(s *kit.Spec, ways []kit.Way) (reach func(*kit.Pod)) {
+	reachAt := flowAt(s, ways)
+	return func(p *kit.Pod) { reachAt(p, 0) }
+}
+
+// flowAt is flow of which it matters at which port a pod is reached; 0: at any.
+func flowAt(s *kit.Spec, ways []kit.Way) (reach func(p *kit.Pod, port uint16)) {
 	var flows []*kit.Flows
 	for _, way := range ways {
 		flows = append(flows, s.Datagrams(way.From, way.To, 8))
 	}
-	return func(p *kit.Pod) {
+	return func(p *kit.Pod, port uint16) {
 		for _, f := range flows {
-			f.Reach(p.Client)
+			f.ReachPort(port, p.Client)
 		}
 	}
 }
 
 // follow: UDP flows by some ways reach the endpoint that takes the place of another, and so after there
-// was none for a while.
+// was none for a while, and when it ends beside one that is ready.
 func follow(s *kit.Spec, svc *kit.Service, ways []kit.Way, first, second, third *kit.Pod) {
 	s.Each(ways, kit.Pods(first))
 	reach := flow(s, ways)
@@ -243,6 +280,8 @@ func follow(s *kit.Spec, svc *kit.Service, ways []kit.Way, first, second, third 
 	s.Each(ways, kit.Unreachable())
 	svc.Endpoints(third.Ready())
 	reach(third)
+	svc.Endpoints(third.Ending(), first.Ready())
+	reach(first)
 }
 
 // withInternalLocal: under internalTrafficPolicy=Local all endpoints answer everyone at a front, and those of

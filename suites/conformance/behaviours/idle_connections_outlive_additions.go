@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
@@ -11,7 +13,7 @@ import (
 func idleConnectionsOutliveAdditions() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "idle-connections-outlive-additions", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Connections that stand idle through a ClusterIP and a node port stay with their endpoint when endpoints, ports and Services are added.",
+		Says:     "Connections that stand idle for half a minute through a ClusterIP and a node port stay with their endpoint when endpoints, ports and Services are added.",
 		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware},
 		Run: func(s *kit.Spec) {
 			svc, pod := s.Service(kit.NodePorts), s.Nodes[1].A
@@ -35,6 +37,7 @@ func idleConnectionsOutliveAdditions() kit.Behaviour {
 			after.Endpoints(pod.Ready())
 			s.Expect(s.Nodes[0].B.Client, kit.TCP(after.ClusterIP()), kit.Pods(pod))
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(pod, s.Nodes[0].A, s.Nodes[0].B))
+			s.Pause(30 * time.Second)
 			for i, via := range vias {
 				res := s.Ask(via.from, via.to, conns[i], 0, 1<<10)
 				if sum := res.Summary(); sum.Server[pod.Name] != len(res.Attempts) {

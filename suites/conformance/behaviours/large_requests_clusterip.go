@@ -9,7 +9,7 @@ import (
 func largeRequestsClusterIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "large-requests-clusterip", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Requests and answers of 32 KiB pass whole through a ClusterIP, from pods and nodes to endpoints on every node.",
+		Says:     "Requests and answers of 32 KiB pass whole through a ClusterIP, from pods and nodes to endpoints on every node, and forty of them by one connection.",
 		Promises: []promise.Promise{promise.TCP, promise.ClusterIP},
 		Upstream: "[sig-network] Networking Granular Checks: Services should be able to handle large requests: http",
 		Run: func(s *kit.Spec) {
@@ -19,6 +19,7 @@ func largeRequestsClusterIP() kit.Behaviour {
 			for _, c := range []kit.Client{s.Nodes[0].B.Client, s.Nodes[0].Client} {
 				s.Expect(c, to, kit.Only(servers...))
 				s.All(c, to, s.Attempts(c, to, remote.Batch{Attempts: 80, Payload: 32 << 10, Concurrency: 8}), servers...)
+				askOn(s, c, to, servers)
 			}
 		},
 	}

@@ -1,6 +1,7 @@
 package behaviours
 
 import (
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -8,7 +9,7 @@ import (
 func severalServicesOneEndpoint() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "several-services-one-endpoint", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Pods that are endpoints of several Services at once are reached by each of them, and by the others when one goes.",
+		Says:     "Pods that are endpoints of several Services at once are reached by each of them, also from the source port of a connection to another one, and by the others when one goes.",
 		Promises: []promise.Promise{promise.ClusterIP, promise.Slices},
 		Upstream: "[sig-network] Networking Granular Checks: Services should function for multiple endpoint-Services with same selector",
 		Serial:   true, // others may be given the node ports that it expects to be silent
@@ -24,6 +25,18 @@ func severalServicesOneEndpoint() kit.Behaviour {
 				ways = append(ways, svc.NodePortWays(s.Nodes[2], s.Outside())...)
 			}
 			s.Each(ways, kit.Pods(pods...))
+			for _, client := range []kit.Client{s.Nodes[3].B.Client, s.Outside()} {
+				for _, svc := range append(services, services[0]) { // from the same ports one after the other
+					sameFrom := svc.Ways(client)
+					if client.Name == kit.Outside {
+						sameFrom = svc.NodePortWays(s.Nodes[2], client)
+					}
+					for _, way := range sameFrom {
+						res := s.Attempts(way.From, way.To, remote.Batch{Attempts: 60, SourcePort: 23_000, SourcePorts: 60, Abort: true, Concurrency: 4})
+						s.All(way.From, way.To, res, kit.Clients(pods...)...)
+					}
+				}
+			}
 			services[0].Delete()
 			gone := len(ways) / 3
 			s.Each(ways[:gone], kit.Unreachable())

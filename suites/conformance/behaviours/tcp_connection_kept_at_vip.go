@@ -21,23 +21,23 @@ func tcpConnectionKeptAtVIP() kit.Behaviour {
 			svc.Endpoints(n[0].A.Ready(), n[1].A.Ready())
 			ways := svc.WaysTo(vip, n[3].B.Client, n[3].Client, s.HostBeyond(n[3]))
 			s.Each(ways, kit.Pods(n[0].A, n[1].A))
-			var flows []*kit.Flows
-			for _, way := range ways {
-				flows = append(flows, s.Flows(way.From, way.To, 16))
-			}
-			for _, change := range []func(){
-				func() { svc.Endpoints(n[0].A.Ready(), n[1].A.Ready(), n[2].A.Ready()) },
-				func() {
+			stay := stand(s, ways)
+			two, three := []*kit.Pod{n[0].A, n[1].A}, []*kit.Pod{n[0].A, n[1].A, n[2].A}
+			for _, change := range []struct {
+				made func()
+				want []*kit.Pod
+			}{
+				{func() { svc.Endpoints(kit.ReadyAll(three)...) }, three},
+				{func() {
 					svc.Update(func(o *corev1.Service) { o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81)) })
-				},
-				func() { svc.Ingress(corev1.LoadBalancerIPModeVIP, second, vip) },
-				func() { svc.Ingress(corev1.LoadBalancerIPModeVIP, vip) },
+				}, three},
+				{func() { svc.Ingress(corev1.LoadBalancerIPModeVIP, second, vip) }, three},
+				{func() { svc.Endpoints(kit.ReadyAll(two)...) }, two},
+				{func() { svc.Ingress(corev1.LoadBalancerIPModeVIP, vip) }, two},
 			} {
-				change()
-				s.Each(ways, kit.Pods(n[0].A, n[1].A, n[2].A))
-				for _, f := range flows {
-					f.Stay()
-				}
+				change.made()
+				s.Each(ways, kit.Pods(change.want...))
+				stay()
 			}
 		},
 	}

@@ -10,21 +10,17 @@ import (
 func udpFlowFollows() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-follows", Level: kit.Must, Profile: kit.ProfileUDP,
-		Says:     "A UDP flow to a ClusterIP whose endpoint has gone reaches another one, without a new source port.",
+		Says:     "A UDP flow to a ClusterIP whose endpoint has gone reaches another one, without a new source port, also after there was none for a while, with session affinity and without.",
 		Promises: []promise.Promise{promise.ClientsUnaware, promise.UDP},
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Upstream: "[sig-network] Conntrack should be able to preserve UDP traffic when server pod cycles for a ClusterIP service",
 		Run: func(s *kit.Spec) {
-			svc := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
-			svc.Endpoints(s.Nodes[0].A.Ready())
-			client, to := s.Nodes[3].B.Client, kit.UDP(svc.ClusterIP("dns"))
-			s.Expect(client, to, kit.Pods(s.Nodes[0].A))
-			flows := s.Datagrams(client, to, 8)
-			flows.Reach(s.Nodes[0].A.Client)
-			svc.Endpoints(s.Nodes[1].A.Ready())
-			flows.Reach(s.Nodes[1].A.Client)
-			svc.Endpoints(s.Nodes[1].A.Ending(), s.Nodes[2].A.Ready())
-			flows.Reach(s.Nodes[2].A.Client)
+			n := s.Nodes
+			for _, affinity := range []func(*corev1.Service){func(*corev1.Service) {}, kit.Sticky(600)} {
+				svc := s.Service(affinity, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
+				svc.Endpoints(n[0].A.Ready())
+				follow(s, svc, svc.Ways(n[3].B.Client), n[0].A, n[1].A, n[2].A)
+			}
 		},
 	}
 }

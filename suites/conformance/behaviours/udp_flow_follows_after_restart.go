@@ -10,20 +10,24 @@ import (
 func udpFlowFollowsAfterRestart() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-follows-after-restart", Level: kit.Must, Profile: kit.ProfileUDP,
-		Says:     "A UDP flow whose endpoint has gone while the agents were away reaches another one when they are back.",
+		Says:     "UDP flows whose endpoint has gone while the agents were away reach another one when they are back: of a pod, a node and hosts outside, to a ClusterIP, a node port and the address of a load balancer.",
 		Promises: []promise.Promise{promise.ClientsUnaware, promise.Synchronized},
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
-		Needs:    []kit.Need{kit.NeedAgents},
+		Needs:    []kit.Need{kit.NeedAgents, kit.NeedNodes},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
-			svc := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
-			client, to := s.Nodes[2].B.Client, kit.UDP(svc.ClusterIP("dns"))
-			svc.Endpoints(s.Nodes[0].A.Ready())
-			s.Expect(client, to, kit.Pods(s.Nodes[0].A))
-			flows := s.Datagrams(client, to, 8)
-			flows.Reach(s.Nodes[0].A.Client)
-			s.WithoutAgents(func() { svc.Endpoints(s.Nodes[1].A.Ready()) })
-			flows.Reach(s.Nodes[1].A.Client)
+			n, vip := s.Nodes, s.FreeAddr()
+			svc := s.Service(kit.LoadBalanced, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
+			svc.Endpoints(n[0].A.Ready())
+			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
+			ways := append(svc.Ways(n[2].B.Client, n[2].Client), svc.WaysTo(vip, n[2].B.Client, s.HostBeyond(n[2]))...)
+			ways = append(ways, svc.NodePortWays(n[2], s.Outside(), n[2].B.Client)...)
+			s.Each(ways, kit.Pods(n[0].A))
+			reach := flow(s, ways)
+			reach(n[0].A)
+			s.WithoutAgents(func() { svc.Endpoints(n[1].A.Ready()) })
+			reach(n[1].A)
 		},
 	}
 }

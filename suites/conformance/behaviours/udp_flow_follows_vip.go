@@ -10,7 +10,7 @@ import (
 func udpFlowFollowsVIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-follows-vip", Level: kit.Must, Profile: kit.ProfileUDP,
-		Says:     "A UDP flow to a load balancer in VIP mode whose endpoint has gone reaches another one, without a new source port.",
+		Says:     "A UDP flow to a load balancer in VIP mode whose endpoint has gone reaches another one, without a new source port, also after there was none for a while.",
 		Promises: []promise.Promise{promise.ClientsUnaware, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
@@ -20,14 +20,7 @@ func udpFlowFollowsVIP() kit.Behaviour {
 			svc := s.Service(kit.LoadBalanced, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
 			svc.Endpoints(s.Nodes[0].A.Ready())
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			client, to := s.Nodes[3].B.Client, kit.UDP(svc.At(vip, "dns"))
-			s.Expect(client, to, kit.Pods(s.Nodes[0].A))
-			flows := s.Datagrams(client, to, 8)
-			flows.Reach(s.Nodes[0].A.Client)
-			svc.Endpoints(s.Nodes[1].A.Ready())
-			flows.Reach(s.Nodes[1].A.Client)
-			svc.Endpoints(s.Nodes[1].A.Ending(), s.Nodes[2].A.Ready())
-			flows.Reach(s.Nodes[2].A.Client)
+			follow(s, svc, svc.WaysTo(vip, s.Nodes[3].B.Client), s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2].A)
 		},
 	}
 }

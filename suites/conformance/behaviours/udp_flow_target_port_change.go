@@ -2,7 +2,6 @@ package behaviours
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
@@ -11,19 +10,23 @@ import (
 func udpFlowTargetPortChange() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-target-port-change", Level: kit.Must, Profile: kit.ProfileUDP,
-		Says:     "A UDP flow follows a change of the port of the endpoints, without a new source port.",
+		Says:     "A UDP flow to a ClusterIP, a node port or the address of a load balancer follows a change of the port of the endpoints, without a new source port.",
 		Promises: []promise.Promise{promise.ClientsUnaware, promise.AnyTargetPort},
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Upstream: "[sig-network] Conntrack should be able to cleanup conntrack entries when UDP service target port changes for a NodePort service",
 		Run: func(s *kit.Spec) {
-			svc := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
-			pod, client, to := s.Nodes[0].A, s.Nodes[1].B.Client, kit.UDP(svc.ClusterIP("dns"))
+			n, vip, pod := s.Nodes, s.FreeAddr(), s.Nodes[0].A
+			svc := s.Service(kit.LoadBalanced, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
 			svc.Endpoints(pod.Ready())
-			s.Expect(client, to, kit.Pods(pod))
-			flows := s.Datagrams(client, to, 8)
-			flows.ReachPort(kit.PodPort, pod.Client)
-			svc.Slice("a", []discoveryv1.EndpointPort{kit.SlicePort("dns", corev1.ProtocolUDP, kit.OtherPort)}, pod.Ready())
-			flows.ReachPort(kit.OtherPort, pod.Client)
+			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
+			ways := append(svc.Ways(n[1].B.Client, n[1].Client), svc.WaysTo(vip, n[1].B.Client, n[1].Client)...)
+			ways = append(ways, svc.NodePortWays(n[1], s.Outside(), n[1].B.Client)...)
+			s.Each(ways, kit.Pods(pod))
+			reach := flowAt(s, ways)
+			reach(pod, kit.PodPort)
+			svc.SliceAt("a", kit.OtherPort, pod.Ready())
+			reach(pod, kit.OtherPort)
 		},
 	}
 }

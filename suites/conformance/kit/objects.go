@@ -182,6 +182,12 @@ func InternalLocal(o *corev1.Service) {
 	o.Spec.InternalTrafficPolicy = &local
 }
 
+// InternalCluster sets internalTrafficPolicy=Cluster.
+func InternalCluster(o *corev1.Service) {
+	cluster := corev1.ServiceInternalTrafficPolicyCluster
+	o.Spec.InternalTrafficPolicy = &cluster
+}
+
 // Ports replaces the ports.
 func Ports(ports ...corev1.ServicePort) func(*corev1.Service) {
 	return func(o *corev1.Service) { o.Spec.Ports = ports }

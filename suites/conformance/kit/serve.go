@@ -2,6 +2,7 @@ package kit
 
 import (
 	"context"
+	"time"
 
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
@@ -25,6 +26,20 @@ func (s *Spec) Serve(first uint16, n int, pods ...*Pod) (ports []uint16) {
 		}
 	}
 	return ports
+}
+
+// AnswerLate has a pod serve UDP at a further port until the behaviour ends, and hold each answer back so long.
+func (s *Spec) AnswerLate(p *Pod, number uint16, by time.Duration) {
+	s.changed() // what was answered at once is not, from now on
+	if s.planned != nil {
+		return
+	}
+	port := remote.Port{Network: remote.UDP, Port: number, Mode: remote.Serving, Delay: by}
+	s.must(p.probe.SetPort(s.ctx, port), "have %s answer at port %d after %s", p.Name, number, by)
+	s.onEnd(func() error {
+		port.Mode = remote.Closed
+		return p.probe.SetPort(context.WithoutCancel(s.ctx), port)
+	})
 }
 
 // AtAll wants the answers of each server to come from each of these ports and from no other,

@@ -1,6 +1,7 @@
 package mutant
 
 import (
+	"fmt"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -22,8 +23,9 @@ import (
 func followMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
 		"found-endpoints-trusted":       foundTrusted,
-		"tcp-flows-end-with-any-change": flowsEnd(objects.TCP),
-		"udp-flows-end-with-any-change": flowsEnd(objects.UDP),
+		"tcp-flows-end-with-any-change": flowsEnd(objects.TCP, said),
+		"udp-flows-end-with-any-change": flowsEnd(objects.UDP, said),
+		"tcp-flows-end-with-affinity":   flowsEnd(objects.TCP, affinitySaid),
 		"last-endpoint-removal-lost":    lastRemovalLost,
 		"host-endpoints-left-out":       hostEndpointsLeftOut,
 		"endpoints-counted-by-slice":    countedBySlice,
@@ -75,14 +77,14 @@ func trust(p *plan.Plan, f *plan.Frontend) {
 }
 
 // flowsEnd has connection tracking forget the flows of a protocol through a Service
-// with each change of what the plan says of it, once it had endpoints.
-func flowsEnd(protocol objects.Protocol) func(*changes) {
+// with each change of what is said of it, once it had endpoints.
+func flowsEnd(protocol objects.Protocol, said func(objects.Name, plan.Service) string) func(*changes) {
 	return func(c *changes) {
 		last := map[objects.Name]string{}
 		c.plan = func(p *plan.Plan) {
 			through := flowsThrough{protocol, map[netip.AddrPort]bool{}}
 			services(func(name objects.Name, s *plan.Service) {
-				was, now := last[name], (&plan.Plan{Services: map[objects.Name]plan.Service{name: *s}}).String()
+				was, now := last[name], said(name, *s)
 				last[name] = now
 				if was != now && strings.Contains(was, string(plan.Forward)) {
 					through.add(s.Frontends, p.Node)
@@ -93,6 +95,16 @@ func flowsEnd(protocol objects.Protocol) func(*changes) {
 			}
 		}
 	}
+}
+
+// said is all that the plan says of a Service.
+func said(name objects.Name, s plan.Service) string {
+	return (&plan.Plan{Services: map[objects.Name]plan.Service{name: s}}).String()
+}
+
+// affinitySaid is what it says of affinity, where there are endpoints.
+func affinitySaid(_ objects.Name, s plan.Service) string {
+	return fmt.Sprint(s.Frontends[0].Outside.Action, s.Frontends[0].Affinity)
 }
 
 func familiesOf(at map[netip.AddrPort]bool) []netlink.InetFamily {

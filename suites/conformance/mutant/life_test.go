@@ -44,7 +44,7 @@ func TestHalfClosedTimeoutsComeBack(t *testing.T) {
 				var last changes
 				for range c.killed + 1 {
 					last = changes{}
-					halfClosedForgotten(&last)
+					forgottenAfter("0", halfClosedTimeouts)(&last)
 					if err := last.started(backend.Backend{}); err != nil {
 						return err
 					}

@@ -21,7 +21,10 @@ func packetMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
 		"large-segments-lost":        beside(largeLost(unix.IPPROTO_TCP)),
 		"large-datagrams-lost":       beside(largeLost(unix.IPPROTO_UDP)),
-		"half-closed-is-forgotten":   halfClosedForgotten,
+		"half-closed-is-forgotten":   forgottenAfter("0", halfClosedTimeouts),
+		"idle-tcp-flows-forgotten":   forgottenAfter("10", map[string]string{"/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established": "432000"}),
+		"udp-flows-forgotten-soon":   forgottenAfter("2", map[string]string{"/proc/sys/net/netfilter/nf_conntrack_udp_timeout": "30"}),
+		"long-tcp-flows-lost":        beside(lost(longFlow()...)),
 		"datagrams-refused-seldom":   beside(icmpLost(portUnreachable, nftables.ChainHookOutput, 24)),
 		"datagrams-refused-by-half":  beside(icmpLost(portUnreachable, nftables.ChainHookOutput, 2)),
 		"refusals-of-endpoints-lost": beside(icmpLost(portUnreachable, nftables.ChainHookForward, never, translated()...)),
@@ -62,19 +65,32 @@ func beside(rules func(*nftables.Conn, *nftables.Table)) func(*changes) {
 
 // largeLost loses packets of more than 1200 bytes, of a protocol, whose destination was translated.
 func largeLost(protocol byte) func(*nftables.Conn, *nftables.Table) {
+	return lost(append(translated(),
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{protocol}},
+		&expr.Meta{Key: expr.MetaKeyLEN, Register: 1},
+		&expr.Byteorder{SourceRegister: 1, DestRegister: 1, Op: expr.ByteorderHton, Len: 4, Size: 4}, // nf_tables orders bytes
+		&expr.Cmp{Op: expr.CmpOpGt, Register: 1, Data: binaryutil.BigEndian.PutUint32(1200)},
+	)...)
+}
+
+// lost loses packets that leave a node.
+func lost(which ...expr.Any) func(*nftables.Conn, *nftables.Table) {
 	return func(conn *nftables.Conn, table *nftables.Table) {
 		chain := conn.AddChain(&nftables.Chain{
 			Name: "out", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityFilter,
 		})
-		conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(translated(),
-			&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
-			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{protocol}},
-			&expr.Meta{Key: expr.MetaKeyLEN, Register: 1},
-			&expr.Byteorder{SourceRegister: 1, DestRegister: 1, Op: expr.ByteorderHton, Len: 4, Size: 4}, // nf_tables orders bytes
-			&expr.Cmp{Op: expr.CmpOpGt, Register: 1, Data: binaryutil.BigEndian.PutUint32(1200)},
-			&expr.Verdict{Kind: expr.VerdictDrop},
-		)})
+		conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(which, &expr.Verdict{Kind: expr.VerdictDrop})})
 	}
+}
+
+// longFlow are packets of translated flows that have carried half a MiB.
+func longFlow() []expr.Any {
+	return append(translated(),
+		&expr.Ct{Key: expr.CtKeyBYTES, Register: 1},
+		&expr.Byteorder{SourceRegister: 1, DestRegister: 1, Op: expr.ByteorderHton, Len: 8, Size: 8},
+		&expr.Cmp{Op: expr.CmpOpGt, Register: 1, Data: binaryutil.BigEndian.PutUint64(512 << 10)},
+	)
 }
 
 // translated are packets whose destination was, and ICMP errors about such.
@@ -127,30 +143,31 @@ var halfClosedTimeouts = map[string]string{ // const
 	"/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_last_ack":   "30",
 }
 
-// halfClosedForgotten has connection tracking forget a connection when one of its ends has closed. What
-// it finds forgotten at once is from an agent of this kind that was killed, and not what was before.
-func halfClosedForgotten(c *changes) {
-	const atOnce = "0"
-	was := map[string]string{}
-	c.started = func(backend.Backend) error {
-		for path, unset := range halfClosedTimeouts {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return fmt.Errorf("read a timeout of connection tracking: %w", err)
+// forgottenAfter has connection tracking forget flows after so many seconds, by these timeouts of its. What
+// it finds so at once is from an agent of this kind that was killed, and not what was before.
+func forgottenAfter(seconds string, timeouts map[string]string) func(*changes) {
+	return func(c *changes) {
+		was := map[string]string{}
+		c.started = func(backend.Backend) error {
+			for path, unset := range timeouts {
+				text, err := os.ReadFile(path)
+				if err != nil {
+					return fmt.Errorf("read a timeout of connection tracking: %w", err)
+				}
+				if was[path] = strings.TrimSpace(string(text)); was[path] == seconds {
+					was[path] = unset
+				}
+				if err := os.WriteFile(path, []byte(seconds), 0o644); err != nil {
+					return fmt.Errorf("set a timeout of connection tracking: %w", err)
+				}
 			}
-			if was[path] = strings.TrimSpace(string(text)); was[path] == atOnce {
-				was[path] = unset
-			}
-			if err := os.WriteFile(path, []byte(atOnce), 0o644); err != nil {
-				return fmt.Errorf("set a timeout of connection tracking: %w", err)
-			}
+			return nil
 		}
-		return nil
-	}
-	c.stopped = func(backend.Backend) (err error) {
-		for path, text := range was {
-			err = errors.Join(err, os.WriteFile(path, []byte(text), 0o644))
+		c.stopped = func(backend.Backend) (err error) {
+			for path, text := range was {
+				err = errors.Join(err, os.WriteFile(path, []byte(text), 0o644))
+			}
+			return err
 		}
-		return err
 	}
 }

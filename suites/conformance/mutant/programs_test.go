@@ -66,11 +66,14 @@ func TestProgramsAltered(t *testing.T) {
 	}
 }
 
-// written are all instructions of an object.
+// written are all instructions of an object, and the sizes of its maps.
 func written(spec *ebpf.CollectionSpec) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
 		fmt.Fprintln(&b, name, spec.Programs[name].Instructions)
+	}
+	for _, name := range slices.Sorted(maps.Keys(spec.Maps)) {
+		fmt.Fprintln(&b, name, spec.Maps[name].MaxEntries)
 	}
 	return b.String()
 }
