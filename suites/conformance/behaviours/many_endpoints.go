@@ -10,19 +10,19 @@ import (
 func manyEndpoints() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "many-endpoints", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "A Service of 128 endpoints, in more slices than one, reaches each of them, and of those that are left when most of them go again each.",
+		Says:     "A Service of 264 endpoints, in more slices than one, reaches each of them, and of those that are left when most of them go again each.",
 		Promises: []promise.Promise{promise.Slices, promise.ClusterIP},
 		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/"},
 		Run: func(s *kit.Spec) {
 			pods := s.EightPods()
-			ports := s.Serve(9000, 16, pods...)
+			ports := s.Serve(9000, 33, pods...)
 			svc := s.Service()
 			for _, number := range ports {
 				svc.SliceAt(fmt.Sprint(number), int32(number), kit.ReadyAll(pods)...)
 			}
-			// Of 128 one is spared by chance in 128 * (127/128)^4000, once in 10^11 rounds.
+			// Of 264 one is spared by chance in 264 * (263/264)^9000, once in 10^12 rounds.
 			client := s.Nodes[3].Client
-			s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Pods(pods...).AtAll(ports, 4000))
+			s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Pods(pods...).AtAll(ports, 9000))
 			for _, number := range ports[2:] {
 				svc.DeleteSlice(fmt.Sprint(number))
 			}
