@@ -21,21 +21,29 @@ import (
 // when it starts.
 func besideMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
-		"source-ranges-hold-for-the-address":        rangesOfAddress,
-		"addresses-stay-with-their-first-service":   addressesStay,
-		"load-balancer-address-no-external-ip":      oneKindOnly,
-		"external-ips-on-nodes-not-served":          externalIPsOnNodesLost,
-		"external-ips-of-first-family-only":         firstFamilyOnly(plan.ExternalIP),
-		"source-ranges-of-first-family-only":        ofSecondFamily(func(f *plan.Frontend) { f.Restricted, f.Sources = false, nil }),
-		"external-local-of-first-family-only":       ofSecondFamily(clusterOutside),
-		"renamed-ports-lose-their-cluster-ip":       renamed(func(p corev1.ServicePort) int32 { return p.Port }, func(p *corev1.ServicePort) { p.Port += 20000 }),
-		"renamed-ports-lose-their-node-port":        renamed(func(p corev1.ServicePort) int32 { return p.NodePort }, func(p *corev1.ServicePort) { p.NodePort = 0 }),
+		"source-ranges-hold-for-the-address":      rangesOfAddress,
+		"addresses-stay-with-their-first-service": addressesStay,
+		"load-balancer-address-no-external-ip":    oneKindOnly,
+		"external-ips-on-nodes-not-served":        externalIPsOnNodesLost,
+		"external-ips-of-first-family-only":       firstFamilyOnly(plan.ExternalIP),
+		"source-ranges-of-first-family-only":      ofSecondFamily(func(f *plan.Frontend) { f.Restricted, f.Sources = false, nil }),
+		"external-local-of-first-family-only":     ofSecondFamily(clusterOutside),
+		"renamed-ports-lose-their-cluster-ip": renamed(
+			func(p corev1.ServicePort) int32 { return p.Port },
+			func(p *corev1.ServicePort) { p.Port += 20000 },
+		),
+		"renamed-ports-lose-their-node-port": renamed(
+			func(p corev1.ServicePort) int32 { return p.NodePort },
+			func(p *corev1.ServicePort) { p.NodePort = 0 },
+		),
 		"swapped-ports-lost":                        swappedLost,
 		"slices-without-ports-have-those-of-before": emptyPortsFilled,
 		"slices-of-first-manager-only":              firstManagerOnly,
 		"external-name-served-at-external-ips":      externalNameServed,
 		"endpoints-of-a-node-share-its-share":       nodesFirst,
-		"endpoints-beyond-256-not-used":             routes(func(_ *plan.Frontend, r *plan.Route) { r.Endpoints = r.Endpoints[:min(256, len(r.Endpoints))] }),
+		"endpoints-beyond-256-not-used": routes(func(_ *plan.Frontend, r *plan.Route) {
+			r.Endpoints = r.Endpoints[:min(256, len(r.Endpoints))]
+		}),
 		"services-beyond-256-not-served":            servicesBeyond(256),
 		"services-beyond-100-at-start-not-heard-of": servicesAtStartBeyond(100),
 		"source-ranges-at-start-not-held":           rangesAtStartLost,
