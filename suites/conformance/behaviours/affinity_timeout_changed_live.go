@@ -12,7 +12,7 @@ import (
 
 func affinityTimeoutChangedLive() kit.Behaviour {
 	return kit.Behaviour{
-		ID: "affinity-timeout-changed-live", Level: kit.Should, Profile: kit.ProfileAffinity,
+		ID: "affinity-timeout-changed-live", Level: kit.Must, Profile: kit.ProfileAffinity,
 		Says:     "A change of the affinity timeout is followed: who connects from then on is assigned anew after the new one.",
 		Promises: []promise.Promise{promise.AffinityTimeout, promise.Synchronized},
 		Run: func(s *kit.Spec) {

@@ -8,7 +8,7 @@ import (
 func changesWhileAwayFollowed() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "changes-while-away-followed", Level: kit.Must, Profile: kit.ProfileLifecycle,
-		Says:     "What changed while the agents were away is followed when they are back: other endpoints, a Service that is gone and one that is new.",
+		Says:     "What changed while the agents were away is followed when they are back: other endpoints, a Service that is gone, one that is new, and a hundred and fifty more.",
 		Promises: []promise.Promise{promise.Synchronized},
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360"},
 		Needs:    []kit.Need{kit.NeedAgents},
@@ -22,12 +22,19 @@ func changesWhileAwayFollowed() kit.Behaviour {
 				s.Expect(s.Outside(), kit.TCP(svc.NodePort(via)), kit.Pods(a))
 			}
 			var fresh *kit.Service
+			var more []kit.Way
 			s.WithoutAgents(func() {
 				moved.Endpoints(b.Ready())
 				gone.Delete()
 				fresh = s.Service(kit.NodePorts)
 				fresh.Endpoints(a.Ready(), b.Ready())
+				for range 150 {
+					svc := s.Service()
+					svc.Endpoints(a.Ready())
+					more = append(more, svc.Ways(client)...)
+				}
 			})
+			s.Each(more, kit.Pods(a).Times(4))
 			s.Expect(client, kit.TCP(moved.ClusterIP()), kit.Pods(b))
 			s.Expect(s.Outside(), kit.TCP(moved.NodePort(via)), kit.Pods(b))
 			s.Expect(client, kit.TCP(fresh.ClusterIP()), kit.Pods(a, b))

@@ -294,3 +294,24 @@ func withInternalLocal(f front) func(*kit.Spec) {
 		s.Each(svc.WaysTo(addr, s.Everyone()...), want)
 	}
 }
+
+// handedOn: an address of one Service goes to another, and back; give says which it has.
+func handedOn(f front, give func(svc *kit.Service, addrs ...netip.Addr)) func(*kit.Spec) {
+	return func(s *kit.Spec) {
+		one, addr := f(s)
+		two, before := f(s)
+		n := s.Nodes
+		one.Endpoints(n[0].A.Ready())
+		two.Endpoints(n[1].A.Ready())
+		ways := one.WaysTo(addr, n[2].B.Client, n[3].Client)
+		s.Each(ways, kit.Pods(n[0].A))
+		s.Each(two.WaysTo(before, n[2].B.Client), kit.Pods(n[1].A))
+		give(one)
+		give(two, addr)
+		s.Each(ways, kit.Pods(n[1].A))
+		give(two, before)
+		give(one, addr)
+		s.Each(ways, kit.Pods(n[0].A))
+		s.Each(two.WaysTo(before, n[2].B.Client), kit.Pods(n[1].A))
+	}
+}

@@ -8,10 +8,10 @@ import (
 func manyServices() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "many-services", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Each of two hundred Services is reached by its own endpoint, and those that are left when half of them go again as before.",
+		Says:     "Each of 260 Services is reached by its own endpoint, and those that are left when half of them go again as before.",
 		Promises: []promise.Promise{promise.ClusterIP, promise.Transported, promise.Synchronized},
 		Run: func(s *kit.Spec) {
-			const of = 200
+			const of = 260
 			pods, services, ways := s.EightPods(), make([]*kit.Service, of), map[*kit.Pod][]kit.Way{}
 			for i := range services {
 				services[i] = s.Service()

@@ -64,7 +64,7 @@ func mutations() map[string]func(*changes) {
 		conditionMutations(), hintMutations(), sliceMutations(), policyMutations(), addressMutations(), serviceMutations(),
 		refusalMutations(), choiceMutations(), affinityMutations(), healthMutations(), lifeMutations(), followMutations(), sharedMutations(),
 		frontMutations(), sourceMutations(), orderMutations(), scaleMutations(), packetMutations(), narrowMutations(), programMutations(), hintsAtMutations(),
-		liveMutations(), liveFrontMutations(), stickyMutations(),
+		liveMutations(), liveFrontMutations(), stickyMutations(), besideMutations(),
 	} {
 		maps.Copy(all, table)
 	}
