@@ -136,7 +136,8 @@
 // as they should be are not touched either, and a restart that finds everything
 // in place writes nothing. Chains with hooks come last: where they were missing
 // the rules come alive complete, in one transaction, so that at a start no Service is
-// served before others (TestHooksComeLast). If somebody writes to these tables
+// served before others (TestHooksComeLast), however many batches there were: an order of
+// importance (plan.First) would have nothing to decide. If somebody writes to these tables
 // during that dump, or the kernel resizes a set's hash table, it is made again; what others
 // do to their own is no matter (package commits).
 // Tables are replaced only if the kernel refuses our constant rules beside them,
