@@ -1,6 +1,7 @@
 package ebpf
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func (t *Target) Apply(ctx context.Context, old, new *plan.Plan) error {
 		err = errors.New("apply a difference: the state of the maps is not known")
 	default:
 		c := plan.Diff(old, new)
-		if refused, err = t.change(c); c.Node != nil { // by which links own pods come
+		if refused, err = t.change(c, nil); c.Node != nil { // by which links own pods come
 			_, failed := t.mend(nil)
 			err = errors.Join(err, failed)
 		}
@@ -110,7 +111,7 @@ func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
 	for _, f := range want {
 		c.Set = append(c.Set, f)
 	}
-	refused, err := t.change(c)
+	refused, err := t.change(c, plan.First(p))
 	if err != nil {
 		return nil, err
 	}
@@ -128,9 +129,9 @@ func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
 	return refused, err
 }
 
-// change writes what differs, the node first, which stops no Service when it fails. A frontend that
-// a map has no room for is refused.
-func (t *Target) change(c plan.Changes) (refused map[plan.Key]error, err error) {
+// change writes what differs, the node first, which stops no Service when it fails, and then the
+// frontends of first. A frontend that a map has no room for is refused.
+func (t *Target) change(c plan.Changes, first map[plan.Key]bool) (refused map[plan.Key]error, err error) {
 	w := t.table.w
 	refused = map[plan.Key]error{}
 	if c.Node != nil {
@@ -141,13 +142,11 @@ func (t *Target) change(c plan.Changes) (refused map[plan.Key]error, err error) 
 	}
 	// The rest of an address is refused when all its frontends are there.
 	slices.SortFunc(c.Set, func(a, b *plan.Frontend) int {
-		if a.Key.IsWildcard() != b.Key.IsWildcard() {
-			if a.Key.IsWildcard() {
-				return 1
-			}
-			return -1
-		}
-		return a.Key.Compare(b.Key)
+		return cmp.Or(
+			before(!a.Key.IsWildcard(), !b.Key.IsWildcard()),
+			before(first[a.Key], first[b.Key]),
+			a.Key.Compare(b.Key),
+		)
 	})
 	for _, f := range c.Set {
 		if !f.Key.IsWildcard() && !served(f.Key) {
@@ -161,6 +160,17 @@ func (t *Target) change(c plan.Changes) (refused map[plan.Key]error, err error) 
 		}
 	}
 	return refused, errors.Join(err, w.take())
+}
+
+// before compares two of which those come first that are something.
+func before(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 // setNode writes what is the node's own, but for its devices. What of it has no room is told, and

@@ -111,7 +111,9 @@
 // or what is done with it, is a new list and then the frontend's entry. So each packet sees a
 // frontend as it was or as it is to be; one that finds a slot gone looks at the frontend again.
 // The address of a frontend that is new comes last and goes first; that the rest of it is refused
-// comes after all its frontends of a change. The cost is a comparison of the lists of the frontends
+// comes after all its frontends of a change. A complete Apply writes the frontends of the API and of
+// kube-system first (plan.First), which is of use where programs are attached by then: at a start
+// without any nothing is served until all are written. The cost is a comparison of the lists of the frontends
 // that changed, and then that of the endpoints that did, for each frontend.
 //
 // What a change leaves over - old lists, slots behind the last, source ranges - is deleted a while

@@ -96,6 +96,46 @@ func TestAddressComesLast(t *testing.T) {
 	}
 }
 
+// Where programs serve already and the maps have next to nothing, the API and cluster DNS are
+// served before all others.
+func TestFirstAtStart(t *testing.T) {
+	t.Parallel()
+	p := &plan.Plan{Services: map[objects.Name]plan.Service{}}
+	add := func(n objects.Name, addr string) {
+		key := plan.Key{Addr: netip.MustParseAddr(addr), Protocol: objects.TCP, Port: 80}
+		p.Services[n] = plan.Service{Frontends: []plan.Frontend{{
+			Key: key, Kind: plan.ClusterIP, Group: key,
+			Outside: plan.Route{Action: plan.Forward, Endpoints: []plan.Endpoint{{Addr: netip.MustParseAddr("10.244.2.1"), Port: 8080}}},
+		}}}
+	}
+	for i := range 20 {
+		add(benchName(i), fmt.Sprintf("10.96.5.%d", 1+i))
+	}
+	add(objects.Name{Namespace: "default", Name: "kubernetes"}, "10.96.6.1") // the last by address
+	add(objects.Name{Namespace: "kube-system", Name: "kube-dns"}, "10.96.6.2")
+	cfg, partly := config(t, netns.ForTest(t, "node").FD()), 0
+	cfg.Fault = func() error {
+		dump, err := dataplane.Dump(cfg.Pins)
+		if err != nil {
+			return err
+		}
+		others, wanted := strings.Count(dump, "address 10.96.5."), strings.Count(dump, "address 10.96.6.")
+		if others > 0 && wanted != 2 {
+			t.Errorf("with %d of those that are to be first the maps are\n%s", wanted, dump)
+		}
+		if others > 0 && others < 20 {
+			partly++
+		}
+		return nil
+	}
+	target := started(t, cfg)
+	apply(t, target, nil, &plan.Plan{})
+	apply(t, target, nil, p)
+	if partly == 0 {
+		t.Error("all were served at once: nothing is told of their order")
+	}
+}
+
 // A process that finds what it is to write writes nothing.
 func TestRestartWritesNothing(t *testing.T) {
 	t.Parallel()

@@ -32,16 +32,22 @@ func dial(netns int, port uint32) (*conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open netfilter socket: %w", err)
 	}
-	if err := errors.Join(c.SetWriteBuffer(socketBuffer), c.SetReadBuffer(socketBuffer)); err != nil {
+	out := &conn{Conn: c, buf: make([]byte, readSize)}
+	if err := errors.Join(out.widen(socketBuffer), c.SetReadBuffer(socketBuffer)); err != nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("enlarge netfilter socket: %w", err)
 	}
-	room, err := granted(c)
-	if err != nil {
-		_ = c.Close()
-		return nil, err
+	return out, nil
+}
+
+// widen asks for a send buffer, of which the kernel makes twice the size.
+func (c *conn) widen(size int) error {
+	if err := c.SetWriteBuffer(size); err != nil {
+		return err
 	}
-	return &conn{Conn: c, room: room, buf: make([]byte, readSize)}, nil
+	var err error
+	c.room, err = granted(c.Conn)
+	return err
 }
 
 // granted is the largest message a socket takes, which may be far less than what

@@ -136,7 +136,8 @@
 // as they should be are not touched either, and a restart that finds everything
 // in place writes nothing. Chains with hooks come last: where they were missing
 // the rules come alive complete, in one transaction, so that at a start no Service is
-// served before others (TestHooksComeLast). If somebody writes to these tables
+// served before others (TestHooksComeLast), however many batches there were: an order of
+// importance (plan.First) would have nothing to decide. If somebody writes to these tables
 // during that dump, or the kernel resizes a set's hash table, it is made again; what others
 // do to their own is no matter (package commits).
 // Tables are replaced only if the kernel refuses our constant rules beside them,
@@ -170,10 +171,16 @@
 // three.
 //
 // Replacing the tables of an incompatible version is one transaction only as far
-// as the new content fits half of the socket's send buffer, which is 16 MiB with
-// NET_ADMIN in the initial user namespace and otherwise bounded by
-// net.core.wmem_max. Beyond (some 10 000 Services) nothing is served from its first
-// transaction to its last, as at a start (TestReplacedInParts). A single frontend that does not fit is an error that says so.
+// as the new content fits half of the socket's send buffer, with NET_ADMIN in the
+// initial user namespace; otherwise net.core.wmem_max bounds it. That half is 8 to 64 MiB, by the
+// memory of the host: while the kernel holds a transaction it takes up to 150 bytes of memory for
+// each of it, where anybody on the host listens to nftables (an agent does), and half of what is
+// available may be taken. A Service with ten endpoints is some 570 bytes, so 8 MiB hold 14 000,
+// and 44 000 take 25 MB, for which 7.5 GB have to be available. These took nine seconds and
+// 3.2 GB of a busy host with a listener, two and 0.3 without one, and four in parts; others'
+// commits wait for as long. The agent takes 400 MB then, and 250 in parts.
+// Beyond, nothing is served from the first transaction to the last, as at a start
+// (TestReplacedInParts). A single frontend that does not fit is an error that says so.
 //
 // A packet looks up its class and then its endpoint; a change between the two is
 // harmless (slot 0 is the second try). At 800 changes a second no first SYN of

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -348,17 +349,21 @@ func TestHooksComeLast(t *testing.T) {
 	}
 }
 
+// incompatible is what another version left: a set of another type, and a hook.
+func incompatible(b *batch) {
+	for _, f := range newBoth() {
+		b.table(f, 0)
+		f.sets[setServices] = setSpec{name: f.sets[setServices].name, key: f.sets[setClusterIPs].key}
+		b.set(f, setServices)
+		b.chain(f, chain{name: "prerouting", hook: f.baseChains()[0].hook})
+	}
+}
+
 // Where tables are replaced, the new ones serve from the transaction on in which the old ones go.
 func TestReplacedAtOnce(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		ns := netns.ForTest(t, "at-once")
-		write(t, ns, func(b *batch) {
-			f := newBoth()[0]
-			b.table(f, 0)
-			f.sets[setServices] = setSpec{name: f.sets[setServices].name, key: f.sets[setClusterIPs].key}
-			b.set(f, setServices)
-			b.chain(f, chain{name: "prerouting", hook: f.baseChains()[0].hook})
-		})
+		write(t, ns, incompatible)
 		p := some(50, 3, 1)
 		want := p
 		if refused {
@@ -383,17 +388,51 @@ func TestReplacedAtOnce(t *testing.T) {
 	}
 }
 
+// So it is with a plan that the buffer of other changes has no room for: one generation.
+func TestLargeReplacedAtOnce(t *testing.T) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if replaceBuffer(string(text)) < 12<<20 {
+		t.Skip("needs 4 GB of memory that is available")
+	}
+	ns := netns.ForTest(t, "large")
+	write(t, ns, incompatible)
+	was, err := commits.Generation(ns.FD())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := wide(16_000)
+	if err := newTest(t, ns).Apply(t.Context(), nil, p); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := commits.Generation(ns.FD()); err != nil || now != was+1 {
+		t.Errorf("replaced in %d transactions, %v", now-was, err)
+	}
+	wantKernel(t, ns, p)
+}
+
+// How large the transaction is that replaces tables, by the memory of the host.
+func TestReplaceBuffer(t *testing.T) {
+	for meminfo, want := range map[string]int{
+		"MemFree: 1 kB\nMemAvailable:    8388608 kB\nBuffers: 2 kB\n": 8 << 30 / 300,
+		"MemAvailable:  524288 kB\n":                                  leastReplaced,
+		"MemAvailable: 268435456 kB\n":                                mostReplaced,
+		"MemFree: 268435456 kB\n":                                     leastReplaced, // no answer
+		"MemAvailable: much\n":                                        leastReplaced,
+	} {
+		if got := replaceBuffer(meminfo); got != want {
+			t.Errorf("%q: %d, want %d", meminfo, got, want)
+		}
+	}
+}
+
 // What replaces them and does not fit the socket goes in parts: nothing is served from the first,
 // in which the old tables go, to the last. One that ends there is finished by the next Apply.
 func TestReplacedInParts(t *testing.T) {
 	ns := netns.ForTest(t, "in-parts")
-	write(t, ns, func(b *batch) {
-		f := newBoth()[0]
-		b.table(f, 0)
-		f.sets[setServices] = setSpec{name: f.sets[setServices].name, key: f.sets[setClusterIPs].key}
-		b.set(f, setServices)
-		b.chain(f, chain{name: "prerouting", hook: f.baseChains()[0].hook})
-	})
+	write(t, ns, incompatible)
 	p := some(1500, 3, 1)
 	target, gaps := newTest(t, ns), 0
 	target.dialled = narrow(t)

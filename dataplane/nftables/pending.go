@@ -190,6 +190,11 @@ func (t *Target) dial() error {
 		return err
 	}
 	t.conn = c
+	if t.replacing {
+		if err := c.widenToReplace(); err != nil {
+			return err
+		}
+	}
 	if t.dialled != nil {
 		t.dialled(c)
 	}

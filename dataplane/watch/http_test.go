@@ -8,6 +8,7 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
 
@@ -21,15 +22,27 @@ import (
 // serve starts a server with two Services, a slice each, a Node and ServiceCIDRs.
 func serve(t *testing.T) (*api.Server, kubernetes.Interface) {
 	t.Helper()
-	s := api.ForTest(t, api.Config{Logger: slog.New(slog.DiscardHandler)})
+	s, cfg := serveAs(t, api.Config{})
+	return s, clientOf(t, cfg)
+}
+
+func serveAs(t *testing.T, how api.Config) (*api.Server, *rest.Config) {
+	t.Helper()
+	how.Logger = slog.New(slog.DiscardHandler)
+	s := api.ForTest(t, how)
 	must(t, s.Apply(node("here"), ranges("kubernetes", "10.96.0.0/16"), service("a", "10.96.0.1"), service("b", "10.96.0.2"),
 		slice("a-1", "a"), slice("b-1", "b")))
 	cfg, err := clientcmd.RESTConfigFromKubeConfig(s.Kubeconfig())
 	must(t, err)
 	cfg.ContentType, cfg.QPS = "application/vnd.kubernetes.protobuf", -1
+	return s, cfg
+}
+
+func clientOf(t *testing.T, cfg *rest.Config) kubernetes.Interface {
+	t.Helper()
 	client, err := kubernetes.NewForConfig(cfg)
 	must(t, err)
-	return s, client
+	return client
 }
 
 func must(t *testing.T, err error) {

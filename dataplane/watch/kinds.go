@@ -15,7 +15,8 @@ import (
 	"github.com/plumbline/plumbline/dataplane/objects"
 )
 
-// source is a kind of objects: what the server is asked for, and what is done with it.
+// source is a kind of objects: what the server is asked for, and what is done with it. Its lists
+// are of *item.
 type source struct {
 	ask  cache.ListerWatcher
 	typ  object // an object of the kind
@@ -33,15 +34,16 @@ func (w *Watcher) store(kind objects.Kind, read func(any) item) *store {
 
 func (w *Watcher) services() source {
 	api := w.cfg.Client.CoreV1().Services(metav1.NamespaceAll)
-	return source{listWatch(w.cfg.Client, ourServices, "", api.List, api.Watch), &corev1.Service{}, w.store(objects.KindService, func(obj any) item {
+	into := w.store(objects.KindService, func(obj any) item {
 		out, err := objects.FromService(obj.(*corev1.Service))
 		return item{change: objects.Change{Service: &out}, usable: true, unfit: err}
-	})}
+	})
+	return source{listWatch(w.cfg.Client, into, ourServices, "", api.List, api.Watch), &corev1.Service{}, into}
 }
 
 func (w *Watcher) slices() source {
 	api := w.cfg.Client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll)
-	return source{listWatch(w.cfg.Client, ourSlices, "", api.List, api.Watch), &discoveryv1.EndpointSlice{}, w.store(objects.KindSlice, func(obj any) item {
+	into := w.store(objects.KindSlice, func(obj any) item {
 		s := obj.(*discoveryv1.EndpointSlice)
 		out, ok, err := objects.FromEndpointSlice(s)
 		triggered := objects.Triggered(s)
@@ -49,7 +51,8 @@ func (w *Watcher) slices() source {
 			triggered = time.Time{}
 		}
 		return item{change: objects.Change{Slice: &out, Triggered: triggered}, service: out.Service, usable: ok, unfit: err}
-	})}
+	})
+	return source{listWatch(w.cfg.Client, into, ourSlices, "", api.List, api.Watch), &discoveryv1.EndpointSlice{}, into}
 }
 
 func (w *Watcher) nodes() source {
@@ -61,15 +64,16 @@ func (w *Watcher) nodes() source {
 	})
 	// It changes every few seconds, in what is not of interest.
 	s.same = func(was, now objects.Change) bool { return was.Node.Equal(*now.Node) }
-	return source{listWatch(w.cfg.Client, "", own, api.List, api.Watch), &corev1.Node{}, s}
+	return source{listWatch(w.cfg.Client, s, "", own, api.List, api.Watch), &corev1.Node{}, s}
 }
 
 func (w *Watcher) serviceCIDRs() source {
 	api := w.cfg.Client.NetworkingV1().ServiceCIDRs()
-	return source{listWatch(w.cfg.Client, "", "", api.List, api.Watch), &networkingv1.ServiceCIDR{}, w.store(objects.KindServiceCIDR, func(obj any) item {
+	into := w.store(objects.KindServiceCIDR, func(obj any) item {
 		out, err := objects.FromServiceCIDR(obj.(*networkingv1.ServiceCIDR))
 		return item{change: objects.Change{ServiceCIDR: &out}, usable: true, unfit: err}
-	})}
+	})
+	return source{listWatch(w.cfg.Client, into, "", "", api.List, api.Watch), &networkingv1.ServiceCIDR{}, into}
 }
 
 // reference is what an Event is about.

@@ -6,8 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
@@ -29,6 +31,12 @@ type item struct {
 func (i *item) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: i.name.Namespace, Name: i.name.Name, ResourceVersion: i.version}
 }
+
+// GetObjectKind is for client-go, which joins the pages of a list of what it takes for objects.
+func (i *item) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject is for the same. Nobody changes an item.
+func (i *item) DeepCopyObject() runtime.Object { return i }
 
 // known is what has to be remembered of an object that was handed on.
 type known struct {
@@ -157,16 +165,47 @@ func gone(kind objects.Kind, name, service objects.Name) objects.Change {
 	return objects.Change{Gone: &objects.Gone{Kind: kind, Name: name, Service: service}}
 }
 
+// pageSize is how many objects a list is asked for at a time: client-go's own number.
+const pageSize = 500
+
 // listWatch asks for one kind of objects, by labels and fields.
-func listWatch[L runtime.Object](client any, labels, fields string, list func(context.Context, metav1.ListOptions) (L, error), watch watchFunc) cache.ListerWatcher {
+//
+// A list comes in pages, each read into items and let go. A Reflector would ask for pages "not
+// older than" what it knows: with version 0 the server ignores the limit and answers with all
+// objects at once, with another it takes the version for the exact one. So the newest is asked
+// for, which costs the server a consistent read. A list whose version is compacted between two
+// pages is made again, by the Reflector, at once and whole.
+func listWatch[L runtime.Object](client any, into *store, labels, fields string, list func(context.Context, metav1.ListOptions) (L, error), watch watchFunc) cache.ListerWatcher {
 	only := func(o metav1.ListOptions) metav1.ListOptions {
 		o.LabelSelector, o.FieldSelector = labels, fields
 		return o
 	}
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, only(o)) },
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			if o.Limit > 0 && o.Continue == "" {
+				o.ResourceVersion, o.ResourceVersionMatch = "", ""
+			}
+			raw, err := list(ctx, only(o))
+			if err != nil {
+				return nil, err
+			}
+			return into.page(raw)
+		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watchInterface, error) {
 			return watch(ctx, only(o))
 		},
 	}, client)
+}
+
+// page is a list, or a part of one, of items.
+func (s *store) page(raw runtime.Object) (*internalversion.List, error) {
+	m, err := meta.ListAccessor(raw)
+	if err != nil {
+		return nil, err
+	}
+	out := &internalversion.List{ListMeta: metav1.ListMeta{ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue()}}
+	return out, meta.EachListItem(raw, func(o runtime.Object) error {
+		out.Items = append(out.Items, s.item(o))
+		return nil
+	})
 }

@@ -4,7 +4,8 @@
 //	Run: reflectors -> store (conversion) -> []objects.Change -> Sink
 //
 // Objects are converted one by one as they come in (WatchList, KEP-3157) and let go: neither a
-// list nor a store of them is ever whole in memory, where the server streams its lists.
+// list nor a store of them is ever whole in memory. A server that does not stream its lists is
+// asked for pages of them.
 //
 // Nothing is handed on before Services, EndpointSlices, the own Node and, where
 // the cluster has them, ServiceCIDRs have all been listed: a dataplane that acted
@@ -104,7 +105,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 }
 
 func (s source) follow(ctx context.Context) {
-	cache.NewReflectorWithOptions(s.ask, s.typ, s.into, cache.ReflectorOptions{Name: fmt.Sprintf("%T", s.typ)}).RunWithContext(ctx)
+	r := cache.NewReflectorWithOptions(s.ask, s.typ, s.into, cache.ReflectorOptions{Name: fmt.Sprintf("%T", s.typ)})
+	r.WatchListPageSize = pageSize // of lists, whatever its name says
+	r.RunWithContext(ctx)
 }
 
 // askLater is the pause between two questions whether there are ServiceCIDRs by now.

@@ -47,6 +47,10 @@ func TestChanges(t *testing.T) {
 			if err != nil || got.Ended != "" {
 				t.Fatalf("%v, ended: %s", err, got.Ended)
 			}
+			// The others have no elements.
+			if has := row.Name() == "plumb-nftables"; has != (got.Kernel > 0) || has != (got.ColdRatio() > 1) {
+				t.Errorf("the kernel alone: %v, of a cold start of %v", got.Kernel, got.Cold)
+			}
 			if s := got.Steady; s.Spread.N != 200 || s.Spread.Of != 200 || s.Coalesced != 0 || s.Spread.P50 <= 0 || s.Rate > 210 {
 				t.Errorf("changes at a rate: %+v", s)
 			}

@@ -3,7 +3,7 @@
 //
 //	Run: world (namespaces, an API) -> for each size: objects
 //	  -> for each row: cold start, flows, changes, changes at a rate, big Services,
-//	     stale flows, switches, warm restart
+//	     stale flows, switches, warm restart, the kernel alone
 //	  -> all rows that have started, side by side: first packets, connections, connect(2)
 //	  -> Results -> Markdown table, benchstat lines
 //
@@ -68,6 +68,13 @@
 //	               100 pairs of a row at a time: nothing is sent, so that only what
 //	               a dataplane does at sockets shows. Both ask it; the difference is
 //	               that one finds a Service.
+//
+//	kernel alone   of own dataplanes with elements of nftables: all elements that the node has
+//	               then are read, and written to a namespace of their own, in transactions
+//	               of up to 16 MiB, with the tables and chains there before; the time is that of
+//	               the kernel, which tells the listeners of each element, as at the start; a
+//	               dataplane that writes smaller transactions may take less. The cold start
+//	               is shown in that time as well: it has the process and its lists in it.
 //
 // Whether a Service answers is asked every 2 ms, and each time for 20 ms at most.
 //

@@ -57,6 +57,7 @@ func (w *world) measure(ctx context.Context, cfg Config, row Row, n int) (Result
 	}{
 		{"cold start", s.coldStart}, {"flows", s.openFlows}, {"changes", s.changes}, {"changes at a rate", s.steady},
 		{"big Services", s.bigs}, {"stale flows", s.staleFlows}, {"switches", s.switches}, {"warm restart", s.warmRestart},
+		{"kernel alone", s.elements},
 	} {
 		w.log.Info("measuring", "row", row.Name(), "services", n, "step", step.name)
 		err = step.run(ctx)

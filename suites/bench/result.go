@@ -20,6 +20,7 @@ type Result struct {
 	Cold      time.Duration
 	ColdCPU   time.Duration
 	ColdApply time.Duration // own dataplanes: the first Apply alone
+	Kernel    time.Duration // what the kernel takes for the same elements of nftables by itself
 
 	FirstPacket, Direct Spread
 	Rates               []Rate
@@ -57,7 +58,7 @@ func median(in []int) int {
 }
 
 var columns = []string{
-	"dataplane", "Services", "cold start", "first Apply", "first packet p50 / p99", "direct p50 / p99", "connections (CPU of one)", "connect(2) of UDP p50", "change to kernel p50 / p99",
+	"dataplane", "Services", "cold start", "first Apply", "kernel alone (cold start by it)", "first packet p50 / p99", "direct p50 / p99", "connections (CPU of one)", "connect(2) of UDP p50", "change to kernel p50 / p99",
 	"operations", "CPU of a change", fmt.Sprintf("%d changes a second p50 / p99", steadyRate), "change of a big Service p50 / p99", "stale UDP flows", "change to first packet p50 / p99", "warm restart", "warm Apply", "connections lost in restarts", "RSS (peak)",
 }
 
@@ -68,7 +69,7 @@ func Markdown(results []Result, lacks string) string {
 	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 	for _, r := range results {
 		cells := []string{
-			r.Row, fmt.Sprint(r.Services), short(r.Cold), short(r.ColdApply), r.FirstPacket.String(), r.Direct.String(), each(r.Rates), r.UDPConnects.String(), r.Change.String(),
+			r.Row, fmt.Sprint(r.Services), short(r.Cold), short(r.ColdApply), r.kernel(), r.FirstPacket.String(), r.Direct.String(), each(r.Rates), r.UDPConnects.String(), r.Change.String(),
 			number(r.Ops), short(r.ChangeCPU), r.Steady.String(), each(r.Bigs), r.Flows.String(), r.Switch.String(), r.Warm.cell(short(r.Warm.P50)), short(r.WarmApply), r.Load.String(), memory(r),
 		}
 		if r.Ended != "" {
@@ -163,6 +164,7 @@ func Benchstat(results []Result) string {
 		}
 		p99 := func(s Spread) string { return fmt.Sprintf(" %d p99-ns", s.P99.Nanoseconds()) }
 		line("ColdStart", 1, r.Cold, fmt.Sprintf(" %d cpu-ns", r.ColdCPU.Nanoseconds()))
+		line("KernelAlone", 1, r.Kernel, fmt.Sprintf(" %.2f cold-ratio", r.ColdRatio()))
 		line("FirstPacket", r.FirstPacket.N, r.FirstPacket.P50, p99(r.FirstPacket))
 		line("FirstPacketDirect", r.Direct.N, r.Direct.P50, p99(r.Direct))
 		for _, rate := range r.Rates {
