@@ -71,7 +71,7 @@ func (t *Target) refusals(p *plan.Plan, refused map[plan.Key]error) error {
 }
 
 // takeOver makes the maps those of the plan, whatever they hold, and then attaches the programs:
-// what was there before serves until then.
+// what was there before serves until then, and programs of a predecessor to the end.
 func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
 	if err := t.start(); err != nil {
 		return nil, err
@@ -111,7 +111,17 @@ func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
 	for _, f := range want {
 		c.Set = append(c.Set, f)
 	}
+	fresh, err := t.attachEmpty(p.Node)
+	if err != nil {
+		return nil, err
+	}
+	if fresh {
+		c.Node = nil
+	}
 	refused, err := t.change(c, plan.First(p))
+	if err == nil && fresh { // what Services have is known before what none has is dropped
+		err = t.setNode(p.Node)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +137,26 @@ func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
 	}
 	_, err = t.attach(nil)
 	return refused, err
+}
+
+// attachEmpty attaches the programs while there are no frontends, and they let everything pass, where none
+// of a predecessor serves: who serves instead, such as rules of another backend, goes on until a frontend is
+// in the maps, and then every device knows it. Attached one after the other to maps that are filled, the
+// first would translate a connection whose answer the next does not know. fresh: it did so. What fails at a device is tried
+// once more, and told, when the maps are the plan's.
+func (t *Target) attachEmpty(n plan.Node) (fresh bool, err error) {
+	serve, err := inLayouts(t.cfg.Pins, t.objs.hooks()[0].name+"_*")
+	if err != nil || len(serve) > 0 {
+		return false, err
+	}
+	n.ServiceCIDRs = nil // what no Service has is dropped later
+	if err := t.setNode(n); err != nil {
+		return true, err
+	}
+	if _, err := t.attach(nil); err != nil {
+		t.log.Debug("not all programs are there before the frontends", "err", err)
+	}
+	return true, nil
 }
 
 // change writes what differs, the node first, which stops no Service when it fails, and then the

@@ -93,21 +93,10 @@ func TestEgressFirst(t *testing.T) {
 	needTCX(t)
 	n := dptest.NewNet(t)
 	cfg, devs := config(t, n.FD()), devicesOf(t, n.Node)
-	have := func(at ebpf.AttachType) (out int) {
-		for _, d := range devs {
-			there, err := link.QueryPrograms(link.QueryOptions{Target: d.Index, Attach: at})
-			if err != nil {
-				t.Error(err)
-				return 0
-			}
-			out += len(there.Programs)
-		}
-		return out
-	}
 	seen := 0
 	cfg.Fault = func() error {
 		return n.Node.Do(func() error {
-			in, out := have(ebpf.AttachTCXIngress), have(ebpf.AttachTCXEgress)
+			in, out := have(t, devs, ebpf.AttachTCXIngress), have(t, devs, ebpf.AttachTCXEgress)
 			if seen = max(seen, in); in > 0 && out < len(devs) {
 				t.Errorf("%d devices have a program at ingress, and %d of %d one at egress", in, out, len(devs))
 			}
@@ -117,6 +106,55 @@ func TestEgressFirst(t *testing.T) {
 	apply(t, started(t, cfg), nil, planOf(service{number: 1, endpoints: both(2)}))
 	if seen < len(devs)-1 {
 		t.Errorf("looked while %d of %d devices had one at ingress", seen, len(devs))
+	}
+}
+
+// have is how many programs devices have at a place.
+func have(t *testing.T, devs []netlink.LinkAttrs, at ebpf.AttachType) (n int) {
+	t.Helper()
+	for _, d := range devs {
+		there, err := link.QueryPrograms(link.QueryOptions{Target: d.Index, Attach: at})
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		n += len(there.Programs)
+	}
+	return n
+}
+
+// Where no predecessor serves, no frontend is in the maps before all devices have both programs: else the
+// answer to what one translates would come by one that lacks its own, beside rules of another backend.
+// Addresses that no Service has are dropped when those that one has are known.
+func TestFrontendsAfterPrograms(t *testing.T) {
+	t.Parallel()
+	needTCX(t)
+	n, p := dptest.NewNet(t), planOf(service{number: 1, endpoints: both(2)})
+	p.Node.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}
+	cfg, devs := config(t, n.FD()), devicesOf(t, n.Node)
+	vip, empty := service{number: 1}.vip(false).String(), 0
+	cfg.Fault = func() error {
+		return n.Node.Do(func() error {
+			holds, err := dataplane.Dump(cfg.Pins)
+			in, known := have(t, devs, ebpf.AttachTCXIngress), strings.Contains(holds, vip)
+			if in > 0 && !known {
+				empty++
+			}
+			if known && in < len(devs) {
+				t.Errorf("%s is in the maps and %d of %d devices have a program at ingress", vip, in, len(devs))
+			}
+			if !known && strings.Contains(holds, "10.96.0.0/16") {
+				t.Errorf("what is in 10.96.0.0/16 is dropped and %s not in the maps", vip)
+			}
+			return err
+		})
+	}
+	apply(t, started(t, cfg), nil, p)
+	if got, err := dataplane.Dump(cfg.Pins); err != nil || got != dataplane.Render(p) || !strings.Contains(got, vip) || !strings.Contains(got, "10.96.0.0/16") {
+		t.Errorf("in the end the maps hold (%v)\n%s", err, got)
+	}
+	if empty < len(devs) {
+		t.Errorf("looked %d times at programs without frontends, with %d devices", empty, len(devs))
 	}
 }
 

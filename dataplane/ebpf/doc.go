@@ -162,7 +162,8 @@
 //     attached by then: a program that lets a packet pass ends its way. Each
 //     attachment by tcx waits for a grace period of the kernel's, some 10 ms, so a start on a
 //     node with 100 devices takes a second or two; one that finds the programs of its own build
-//     takes them over as they are. By clsact it does not wait.
+//     takes them over as they are. By clsact it does not wait. For as long as that takes the maps
+//     of a first start have no frontends, and who served before serves.
 //   - Programs at the cgroup have links, which are replaced in place beside other people's; their pins
 //     hold them when the process ends. They have pins themselves as well, by which who is of their build
 //     takes them over as they are: verifying them costs 20 ms of a processor. They are attached after those of devices, and what restores an

@@ -178,20 +178,9 @@ func TestDamagedJournals(t *testing.T) {
 // A flow that is refused while the proxy ends does not begin again: nobody would
 // end it.
 func TestNoFlowBeginsAfterTheEnd(t *testing.T) {
-	need.Root(t)
-	p, err := newProxy(New(Config{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}).cfg, &counters{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.journal, err = openJournal(""); err != nil {
-		t.Fatal(err)
-	}
 	ns := netns.ForTest(t, "node")
-	if p.space, err = enter(ns.FD()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.space.Close)
-	err = ns.Do(func() error { // silent; a refusal would end the flow
+	p := proxyIn(t, ns)
+	err := ns.Do(func() error { // silent; a refusal would end the flow
 		c, err := net.ListenPacket("udp", "127.0.0.1:5353")
 		if err == nil {
 			t.Cleanup(func() { _ = c.Close() })
@@ -214,6 +203,90 @@ func TestNoFlowBeginsAfterTheEnd(t *testing.T) {
 		t.Errorf("after the end: %+v", got)
 	}
 	p.closeFlows()
+}
+
+// proxyIn is one that forwards datagrams in a namespace, and has no listener.
+func proxyIn(t *testing.T, ns *netns.NS) *proxy {
+	t.Helper()
+	p, err := newProxy(New(Config{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}).cfg, &counters{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.journal, err = openJournal(""); err != nil {
+		t.Fatal(err)
+	}
+	if p.space, err = enter(ns.FD()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.space.Close)
+	return p
+}
+
+// A flow whose socket takes no more, for who is to get it next does not say where he is, holds up neither the
+// listener nor other flows; while its own goroutine waits for room neither.
+func TestFullFlowHoldsNobodyUp(t *testing.T) {
+	need.Root(t)
+	ns, there := netns.ForTest(t, "node"), netns.ForTest(t, "there")
+	link := func(ns *netns.NS, addr string) netns.End {
+		return netns.End{NS: ns, Name: "eth0", Addrs: []netip.Prefix{netip.MustParsePrefix(addr)}}
+	}
+	if err := netns.Veth(link(ns, "192.0.2.1/24"), link(there, "192.0.2.2/24")); err != nil {
+		t.Fatal(err)
+	}
+	err := ns.Do(func() error { // it is asked for longer than this test takes
+		return os.WriteFile("/proc/sys/net/ipv4/neigh/eth0/mcast_solicit", []byte("10000"), 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := proxyIn(t, ns)
+	t.Cleanup(func() { p.closeFlows() })
+	flowTo := func(n byte, to string) flowKey {
+		at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 1, n}), 53)
+		route := plan.Route{Action: plan.Forward, Endpoints: []plan.Endpoint{{Addr: netip.MustParseAddr(to), Port: 5353}}}
+		p.index.update(nil, []plan.Frontend{{Key: plan.Key{Addr: at.Addr(), Protocol: objects.UDP, Port: 53}, Outside: route}}, nil)
+		return flowKey{client: netip.MustParseAddrPort("192.0.2.1:5000"), at: at}
+	}
+	full, other := flowTo(1, "192.0.2.9"), flowTo(2, "192.0.2.2")
+	p.datagram(full, []byte("x"))
+	f := p.flows.all[full]
+	if f == nil {
+		t.Fatal("no flow begun")
+	}
+	if err := f.server.SetWriteBuffer(1); err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan struct{})
+	go func() { // as the flow's own does
+		defer close(waits)
+		for range 20 {
+			p.send(f, make([]byte, 1000))
+		}
+	}()
+	select {
+	case <-waits:
+		t.Fatal("its socket takes what it is given")
+	case <-time.After(time.Second): // it is full for good: who looks too early finds what this is about all the same
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 20 {
+			p.datagram(full, make([]byte, 1000))
+		}
+		p.datagram(other, []byte("x"))
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Error("a datagram to another endpoint still waits")
+	}
+	_ = f.server.Close()
+	<-waits
+	<-done
+	if got := p.stats.read(); got.Begun != 2 {
+		t.Errorf("begun are %d flows, want 2", got.Begun)
+	}
 }
 
 // Why a flow does not begin is said once, and again when its frontend has changed.

@@ -99,12 +99,12 @@ func (p *proxy) datagram(key flowKey, payload []byte) {
 	p.flows.mu.Lock()
 	defer p.flows.mu.Unlock()
 	if f := p.flows.all[key]; f != nil {
-		if p.send(f, payload) {
+		if p.sendNow(f, payload) {
 			return
 		}
 		p.endLocked(f)
 	}
-	if f := p.newFlow(key); f == nil || !p.send(f, payload) {
+	if f := p.newFlow(key); f == nil || !p.sendNow(f, payload) {
 		p.stats.turned.Add(1)
 	}
 }
@@ -161,6 +161,21 @@ func (p *proxy) open(f *flow, to plan.Destination) (err error) {
 func (p *proxy) send(f *flow, payload []byte) bool {
 	f.last.Store(int64(time.Since(f.began)))
 	_, err := f.server.Write(payload)
+	return !errors.Is(err, unix.ECONNREFUSED)
+}
+
+// sendNow is send where nobody may wait: with the flows locked, and for the listener that all new flows come
+// by. A datagram that the socket has no room for is lost, as by a full queue. It does not write by the
+// connection, for in that the flow's own goroutine may be waiting.
+func (p *proxy) sendNow(f *flow, payload []byte) bool {
+	f.last.Store(int64(time.Since(f.began)))
+	raw, err := f.server.SyscallConn()
+	if err != nil {
+		return true
+	}
+	_ = raw.Control(func(fd uintptr) { // fails only on a closed socket
+		_, err = ignoringEINTR(func() (int, error) { return 0, unix.Send(int(fd), payload, unix.MSG_DONTWAIT) })
+	})
 	return !errors.Is(err, unix.ECONNREFUSED)
 }
 
