@@ -25,7 +25,7 @@ import (
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
 
-// healthMutations say something else about health than is true.
+// healthMutations say something else at healthCheckNodePorts than is true.
 func healthMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
 		"hcnp-always-200": answers(func(r *http.Response) { r.StatusCode = http.StatusOK }),
@@ -57,7 +57,13 @@ func healthMutations() map[string]func(*changes) {
 		"hcnp-of-services-mixed-up": checksMixedUp,
 		"hcnp-not-closed":           checksKept,
 		"hcnp-tainted-is-down":      hcnpTaint,
-		"healthz-ignores-taint":     nodeOf(func(n *corev1.Node) { n.Spec.Taints = nil }),
+	}
+}
+
+// proxyHealthMutations say something else about the proxy and its node than is true.
+func proxyHealthMutations() map[string]func(*changes) {
+	return map[string]func(*changes){
+		"healthz-ignores-taint": nodeOf(func(n *corev1.Node) { n.Spec.Taints = nil }),
 		"healthz-follows-any-taint": nodeOf(func(n *corev1.Node) {
 			for i := range n.Spec.Taints {
 				n.Spec.Taints[i].Key = objects.ToBeDeletedTaint

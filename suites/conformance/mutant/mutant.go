@@ -62,7 +62,7 @@ func mutations() map[string]func(*changes) {
 	all := map[string]func(*changes){"none": func(*changes) {}}
 	for _, table := range []map[string]func(*changes){
 		conditionMutations(), hintMutations(), sliceMutations(), policyMutations(), addressMutations(), serviceMutations(),
-		refusalMutations(), choiceMutations(), affinityMutations(), healthMutations(), lifeMutations(), followMutations(), sharedMutations(),
+		refusalMutations(), choiceMutations(), affinityMutations(), healthMutations(), proxyHealthMutations(), lifeMutations(), followMutations(), sharedMutations(),
 		frontMutations(), sourceMutations(), orderMutations(), scaleMutations(), packetMutations(), narrowMutations(), programMutations(), hintsAtMutations(),
 		liveMutations(), liveFrontMutations(), stickyMutations(), besideMutations(),
 	} {
