@@ -68,7 +68,7 @@ func TestPageIsLetGo(t *testing.T) {
 	}, nil)
 	kept := []any{}
 	for _, ask := range []cache.ListerWatcher{services, slices} {
-		l, err := ask.List(metav1.ListOptions{Limit: pageSize})
+		l, err := cache.ToListerWatcherWithContext(ask).ListWithContext(t.Context(), metav1.ListOptions{Limit: pageSize})
 		if err != nil {
 			t.Fatal(err)
 		}
