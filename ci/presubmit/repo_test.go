@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"go/format"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/plumbline/plumbline/ci"
 )
@@ -104,4 +108,32 @@ func read(t *testing.T, root fs.FS, name string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// Where the agent's Events get their reasons: a constant, a backend's Look, or in the call.
+var reasons = regexp.MustCompile(`(?:\breason[A-Z]\w* +?= |\bReason: |\bEventTypeWarning, )"(\w+)"`)
+
+// TestEventsAreExplained: each Event of the agent has a row for its reader, and no row is of an Event that there is not.
+func TestEventsAreExplained(t *testing.T) {
+	root, tree := repository(t)
+	told := map[string]bool{}
+	for _, name := range tree {
+		if !strings.HasPrefix(name, "dataplane/") || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		for _, m := range reasons.FindAllStringSubmatch(read(t, root, name), -1) {
+			told[m[1]] = true
+		}
+	}
+	rows := map[string]bool{}
+	_, table, _ := strings.Cut(read(t, root, "docs/troubleshooting.md"), "\n## Events of plumb-proxy\n")
+	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(table, -1) {
+		rows[m[1]] = true
+	}
+	if len(told) < 10 {
+		t.Errorf("found only %v", told)
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(told)), slices.Sorted(maps.Keys(rows))); diff != "" {
+		t.Errorf("docs/troubleshooting.md (-told +explained):\n%s", diff)
+	}
 }

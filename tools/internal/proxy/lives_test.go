@@ -58,7 +58,7 @@ func TestLives(t *testing.T) {
 	own := layouts(t, pins)[0]
 	open := s.hold(t)
 	defer closeAll(open)
-	failed, ended := s.load(t, func() {
+	out := s.load(t, func() {
 		for i := range *lives {
 			now.end(t, syscall.SIGKILL)
 			now = s.w.start(t, "--backend=ebpf")
@@ -73,11 +73,11 @@ func TestLives(t *testing.T) {
 			}
 		}
 	})
-	for _, f := range failed {
+	for _, f := range slices.Concat(out.failed, out.resent) {
 		t.Errorf("failed: %s", f.text)
 	}
-	if len(ended) > 0 {
-		t.Errorf("of those that were open did not go on:\n%s", strings.Join(ended, "\n"))
+	if len(out.ended) > 0 {
+		t.Errorf("of those that were open did not go on:\n%s", strings.Join(out.ended, "\n"))
 	}
 	now.end(t, syscall.SIGTERM)
 	s.w.output(t, "--cleanup", "--backend=ebpf")

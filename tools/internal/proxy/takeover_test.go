@@ -92,22 +92,22 @@ func TestTakeOver(t *testing.T) {
 				kube := s.w.kubeProxy(t, program, mode)
 				for range *switches {
 					var own *process
-					failed, broken := s.load(t, func() {
+					out := s.load(t, func() {
 						if err := kube.Stop(context.Background()); err != nil {
 							t.Error(err)
 						}
 						own = s.w.start(t, "--backend="+to, "--take-over=kube-proxy")
 					})
-					report(t, "to "+to, all[to].Keeps != backend.Process, failed, broken)
+					report(t, "to "+to, all[to].Keeps != backend.Process, out.failed, out.ended)
 					if left, err := kubeproxy.Left(s.w.ns.FD()); err != nil || len(left) > 0 {
 						t.Errorf("left of kube-proxy: %v, %v", left, err)
 					}
-					failed, broken = s.load(t, func() {
+					out = s.load(t, func() {
 						own.end(t, syscall.SIGTERM)
 						kube = s.w.kubeProxy(t, program, mode)
 						s.w.output(t, "--cleanup")
 					})
-					report(t, "back from "+to, all[to].Keeps == backend.Conntrack, failed, broken)
+					report(t, "back from "+to, all[to].Keeps == backend.Conntrack, out.failed, out.ended)
 					if left, err := all[to].Left(); err != nil || len(left) > 0 {
 						t.Errorf("left of %s: %v, %v", to, left, err)
 					}
