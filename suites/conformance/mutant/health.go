@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -125,11 +124,10 @@ func checksWithinRanges(c *changes) {
 	})(c)
 	c.answer = func(r *http.Response) error {
 		from, bad := netip.ParseAddrPort(r.Request.RemoteAddr)
-		_, port, wrong := net.SplitHostPort(r.Request.Host)
-		of, _ := ranges.Load(port)
+		of, _ := ranges.Load(r.Request.URL.Port()) // of who is behind, which is the same
 		within, _ := of.([]string)
 		holds := func(p string) bool { return netip.MustParsePrefix(p).Contains(from.Addr().Unmap()) }
-		if bad == nil && wrong == nil && len(within) > 0 && !slices.ContainsFunc(within, holds) {
+		if bad == nil && len(within) > 0 && !slices.ContainsFunc(within, holds) {
 			r.StatusCode = http.StatusForbidden
 		}
 		return nil
