@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -116,8 +117,15 @@ func bequest(path string) (tcp, udp int64, err error) {
 	if !ours || err != nil || short != nil {
 		return 0, 0, errors.Join(err, short)
 	}
-	return counter(mem[:8]).Load(), counter(mem[8:]).Load(), nil
+	tcp, udp = counter(mem[:8]).Load(), counter(mem[8:]).Load()
+	if min(tcp, udp) < 0 || max(tcp, udp) > mostCounted {
+		return 0, 0, fmt.Errorf("read journal %s: no process has had %d connections and %d flows", path, tcp, udp)
+	}
+	return tcp, udp, nil
 }
+
+// mostCounted is more than a process can have had: each takes a file descriptor.
+const mostCounted = math.MaxUint32
 
 // claim reads and removes the file of a process that died; ours is false if it
 // lives, or another took the file.

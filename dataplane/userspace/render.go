@@ -137,16 +137,36 @@ func text(elems []Element) string {
 }
 
 // String is the element as dumps show it, such as
-// "ip services-forward 10.96.0.1 . tcp . 80".
+// "ip services-forward 10.96.0.1 . tcp . 80". Somebody else's set may have the name of one of ours.
 func (e Element) String() string {
 	f := familyOf(e.v6)
-	out := f.text + " " + f.specs()[e.set].name + " " + fields(e.set, f, e.key)
-	if e.to != "" {
-		end, _ := netip.AddrFromSlice([]byte(e.to[len(e.to)-int(f.addrLen):]))
-		out += "-" + end.String()
+	spec := f.specs()[e.set]
+	out := f.text + " " + spec.name + " "
+	if size := keySize(spec); len(e.key) != size || e.to != "" && (len(e.to) != size || !spec.interval) {
+		out += fmt.Sprintf("not whole: %x-%x", e.key, e.to)
+	} else {
+		out += e.ranged(f)
 	}
 	if e.past {
 		out += " (end)"
+	}
+	return out
+}
+
+// keySize is how long keys of a set are in the kernel: each field takes whole registers.
+func keySize(spec setSpec) (size int) {
+	for _, t := range spec.key {
+		size += int(t.Bytes+3) &^ 3
+	}
+	return size
+}
+
+// ranged is a whole element's key, or keys.
+func (e Element) ranged(f family) string {
+	out := fields(e.set, f, e.key)
+	if e.to != "" {
+		end, _ := netip.AddrFromSlice([]byte(e.to[len(e.to)-int(f.addrLen):]))
+		out += "-" + end.String()
 	}
 	return out
 }
