@@ -19,6 +19,8 @@ var update = flag.Bool("update", false, "rewrite the ebpf sections of the cases"
 
 const cases = "../testdata"
 
+func FuzzNames(f *testing.F) { dptest.FuzzNames(f, backend()) }
+
 func backend() dptest.Backend {
 	return dptest.Backend{
 		Section: "ebpf",

@@ -144,10 +144,9 @@ func resetSockets(netns int, peers *ebpf.Map, gone func(netip.AddrPort) bool) (e
 
 // led is a socket that was led to an endpoint and is connected to it; the zero endpoint for others.
 func led(answer []byte, family uint8) (id socketID, to netip.AddrPort, err error) {
-	if len(answer) < sizeofAnswer {
+	if id = answered(answer); id == nil {
 		return nil, to, nil
 	}
-	id = socketID(answer[atIDAnswered : atIDAnswered+sizeofID])
 	attrs, err := netlink.NewAttributeDecoder(answer[sizeofAnswer:])
 	if err != nil {
 		return nil, to, err

@@ -49,6 +49,14 @@ func (id socketID) to(family uint8) place {
 	return place{a, binary.NativeEndian.Uint16(id[2:])}
 }
 
+// answered is the id of the socket that an answer is about; nil: it is none.
+func answered(answer []byte) socketID {
+	if len(answer) < sizeofAnswer {
+		return nil
+	}
+	return socketID(answer[atIDAnswered : atIDAnswered+sizeofID])
+}
+
 func diagRequest(family, proto uint8, id socketID) []byte {
 	states := uint32(connectedUDP)
 	if proto == unix.IPPROTO_TCP {
@@ -79,10 +87,10 @@ func endSockets(netns int, which map[uint64]place) (ended, stay int, err error) 
 			return ended, len(which) - ended, fmt.Errorf("end sockets: list them: %w", failed)
 		}
 		for _, m := range all {
-			if len(m.Data) < atIDAnswered+sizeofID {
+			id := answered(m.Data)
+			if id == nil {
 				continue
 			}
-			id := socketID(m.Data[atIDAnswered : atIDAnswered+sizeofID])
 			if to, wanted := which[id.cookie()]; !wanted || to != id.to(family) {
 				continue
 			}
