@@ -83,8 +83,9 @@ func alphabet(lines []string) string {
 // FuzzNames is Names with what a fuzzer comes up with: a history's bytes, and the
 // text that is put into every name. A backend's own fuzz test calls it.
 func FuzzNames(f *testing.F, b Backend) {
+	histories := firstHistories()
 	for i, text := range hostile() {
-		f.Add([]byte(strings.Repeat(fmt.Sprint("history ", i), 30)), text)
+		f.Add(histories[i%len(histories)], text)
 	}
 	f.Fuzz(func(t *testing.T, history []byte, text string) {
 		h := &History{dice: &bytesDice{left: history}}
@@ -113,8 +114,14 @@ func FuzzPlans(f *testing.F, each func(*testing.T, *plan.Plan)) {
 	})
 }
 
-// seedBytes are histories to begin with, of bytes of every value.
 func seedBytes(f *testing.F) {
+	for _, history := range firstHistories() {
+		f.Add(history)
+	}
+}
+
+// firstHistories are to begin with, of bytes of every value: of a text's there would hardly be a Service.
+func firstHistories() (out [][]byte) {
 	for i := range 24 {
 		b := make([]byte, 400)
 		x := uint32(i + 1)
@@ -122,6 +129,7 @@ func seedBytes(f *testing.F) {
 			x = x*1664525 + 1013904223
 			b[j] = byte(x >> 24)
 		}
-		f.Add(b)
+		out = append(out, b)
 	}
+	return out
 }

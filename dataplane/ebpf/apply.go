@@ -145,6 +145,12 @@ func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
 // first would translate a connection whose answer the next does not know. fresh: it did so. What fails at a device is tried
 // once more, and told, when the maps are the plan's.
 func (t *Target) attachEmpty(n plan.Node) (fresh bool, err error) {
+	t.mu.Lock()
+	own := t.alone
+	t.mu.Unlock()
+	if own {
+		return false, nil
+	}
 	serve, err := inLayouts(t.cfg.Pins, t.objs.hooks()[0].name+"_*")
 	if err != nil || len(serve) > 0 {
 		return false, err

@@ -158,6 +158,22 @@ func TestFrontendsAfterPrograms(t *testing.T) {
 	}
 }
 
+// A Target whose own programs serve does not begin anew for want of pins: nothing that is in the maps goes.
+func TestServesWithoutPins(t *testing.T) {
+	p, writes := planOf(service{number: 1, endpoints: both(2)}), 0
+	p.Node.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}
+	w := newWorld(t, p, func(c *dataplane.Config) {
+		c.Fault = func() error { writes++; return nil }
+	})
+	back := unpinnable(t, w)
+	before := writes
+	apply(t, w.target, nil, p)
+	if writes > before {
+		t.Errorf("%d writes for what is there", writes-before)
+	}
+	back()
+}
+
 // A device with no room for one more program stops no other, and gets its program when it has.
 func TestOneDeviceFails(t *testing.T) {
 	t.Parallel()

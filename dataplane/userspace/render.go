@@ -140,8 +140,9 @@ func text(elems []Element) string {
 // "ip services-forward 10.96.0.1 . tcp . 80". Somebody else's set may have the name of one of ours.
 func (e Element) String() string {
 	f := familyOf(e.v6)
-	out := f.text + " " + f.specs()[e.set].name + " "
-	if size := keySize(f.specs()[e.set]); len(e.key) != size || e.to != "" && len(e.to) != size {
+	spec := f.specs()[e.set]
+	out := f.text + " " + spec.name + " "
+	if size := keySize(spec); len(e.key) != size || e.to != "" && (len(e.to) != size || !spec.interval) {
 		out += fmt.Sprintf("not whole: %x-%x", e.key, e.to)
 	} else {
 		out += e.ranged(f)
