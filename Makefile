@@ -60,7 +60,7 @@ tc:
 
 # Changes that end at each of their writes, of all backends.
 interrupted:
-	go test -count=1 -p 1 -parallel 8 -timeout 60m -run 'Test(Contract|AtSockets)/.*Interrupted' ./dataplane/nftables ./dataplane/iptables ./dataplane/userspace ./dataplane/ebpf -args -places=1000
+	go test -count=1 -p 1 -parallel 8 -timeout 60m -run 'Test(Contract|AtSockets)/Interrupted|TestContract/(nft|legacy)/Interrupted' ./dataplane/nftables ./dataplane/iptables ./dataplane/userspace ./dataplane/ebpf -args -places=1000
 
 # An agent of eBPF that is killed, and builds with another layout of the maps, over and over under load.
 lives:
