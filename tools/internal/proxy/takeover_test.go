@@ -97,11 +97,12 @@ func TestTakeOver(t *testing.T) {
 							t.Error(err)
 						}
 						own = s.w.start(t, "--backend="+to, "--take-over=kube-proxy")
+						s.w.await(t, "nothing left of kube-proxy", func() bool { // whose rules stay a second beside programs at sockets
+							left, err := kubeproxy.Left(s.w.ns.FD())
+							return err == nil && len(left) == 0
+						})
 					})
 					report(t, "to "+to, all[to].Keeps != backend.Process, out.failed, out.ended)
-					if left, err := kubeproxy.Left(s.w.ns.FD()); err != nil || len(left) > 0 {
-						t.Errorf("left of kube-proxy: %v, %v", left, err)
-					}
 					out = s.load(t, func() {
 						own.end(t, syscall.SIGTERM)
 						kube = s.w.kubeProxy(t, program, mode)
