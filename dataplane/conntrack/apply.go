@@ -36,7 +36,8 @@ type Flows struct {
 	pending *work
 	kernel  tracker
 	kept    kept
-	plain   bool // the kernel has no CTA_FILTER
+	plain   bool          // the kernel has no CTA_FILTER
+	walked  time.Duration // how long the last round's questions took
 
 	deletedIPv4, deletedIPv6, resets, silent, dumps, seen, failures atomic.Uint64
 }

@@ -16,10 +16,18 @@ const (
 	retryMost  = 10 * time.Second
 )
 
+// After a walk of the kernel's table Run rests for so many times as long, at most for
+// restMost: while one change follows another, walks take a tenth of a processor. A walk of
+// 262 144 buckets takes some 20 ms, whatever is in them; the first after a rest begins at once.
+const (
+	restFactor = 9
+	restMost   = time.Second
+)
+
 // Run ends stale flows until ctx does, and frees the socket. The kernel's table stays as
 // it is then.
 func (f *Flows) Run(ctx context.Context) error {
-	delay, broken := retryFirst, false
+	delay, waits := retryFirst, false
 	again := time.NewTimer(0)
 	defer again.Stop()
 	for {
@@ -27,21 +35,24 @@ func (f *Flows) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return f.kernel.close()
 		case <-f.wake:
-			if broken { // the retry takes it along
+			if waits { // the next round takes it along
 				f.takeIn()
 				continue
 			}
 		case <-again.C:
 		}
 		next, err := f.round(ctx)
-		if broken = err != nil; broken {
+		if err != nil {
 			if ctx.Err() == nil {
 				f.failures.Add(1)
 				f.log.Error("stale flows not ended, will retry", "err", err)
 			}
-			next, delay = delay, longer(delay)
+			next, delay, waits = delay, longer(delay), true
 		} else {
-			delay = retryFirst
+			delay, waits = retryFirst, f.walked > 0
+			if waits {
+				next = rest(f.walked) // the round after it says what comes later
+			}
 		}
 		if next > 0 {
 			again.Reset(next)
@@ -50,6 +61,8 @@ func (f *Flows) Run(ctx context.Context) error {
 }
 
 func longer(delay time.Duration) time.Duration { return min(2*delay, retryMost) }
+
+func rest(walked time.Duration) time.Duration { return min(restFactor*walked, restMost) }
 
 // round does what there is to do, and tells in what time there is more; 0: when
 // something changes.
@@ -226,6 +239,7 @@ func (f *Flows) catchUp(ctx context.Context, w *work) error {
 
 // find asks the kernel for flows and returns those that are stale.
 func (f *Flows) find(ctx context.Context, w *work) ([]flow, error) {
+	f.walked = 0
 	var stale []flow
 	seen := map[flow]bool{} // one may be in two answers
 	asked := w.questions()
@@ -275,6 +289,7 @@ func (f *Flows) ask(ctx context.Context, w *work, q filter) ([]flow, error) {
 // sends what was not asked for; a filter that matches everything shows it not.
 func (f *Flows) dump(ctx context.Context, w *work, q filter) (stale []flow, unasked bool, err error) {
 	f.dumps.Add(1)
+	defer func(begin time.Time) { f.walked += time.Since(begin) }(time.Now())
 	err = f.kernel.dump(ctx, q, f.plain, func(fl flow) {
 		f.seen.Add(1)
 		unasked = unasked || !q.matches(fl)

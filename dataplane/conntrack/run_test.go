@@ -136,6 +136,42 @@ func TestChangesDuringWalk(t *testing.T) {
 	})
 }
 
+// While changes follow each other, walks take a tenth of the time, and what they are to find
+// is found after the last; the first change after a silence waits for nothing.
+func TestRestsAfterWalk(t *testing.T) {
+	const a, b, c = "10.0.0.1:53", "10.0.0.2:53", "10.0.0.3:53"
+	const walk = 10 * time.Millisecond
+	k := &fake{}
+	running(t, k, 0, func(f *Flows) {
+		k.walk = func() { time.Sleep(walk) }
+		f.Changed(nil, planOf(udp("10.96.0.1:53", a, c)), nil)
+		k.sleep(time.Minute)
+		k.said()
+		now, then := planOf(udp("10.96.0.1:53", b, c)), planOf(udp("10.96.0.1:53", a, c))
+		k.flows = []flow{fakeFlow(1, objects.UDP, "10.96.0.1:53", a)}
+		f.Changed(then, now, nil)
+		k.sleep(walk + time.Millisecond)
+		if synctest.Wait(); !slices.Equal(k.removed, []uint16{1}) {
+			t.Errorf("removed %d after one walk, want 1", k.removed)
+		}
+		for range 1000 {
+			f.Changed(now, then, nil)
+			now, then = then, now
+			k.sleep(time.Millisecond)
+		}
+		synctest.Wait()
+		if n := len(k.asked); n < 9 || n > 22 { // one or two questions a walk
+			t.Errorf("%d questions in a second", n)
+		}
+		k.flows = []flow{fakeFlow(2, objects.UDP, "10.96.0.1:53", c)}
+		f.Changed(now, planOf(udp("10.96.0.1:53", a)), nil)
+		k.sleep(2 * (restFactor + 1) * 2 * walk)
+		if synctest.Wait(); !slices.Equal(k.removed, []uint16{1, 2}) {
+			t.Errorf("removed %d at the end, want 1 and 2", k.removed)
+		}
+	})
+}
+
 // What a walk finds may be of rules that nobody has told of yet: nothing is deleted before
 // their change is known.
 func TestWaitsForRulesUnderWay(t *testing.T) {
