@@ -66,7 +66,7 @@ func New() *Options {
 	fs.StringVar(&o.Declaration, "declaration", "", "`file` that declares what the dataplane supports: one entry of suites/conformance/dataplanes.yaml (default: the entry there)")
 	fs.StringVar(&o.Results, "results", "results", "directory for reports and evidence")
 	fs.BoolVar(&o.Sonobuoy, "sonobuoy", false, "pack the report into --results when done, and tell Sonobuoy's worker, which waits there")
-	fs.IntVar(&o.SideBySide, "side-by-side", 8, "behaviours that run at once, of those that disturb nobody")
+	fs.IntVar(&o.SideBySide, "side-by-side", 8, "behaviours that run at once, of those that disturb nobody; the few that mostly wait are beside them")
 	fs.Int64Var(&o.Seed, "seed", 0, "of the order of behaviours and of what is drawn by lot (default: one by chance, which the report names)")
 	fs.StringVar(&o.focus, "focus", "", "ask only for behaviours whose id this regular `expression` matches")
 	fs.StringVar(&o.skip, "skip", "", "do not ask for behaviours whose id this regular `expression` matches")

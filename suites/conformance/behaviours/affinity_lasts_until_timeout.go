@@ -12,6 +12,7 @@ func affinityLastsUntilTimeout() kit.Behaviour {
 		ID: "affinity-lasts-until-timeout", Level: kit.Must, Profile: kit.ProfileAffinity,
 		Says:     "A client that comes back before the timeout since its first connection still has its endpoint, after seconds and after more than a minute.",
 		Promises: []promise.Promise{promise.AffinityTimeout, promise.Affinity},
+		Waits:    true,
 		Run: func(s *kit.Spec) {
 			const timeout, gap = 10 * time.Second, 5 * time.Second
 			svc, pods := s.Service(kit.Sticky(int32(timeout/time.Second)), kit.Both), s.EightPods()

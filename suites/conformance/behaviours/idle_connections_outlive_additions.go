@@ -15,6 +15,7 @@ func idleConnectionsOutliveAdditions() kit.Behaviour {
 		ID: "idle-connections-outlive-additions", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "Connections that stand idle for half a minute through a ClusterIP and a node port stay with their endpoint when endpoints, ports and Services are added.",
 		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware},
+		Waits:    true,
 		Run: func(s *kit.Spec) {
 			svc, pod := s.Service(kit.NodePorts), s.Nodes[1].A
 			svc.Endpoints(pod.Ready())

@@ -18,6 +18,7 @@ func udpAnswersLate() kit.Behaviour {
 		Promises: []promise.Promise{promise.UDP, promise.EveryNode, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Source:   []string{"RFC 4787, section 4.3"},
+		Waits:    true,
 		Run: func(s *kit.Spec) {
 			const port = 9500
 			n, vip, pod := s.Nodes, s.FreeAddr(), s.Nodes[0].A

@@ -93,6 +93,7 @@ type Behaviour struct {
 	Features []Feature         // the dataplane must have them
 	Needs    []Need            // the cluster must have them
 	Serial   bool              // it disturbs others: nothing runs beside it
+	Waits    bool              // for longer than it works: it begins first, and as many others run beside it
 	Run      func(*Spec)
 }
 
@@ -109,6 +110,8 @@ func (b Behaviour) Check() error {
 		return fmt.Errorf("behaviour %s: level %q", b.ID, b.Level)
 	case b.Profile == "" || len(b.Promises) == 0 || b.Run == nil:
 		return fmt.Errorf("behaviour %s: profile, promise or function is missing", b.ID)
+	case b.Serial && b.Waits:
+		return fmt.Errorf("behaviour %s: it cannot wait beside others, and be alone", b.ID)
 	case b.Level == Must && !slices.ContainsFunc(b.Promises, b.carries):
 		return fmt.Errorf("behaviour %s: nobody but kube-proxy promises it to users in words that are quoted, or it is optional and its feature is not there: it is no MUST", b.ID)
 	}

@@ -62,8 +62,8 @@ func (s *Spec) failure(reason string) (f Failure) {
 func (e *Env) Runs(list []Behaviour) int { return len(list) * len(e.cfg.Families) }
 
 // Run runs behaviours in an order that the seed decides: first those that disturb
-// nobody, several at once, then the others one by one. Each result is handed to
-// done as it is there, one at a time.
+// nobody, several at once and beside those that wait, then the others one by one. Each
+// result is handed to done as it is there, one at a time.
 func (e *Env) Run(ctx context.Context, list []Behaviour, done func(Result)) {
 	rng := rand.New(rand.NewPCG(uint64(e.cfg.Seed), 0))
 	list = slices.Clone(list)
@@ -79,6 +79,11 @@ func (e *Env) Run(ctx context.Context, list []Behaviour, done func(Result)) {
 	}
 	work := make(chan Behaviour)
 	var wg sync.WaitGroup
+	for _, b := range list {
+		if b.Waits {
+			wg.Go(func() { one(b) })
+		}
+	}
 	for range max(1, e.cfg.Parallel) {
 		wg.Go(func() {
 			for b := range work {
@@ -87,7 +92,7 @@ func (e *Env) Run(ctx context.Context, list []Behaviour, done func(Result)) {
 		})
 	}
 	for _, b := range list {
-		if !b.Serial {
+		if !b.Serial && !b.Waits {
 			work <- b
 		}
 	}

@@ -31,6 +31,30 @@ func TestNotApplicable(t *testing.T) {
 	}
 }
 
+// What mostly waits takes no place of another, and what disturbs others waits for it.
+func TestWaitsBesideOthers(t *testing.T) {
+	for seed := range int64(6) { // orders
+		e, _ := served(t)
+		e.cfg.Dir, e.cfg.Families, e.cfg.Parallel, e.cfg.Seed = "", []corev1.IPFamily{corev1.IPv4Protocol}, 1, seed
+		worked := make(chan struct{})
+		var order []string
+		e.Run(t.Context(), []Behaviour{
+			{ID: "alone", Serial: true, Run: func(*Spec) {}},
+			{ID: "works", Run: func(*Spec) { close(worked) }},
+			{ID: "waits", Waits: true, Run: func(s *Spec) {
+				select {
+				case <-worked:
+				case <-time.After(20 * time.Second):
+					s.Fail("nothing ran beside it")
+				}
+			}},
+		}, func(r Result) { order = append(order, r.Behaviour.ID+" "+string(r.Result)) })
+		if got := strings.Join(order, ", "); got != "works pass, waits pass, alone pass" && got != "waits pass, works pass, alone pass" {
+			t.Errorf("seed %d: %s", seed, got)
+		}
+	}
+}
+
 // An answer that is to stay is asked for until the end, and no wrong one is let pass.
 func TestKeepsHTTP(t *testing.T) {
 	for name, c := range map[string]struct {
