@@ -17,10 +17,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/plumbline/plumbline/dataplane/backend"
@@ -69,11 +66,9 @@ func New(cfg Config) *Agent { return &Agent{cfg} }
 func (a *Agent) Run(ctx context.Context) (err error) {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
-	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.cfg.Client.CoreV1().Events("")})
-	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "plumb-proxy", Host: a.cfg.Node})
+	told := newEvents(broadcaster, a.cfg.Client, a.cfg.Node)
 
 	a.findSCTP()
-	told := events{recorder, a.cfg.Node}
 	next := newSuccessor(&a.cfg, told.WarnNode)
 	own := a.cfg.Own
 	own.Others = next.find
@@ -109,7 +104,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		"terminating", a.cfg.Plan.Terminating, "no-local", a.cfg.Plan.NoLocal, "cluster-cidrs", a.cfg.Plan.ClusterCIDRs, "detect-local", a.cfg.Plan.Local, "link", a.cfg.Plan.LocalLink)
 	run.Go(func() error { return l.Run(ctx) })
 	run.Go(func() error { return checks.Run(ctx) })
-	a.feed(ctx, run, recorder, l)
+	a.feed(ctx, run, told.everybodys, l)
 	a.lookout(ctx, run, dataplane, l, m)
 	if a.cfg.Healthz != "" {
 		proxy := healthz.NewProxy(func() healthz.Report { return reportWith(status(), dataplane.WithoutIPv6) }, time.Now, a.cfg.Logger)

@@ -46,6 +46,7 @@ type told struct {
 
 func (k *told) Sync(_ plan.Node, checks map[objects.Name]plan.HealthCheck) { k.checks = checks }
 func (*told) Warn(objects.Name, string, string)                            {}
+func (*told) WarnOfObject(objects.Name, string, string)                    {}
 func (*told) WarnNode(string, string)                                      {}
 
 // looped has the loop carry a history to a Target, at moments that the history chooses, and

@@ -58,10 +58,11 @@ func (h *heard) Sync(_ plan.Node, checks map[objects.Name]plan.HealthCheck) {
 func (h *heard) Warn(service objects.Name, reason, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if reason != "EndpointIsServiceAddress" && reason != "AddressClaimedTwice" {
-		h.warned = append(h.warned, service.String()+" "+reason+" "+text)
-	}
+	h.warned = append(h.warned, service.String()+" "+reason+" "+text)
 }
+
+// WarnOfObject is heard of what histories are full of.
+func (h *heard) WarnOfObject(_ objects.Name, _, _ string) {}
 
 // WarnNode is heard before there is a Node, which follow looks for itself.
 func (h *heard) WarnNode(_, _ string) {}

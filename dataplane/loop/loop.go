@@ -52,8 +52,10 @@ type Flows interface {
 }
 
 // Events tells a Service's owner what cannot be done for it, and the node's why nothing is.
+// Warn is of this node, WarnOfObject of what the agent of every node sees of the same objects.
 type Events interface {
 	Warn(service objects.Name, reason, text string)
+	WarnOfObject(service objects.Name, reason, text string)
 	WarnNode(reason, text string)
 }
 

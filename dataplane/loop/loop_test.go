@@ -66,6 +66,10 @@ func (w *world) Warn(service objects.Name, reason, text string) {
 	w.note("warn %s %s: %s", service, reason, text)
 }
 
+func (w *world) WarnOfObject(service objects.Name, reason, text string) {
+	w.note("warn all of %s %s: %s", service, reason, text)
+}
+
 func (w *world) WarnNode(reason, text string) { w.note("warn node %s: %s", reason, text) }
 
 func (w *world) note(format string, args ...any) {
@@ -550,8 +554,8 @@ func TestRivals(t *testing.T) {
 		slices.Sort(told)
 		// Both are told, once.
 		if diff := cmp.Diff([]string{
-			"0s warn ns/1 AddressClaimedTwice: tcp 198.51.100.1:80 is claimed by ns/2 too, and served for this Service",
-			"0s warn ns/2 AddressClaimedTwice: tcp 198.51.100.1:80 is served for ns/1, which claims it too",
+			"0s warn all of ns/1 AddressClaimedTwice: tcp 198.51.100.1:80 is claimed by ns/2 too, and served for this Service",
+			"0s warn all of ns/2 AddressClaimedTwice: tcp 198.51.100.1:80 is served for ns/1, which claims it too",
 		}, told[len(told)-2:]); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
@@ -567,8 +571,8 @@ func TestRivals(t *testing.T) {
 		told = strings.Split(w.take(), "\n")
 		slices.Sort(told)
 		if diff := cmp.Diff([]string{
-			"0s warn ns/2 AddressClaimedTwice: tcp 198.51.100.1:80 is served for ns/1, which claims it too; tcp 198.51.100.2:80 is claimed by ns/3 too, and served for this Service",
-			"0s warn ns/3 AddressClaimedTwice: tcp 198.51.100.2:80 is served for ns/2, which claims it too",
+			"0s warn all of ns/2 AddressClaimedTwice: tcp 198.51.100.1:80 is served for ns/1, which claims it too; tcp 198.51.100.2:80 is claimed by ns/3 too, and served for this Service",
+			"0s warn all of ns/3 AddressClaimedTwice: tcp 198.51.100.2:80 is served for ns/2, which claims it too",
 		}, told[len(told)-2:]); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}

@@ -135,9 +135,9 @@ func (l *Loop) setAside(old, new *plan.Plan, refused *plan.Refused) {
 	rivals := plan.Rivalries(new)
 	for name, s := range new.Services {
 		slices.Sort(owners[name])
-		l.warn(l.toldRivals, name, reasonRivals, strings.Join(rivals[name], "; "))
-		l.warn(l.toldRefused, name, reasonRefused, strings.Join(owners[name], "; "))
-		l.warn(l.toldOdd, name, reasonOdd, strings.Join(s.Warnings, "; "))
+		l.warn(l.toldRivals, l.cfg.Events.WarnOfObject, name, reasonRivals, strings.Join(rivals[name], "; "))
+		l.warn(l.toldRefused, l.cfg.Events.Warn, name, reasonRefused, strings.Join(owners[name], "; "))
+		l.warn(l.toldOdd, l.cfg.Events.WarnOfObject, name, reasonOdd, strings.Join(s.Warnings, "; "))
 	}
 }
 

@@ -63,7 +63,7 @@ const (
 )
 
 // warn tells of a Service once for as long as the reason stays the same.
-func (l *Loop) warn(said map[objects.Name]string, name objects.Name, reason, text string) {
+func (l *Loop) warn(said map[objects.Name]string, event func(_ objects.Name, reason, text string), name objects.Name, reason, text string) {
 	if text == said[name] {
 		return
 	}
@@ -73,5 +73,5 @@ func (l *Loop) warn(said map[objects.Name]string, name objects.Name, reason, tex
 	}
 	said[name] = text
 	l.cfg.Logger.Warn("Service not served in full", "service", name, "reason", reason, "why", text)
-	l.cfg.Events.Warn(name, reason, text)
+	event(name, reason, text)
 }

@@ -34,6 +34,7 @@ type silent struct{}
 func (silent) Sync(plan.Node, map[objects.Name]plan.HealthCheck) {}
 func (silent) Warn(objects.Name, string, string)                 {}
 func (silent) WarnNode(string, string)                           {}
+func (silent) WarnOfObject(objects.Name, string, string)         {}
 func way(p *plan.Plan, k plan.Key) (string, error) {
 	return "the way to " + listing.KeyText(k) + "\n", oneService(p)
 }
