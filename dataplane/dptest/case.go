@@ -125,6 +125,12 @@ func parse(path string, raw []byte) (*Case, error) {
 	return c, nil
 }
 
+// like tells whether the name is as of a pattern of filepath.Match.
+func (c *Case) like(pattern string) bool {
+	ok, err := filepath.Match(pattern, c.Name)
+	return ok && err == nil
+}
+
 // Plan is the plan of the case's first step.
 func (c *Case) Plan() *plan.Plan { return c.Steps[0].Plan() }
 

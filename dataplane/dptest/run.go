@@ -294,11 +294,20 @@ func compareSection(t *testing.T, c *Case, section, got string, update bool) {
 // Packets applies every case, step by step, and sends its packets through the
 // kernel. Along the way: the kernel holds what is rendered, a second Apply changes
 // nothing, a restarted Target takes over without a change and with the memory of
-// session affinity, and shrinking to nothing leaves nothing. It needs root.
-func Packets(t *testing.T, dir string, b Backend) {
+// session affinity, and shrinking to nothing leaves nothing. Patterns of names say which
+// cases, if not all. It needs root.
+func Packets(t *testing.T, dir string, b Backend, only ...string) {
 	cases, err := Load(dir)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, pattern := range only {
+		if !slices.ContainsFunc(cases, func(c *Case) bool { return c.like(pattern) }) {
+			t.Fatalf("no case is like %s", pattern)
+		}
+	}
+	if len(only) > 0 {
+		cases = slices.DeleteFunc(cases, func(c *Case) bool { return !slices.ContainsFunc(only, c.like) })
 	}
 	queue := make(chan *Case)
 	var running sync.WaitGroup
