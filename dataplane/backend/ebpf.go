@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/plumbline/plumbline/dataplane/conntrack"
 	"github.com/plumbline/plumbline/dataplane/ebpf"
 	"github.com/plumbline/plumbline/dataplane/node"
 	"github.com/plumbline/plumbline/dataplane/plan"
@@ -21,6 +22,9 @@ func overEBPF(netns int) Backend {
 			cfg := ebpf.Config{
 				Logger: log, NetNS: netns, Cgroup: opts.Cgroup, PodSpaces: opts.PodSpaces, ResetTCP: opts.ResetTCP,
 				Dropped: ebpfDropped(log), Alter: opts.Alter,
+				Elsewhere: func(ctx context.Context, ports [2]uint16) ([]ebpf.Elsewhere, error) {
+					return masqueradedByRules(ctx, netns, ports)
+				},
 			}
 			if opts.VerifierLog != "" {
 				cfg.Verifier = verifierLog(opts.VerifierLog)
@@ -59,6 +63,16 @@ func overEBPF(netns int) Backend {
 			return ebpf.Prepare(netns, pins)
 		},
 	}
+}
+
+// masqueradedByRules are the connections that conntrack goes on to translate when the rules are gone that
+// they came by.
+func masqueradedByRules(ctx context.Context, netns int, ports [2]uint16) (out []ebpf.Elsewhere, err error) {
+	all, err := conntrack.MasqueradedBy(ctx, netns, ports[0], ports[1])
+	for _, m := range all {
+		out = append(out, ebpf.Elsewhere(m))
+	}
+	return out, err
 }
 
 // leftByEBPF names as well the ports that it keeps. The table tells that it has run here also where

@@ -29,7 +29,7 @@ func (t *Target) Apply(ctx context.Context, old, new *plan.Plan) error {
 	defer t.tell() // also of what was done before a failure
 	switch {
 	case old == nil:
-		refused, err = t.takeOver(new)
+		refused, err = t.takeOver(ctx, new)
 	case !t.synced:
 		err = errors.New("apply a difference: the state of the maps is not known")
 	default:
@@ -72,7 +72,7 @@ func (t *Target) refusals(p *plan.Plan, refused map[plan.Key]error) error {
 
 // takeOver makes the maps those of the plan, whatever they hold, and then attaches the programs:
 // what was there before serves until then, and programs of a predecessor to the end.
-func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
+func (t *Target) takeOver(ctx context.Context, p *plan.Plan) (map[plan.Key]error, error) {
 	if err := t.start(); err != nil {
 		return nil, err
 	}
@@ -117,6 +117,7 @@ func (t *Target) takeOver(p *plan.Plan) (map[plan.Key]error, error) {
 	}
 	if fresh {
 		c.Node = nil
+		t.beside(ctx)
 	}
 	refused, err := t.change(c, plan.First(p))
 	if err == nil && fresh { // what Services have is known before what none has is dropped
@@ -163,6 +164,16 @@ func (t *Target) attachEmpty(n plan.Node) (fresh bool, err error) {
 		t.log.Debug("not all programs are there before the frontends", "err", err)
 	}
 	return true, nil
+}
+
+// beside does what is due where rules of others were there first.
+func (t *Target) beside(ctx context.Context) {
+	if err := t.keepOff(ctx, t.objs.PlumbFlows); err != nil {
+		t.log.Warn("connections that others masquerade may lose their port to one of these", "err", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.others = true
 }
 
 // change writes what differs, the node first, which stops no Service when it fails, and then the

@@ -53,6 +53,7 @@ const (
 
 	stepEgress = 1
 
+	flowReplied     = 1
 	flowEstablished = 2
 	flowFINs        = 4 | 8
 	flowReset       = 16

@@ -69,6 +69,18 @@ func (t *Target) sweeps(ctx context.Context) error {
 	}
 }
 
+// besideStill looks once more for connections elsewhere: of those that began while the programs came.
+func (t *Target) besideStill(ctx context.Context, flows *ebpf.Map) error {
+	t.mu.Lock()
+	due := t.others
+	t.others = false
+	t.mu.Unlock()
+	if !due {
+		return nil
+	}
+	return t.keepOff(ctx, flows)
+}
+
 func (t *Target) nextSweep() time.Duration {
 	if len(t.Crowded()) > 0 {
 		return sweepSoon
@@ -84,7 +96,8 @@ func (t *Target) sweep(ctx context.Context, pause time.Duration) error {
 	}
 	defer closeAll(m...)
 	uses := make([]Use, len(m))
-	err = errors.Join(
+	err = t.besideStill(ctx, m[1])
+	err = errors.Join(err,
 		sweepMap(ctx, pause, m[0], affinityEnded, &uses[0]),
 		sweepMap(ctx, pause, m[1], flowEnded, &uses[1]),
 		sweepMap(ctx, pause, m[2], portsEnded, &uses[2]))

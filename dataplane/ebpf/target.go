@@ -42,6 +42,11 @@ type Config struct {
 	// above what daemons listen at: above 60999 only a third as many are left, and a port is taken
 	// for 10 s after its connection.
 	SNATPorts [2]uint16
+	// Elsewhere finds the connections that others on the node masquerade with these ports, the first and
+	// the last: whose rules were there before the programs. No other connection gets their ports to the
+	// same endpoint, for as long as they go on. It is asked when programs come to a node that has none,
+	// before any frontend is there, and once more by Watch's next sweep, when such rules are gone. nil: there are none.
+	Elsewhere func(ctx context.Context, ports [2]uint16) ([]Elsewhere, error)
 	// Grace is how long entries stay when the last frontend has led to them; the zero value is
 	// 100 ms.
 	Grace time.Duration
@@ -90,6 +95,7 @@ type Target struct {
 	uses      []Use          // guarded by mu; of the last sweep
 	stranded  int            // guarded by mu; sockets at the last look
 	short     []string       // guarded by mu; maps that lack entries, until a complete Apply
+	others    bool           // guarded by mu; connections elsewhere are to be looked for once more
 }
 
 // New makes a Target; nothing is opened or changed before Apply.
