@@ -44,6 +44,8 @@ func (t *Target) keepOff(ctx context.Context, flows *ebpf.Map) error {
 			return fmt.Errorf("write an entry of a connection of others: %w", err)
 		}
 	}
-	t.log.Debug("ports of connections that others masquerade are not given away", "connections", len(all))
+	if len(all) > 0 {
+		t.log.Info("ports of connections that others masquerade are given to none", "connections", len(all))
+	}
 	return nil
 }
