@@ -61,18 +61,27 @@ static __always_inline int unallocated(const struct addr *a)
 	return cfg && cfg->flags & CONFIG_SERVICE_CIDRS && networks_of(a) & NETWORK_SERVICES;
 }
 
+// front is the entry of a frontend. The kernel replaces one by putting the new one before all others of
+// its bucket and then taking the old one away: who is between the two places meanwhile finds neither. So
+// who would refuse, or pass by the Service, for want of it looks twice (sure).
+static __always_inline struct frontend *front(const struct frontend_key *k, int sure)
+{
+	struct frontend *f = bpf_map_lookup_elem(&plumb_fronts, k);
+	return f || !sure ? f : bpf_map_lookup_elem(&plumb_fronts, k);
+}
+
 // find_for is steps 1 and 2 of Resolve. k becomes the frontend's.
-static __always_inline int find_for(const struct addr *dst, __be16 port, __u8 proto, int v6, __u32 class, struct frontend_key *k, struct frontend **out)
+static __always_inline int find_for(const struct addr *dst, __be16 port, __u8 proto, int v6, __u32 class, int sure, struct frontend_key *k, struct frontend **out)
 {
 	if (class && has_ports(proto)) {
 		*k = (struct frontend_key){.addr = *dst, .port = port, .proto = proto, .kind = FRONTEND_ADDRESS};
-		*out = bpf_map_lookup_elem(&plumb_fronts, k);
+		*out = front(k, sure && class & (ADDRESS_CLUSTER_IP | ADDRESS_EXTERNAL)); // else it has none
 		if (*out)
 			return FRONTEND;
 		if (class & ADDRESS_NODE) {
 			__builtin_memset(&k->addr, 0, sizeof(k->addr));
 			k->kind = v6 ? FRONTEND_NODE_PORT6 : FRONTEND_NODE_PORT;
-			*out = bpf_map_lookup_elem(&plumb_fronts, k);
+			*out = front(k, sure);
 			if (*out)
 				return FRONTEND;
 		}

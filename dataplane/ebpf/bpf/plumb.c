@@ -53,7 +53,7 @@ static __always_inline int is_stale(const struct packet *p, const struct flow *f
 {
 	struct frontend *fr = NULL;
 	struct frontend_key k;
-	switch (find(p, class_of(&p->t.dst), &k, &fr)) {
+	switch (find(p, class_of(&p->t.dst), 1, &k, &fr)) {
 	case FRONTEND:
 		return fr && !serves(fr, &p->t.src, &f->addr, f->port);
 	}
@@ -80,7 +80,7 @@ SEPARATE int untranslated(struct __sk_buff *skb, const struct packet *p, __u32 c
 		return TC_ACT_UNSPEC;
 	struct frontend *f = NULL;
 	struct frontend_key k;
-	if (find(p, class, &k, &f) == NOTHING)
+	if (find(p, class, 0, &k, &f) == NOTHING)
 		return TC_ACT_UNSPEC;
 	// An endpoint may have such an address.
 	struct flow_key answer = {.src = p->t.dst, .dst = p->t.src, .sport = p->t.dport, .dport = p->t.sport, .proto = p->t.proto, .step = EGRESS};
@@ -174,7 +174,7 @@ SEPARATE int beginning(struct __sk_buff *skb, const struct packet *p, __u64 now)
 		note_ports(p, now);
 	if (p->t.proto == IPPROTO_TCP && !is_syn(p)) {
 		struct frontend *f = NULL;
-		if (find(p, class, &want->front, &f) == FRONTEND)
+		if (find(p, class, 0, &want->front, &f) == FRONTEND)
 			count(COUNT_UNKNOWN_TCP);
 		return TC_ACT_UNSPEC;
 	}

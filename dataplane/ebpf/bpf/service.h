@@ -4,9 +4,9 @@
 
 #include "flow.h"
 
-static __always_inline int find(const struct packet *p, __u32 class, struct frontend_key *k, struct frontend **out)
+static __always_inline int find(const struct packet *p, __u32 class, int sure, struct frontend_key *k, struct frontend **out)
 {
-	return find_for(&p->t.dst, p->t.dport, p->t.proto, p->v6, class, k, out);
+	return find_for(&p->t.dst, p->t.dport, p->t.proto, p->v6, class, sure, k, out);
 }
 
 // serves tells whether a frontend's connection may stay with an endpoint.
@@ -67,7 +67,7 @@ SEPARATE int decide(struct __sk_buff *skb, const struct packet *p, struct plan *
 		return NOT_OURS;
 	struct frontend *f = NULL;
 	struct frontend_key k = {}; // see SEPARATE
-	int found = find(p, class_of(&p->t.dst), &k, &f);
+	int found = find(p, class_of(&p->t.dst), 1, &k, &f);
 	want->front = k;
 	switch (found) {
 	case NOTHING:

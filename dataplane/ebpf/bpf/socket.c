@@ -94,7 +94,7 @@ static __always_inline int caught_again(const struct endpoint *e, __u8 proto)
 {
 	struct frontend_key k;
 	struct frontend *f = NULL;
-	return find_for(&e->addr, e->port, proto, !is_v4(&e->addr), class_of(&e->addr), &k, &f) != NOTHING;
+	return find_for(&e->addr, e->port, proto, !is_v4(&e->addr), class_of(&e->addr), 0, &k, &f) != NOTHING;
 }
 
 // decide is Resolve for what has its socket on this node (plan.Options.Sockets).
@@ -108,7 +108,7 @@ SEPARATE int decide(const struct question *asked, struct endpoint *to)
 		return LEAVE;
 	struct frontend_key k;
 	struct frontend *f = NULL;
-	switch (find_for(&q.dst, q.port, q.proto, !is_v4(&q.dst), class, &k, &f)) {
+	switch (find_for(&q.dst, q.port, q.proto, !is_v4(&q.dst), class, 1, &k, &f)) {
 	case REST:
 		if (can_refuse)
 			count(COUNT_REFUSED_REST);
@@ -134,7 +134,7 @@ SEPARATE int decide(const struct question *asked, struct endpoint *to)
 		return REFUSE;
 	}
 	struct endpoint e = {};
-	if (choose(&q.client, f, &r, &e, bpf_ktime_get_ns()))
+	if (choose(&q.client, f, &r, &e, f->affinity ? bpf_ktime_get_ns() : 0)) // nothing else asks for the time
 		return AGAIN;
 	if (!q.node && caught_again(&e, q.proto))
 		return LEAVE;
