@@ -134,16 +134,40 @@ static __always_inline void remember(const struct frontend *f, const struct rout
 		remembered(f, r, k, to, now);
 }
 
+// still tells whether a route is what its frontend says, asked anew. The kernel gives the memory of an
+// entry that is replaced to the next one that is written, so what was read of the one that was found may be
+// another's, or half of it. Lists are of one frontend, so nobody else says the same.
+static __always_inline int still(const struct frontend_key *k, int inside, const struct route *r)
+{
+	struct frontend *f = bpf_map_lookup_elem(&plumb_fronts, k);
+	if (!f)
+		return 0;
+	struct route in = f->routes[ROUTE_INSIDE], out = f->routes[ROUTE_OUTSIDE];
+	__u32 mask = mask_of(inside);
+	return !((((in.list & mask) | (out.list & ~mask)) ^ r->list) | (((in.n & mask) | (out.n & ~mask)) ^ r->n) |
+		 (((in.action & mask) | (out.action & ~mask)) ^ r->action));
+}
+
+// slot is the endpoint of a slot, which is asked twice as a frontend is (still).
+static __always_inline int slot(const struct slot_key *s, struct endpoint *to)
+{
+	struct endpoint *e = bpf_map_lookup_elem(&plumb_slots, s);
+	if (!e)
+		return -1;
+	*to = *e;
+	e = bpf_map_lookup_elem(&plumb_slots, s);
+	return !e || !same(&e->addr, &to->addr) || e->port != to->port || e->flags != to->flags;
+}
+
+// choose is not 0 where the list was taken away, or its slot replaced, meanwhile.
 static __always_inline int choose(const struct addr *client, const struct frontend *f, const struct route *r, struct endpoint *to, __u64 now)
 {
 	struct affinity_key k = {.client = *client, .group = f->group, .group_port = f->group_port, .group_proto = f->group_proto};
 	if (f->affinity && remembered(f, r, &k, to, now))
 		return 0;
 	struct slot_key s = {.list = r->list, .index = bpf_get_prandom_u32() % (r->n ? r->n : 1)};
-	struct endpoint *e = bpf_map_lookup_elem(&plumb_slots, &s);
-	if (!e)
+	if (slot(&s, to))
 		return -1;
-	*to = *e;
 	if (f->affinity)
 		remember(f, r, &k, to, now);
 	return 0;

@@ -60,6 +60,12 @@ static __always_inline int is_stale(const struct packet *p, const struct flow *f
 	return 1;
 }
 
+// is_stale_still asks again: an entry that was just replaced may have read as another's (still).
+SEPARATE int is_stale_still(const struct packet *p, const struct flow *f)
+{
+	return !p || !f || is_stale(p, f);
+}
+
 // spoken_to tells whether a packet is of a socket of the node's that was led to this endpoint.
 static __always_inline int spoken_to(struct __sk_buff *skb, const struct packet *p)
 {
@@ -183,6 +189,8 @@ SEPARATE int beginning(struct __sk_buff *skb, const struct packet *p, __u64 now)
 		why = decide(skb, p, want, now);
 	if (why == NO_SLOT)
 		why = decide(skb, p, want, now);
+	if (!why && want->masqueraded && masquerade_address(skb, p, &want->to, &want->masquerade))
+		why = COUNT_NO_MASQUERADE;
 	switch (why) {
 	case NOT_OURS:
 		return direct(p);
@@ -223,9 +231,9 @@ int plumb_ingress(struct __sk_buff *skb)
 		int over = f && !alive(f, p.t.proto, now);
 		if (f && !f->answer && !over) {
 			if (is_syn(&p))
-				over = f->state & (FLOW_FINS | FLOW_RESET) || is_stale(&p, f);
+				over = f->state & (FLOW_FINS | FLOW_RESET) || (is_stale(&p, f) && is_stale_still(&p, f));
 			else if (p.t.proto == IPPROTO_UDP)
-				over = is_stale(&p, f);
+				over = is_stale(&p, f) && is_stale_still(&p, f);
 		}
 		if (f && !over)
 			return known(skb, &p, f, now);

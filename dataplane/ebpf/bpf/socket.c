@@ -49,7 +49,7 @@ enum {
 	LEAVE, // as it is: nothing of ours, or for the programs of devices to decide
 	TRANSLATE,
 	REFUSE,
-	AGAIN, // a list was taken away meanwhile: it has a successor
+	AGAIN, // a list was taken away meanwhile, or something replaced: it has a successor
 };
 
 static __always_inline struct tally *tally(const struct frontend_key *k)
@@ -118,9 +118,14 @@ SEPARATE int decide(const struct question *asked, struct endpoint *to)
 	default:
 		return LEAVE;
 	}
-	if (!f || !may(f, &q))
+	if (!f)
 		return LEAVE;
+	int admitted = may(f, &q), inside = f->flags & FRONTEND_HAS_INSIDE;
 	struct route r = inner(f);
+	if (!still(&k, inside, &r))
+		return AGAIN;
+	if (!admitted)
+		return LEAVE;
 	if (r.action == ACTION_DROP)
 		return LEAVE;
 	struct tally *t = NULL;
