@@ -33,18 +33,18 @@ func TestRewritten(t *testing.T) {
 	w := socketWorld(t, planOf(all...), func(c *dataplane.Config) {
 		c.Sizes.Frontends, c.Sizes.Endpoints = 64, 64 // full: buckets have more than one entry
 	})
+	connects, sends := w.connecting(t), w.sending()
 	for _, begins := range []struct {
 		name, at string
-		place    dptest.Source
 		asks     func(n int, s service) (string, error)
 	}{
-		{"connect", "plumb_fronts", dptest.Self, w.connecting()}, {"connect", "plumb_slots", dptest.Self, w.connecting()},
-		{"packet", "plumb_fronts", dptest.Self, w.sending()}, {"packet", "plumb_slots", dptest.Self, w.sending()},
+		{"connect", "plumb_fronts", connects}, {"connect", "plumb_slots", connects},
+		{"packet", "plumb_fronts", sends}, {"packet", "plumb_slots", sends},
 	} {
 		t.Run(begins.name+"/"+begins.at, func(t *testing.T) {
 			wrong, n, begin := map[string]int{}, 0, time.Now()
-			stop := rewriting(t, pinnedMap(t, w.cfg, begins.at))
-			err := w.As(begins.place, func() error {
+			stop := rewriting(t, w.cfg, begins.at)
+			err := w.As(dptest.Self, func() error {
 				onProcessor(0)
 				for ; time.Since(begin) < 4*time.Second; n++ {
 					what, err := begins.asks(n/len(all), all[n%len(all)])
@@ -74,9 +74,13 @@ func onProcessor(n int) {
 }
 
 // rewriting writes all entries of a map again as they are, until it is stopped: so many times.
-func rewriting(t *testing.T, m *ebpf.Map) (stop func() (times int)) {
+func rewriting(t *testing.T, cfg dataplane.Config, name string) (stop func() (times int)) {
 	t.Helper()
-	again := map[string]func(*ebpf.Map) func() error{"plumb_fronts": batch[[20]byte, [72]byte], "plumb_slots": batch[[8]byte, [20]byte]}[nameOf(t, m)](m)
+	m := pinnedMap(t, cfg, name)
+	again := batch[[20]byte, [72]byte](m)
+	if name == "plumb_slots" {
+		again = batch[[8]byte, [20]byte](m)
+	}
 	var over atomic.Bool
 	var writer sync.WaitGroup
 	n := 0
@@ -96,15 +100,7 @@ func rewriting(t *testing.T, m *ebpf.Map) (stop func() (times int)) {
 	}
 }
 
-func nameOf(t *testing.T, m *ebpf.Map) string {
-	t.Helper()
-	info, err := m.Info()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info.Name
-}
-
+// batch is a batch of all entries of a map.
 func batch[K comparable, V any](m *ebpf.Map) func() error {
 	var keys []K
 	var values []V
@@ -121,8 +117,9 @@ func batch[K comparable, V any](m *ebpf.Map) func() error {
 }
 
 // connecting connects to a Service, and tells what is wrong with where that leads.
-func (w *world) connecting() func(int, service) (string, error) {
-	peers := pinnedMap(w.t.(*testing.T), w.cfg, "plumb_udp")
+func (w *world) connecting(t *testing.T) func(int, service) (string, error) {
+	t.Helper()
+	peers := pinnedMap(t, w.cfg, "plumb_udp")
 	return func(_ int, s service) (string, error) {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
