@@ -149,7 +149,7 @@
 // then taking the old one out (htab_map_update_elem in its kernel/bpf/hashtab.c). RCU does not keep two
 // things from who looks meanwhile, and TestRewritten has seen both, with writes as fast as they go. Who is past
 // the first place of the bucket and not yet at the old one's finds neither: of 150 000 connections 14 were refused
-// while their frontend was written. And from Linux 6.1 on the old one's memory is the first that the same
+// while their frontends were written. And from Linux 6.1 on the old one's memory is the first that the same
 // processor takes for the next entry of that map, BPF_F_NO_PREALLOC or not (unit_free in kernel/bpf/memalloc.c puts it before
 // all that is free; until then maps that are not preallocated waited for a grace period): who is interrupted
 // before he has read it, or whose virtual processor is, reads another frontend's lists, another

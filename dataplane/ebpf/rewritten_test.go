@@ -45,7 +45,6 @@ func TestRewritten(t *testing.T) {
 			wrong, n, begin := map[string]int{}, 0, time.Now()
 			stop := rewriting(t, w.cfg, begins.at)
 			err := w.As(dptest.Self, func() error {
-				onProcessor(0)
 				for ; time.Since(begin) < 4*time.Second; n++ {
 					what, err := begins.asks(n/len(all), all[n%len(all)])
 					if err != nil {
@@ -65,14 +64,6 @@ func TestRewritten(t *testing.T) {
 	}
 }
 
-// onProcessor keeps the thread, which is thrown away with its goroutine, at one processor.
-func onProcessor(n int) {
-	runtime.LockOSThread()
-	var one unix.CPUSet
-	one.Set(n)
-	_ = unix.SchedSetaffinity(0, &one)
-}
-
 // rewriting writes all entries of a map again as they are, until it is stopped: so many times.
 func rewriting(t *testing.T, cfg dataplane.Config, name string) (stop func() (times int)) {
 	t.Helper()
@@ -85,7 +76,6 @@ func rewriting(t *testing.T, cfg dataplane.Config, name string) (stop func() (ti
 	var writer sync.WaitGroup
 	n := 0
 	writer.Go(func() {
-		onProcessor(1)
 		for ; !over.Load(); n++ {
 			if err := again(); err != nil {
 				t.Error(err)
