@@ -2,6 +2,7 @@ package ebpf_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"syscall"
@@ -13,26 +14,30 @@ import (
 	"github.com/plumbline/plumbline/dataplane/objects"
 )
 
-// What the programs at sockets cost: connect(2) of a UDP socket of the node's to a Service, among so many, and to
-// its endpoint in turn, and the median of the differences between the two of a pair.
+// What the programs at sockets cost: connect(2) of a UDP socket of the node's to a Service, one of so many at random,
+// and to an endpoint of its in turn, and the median of the differences between the two of a pair. What of the maps no
+// connection has just asked for is in no cache.
 //
 //	go test -run - -bench Connect -benchtime 100000x ./dataplane/ebpf
 func BenchmarkConnect(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprintf("services=%d", n), func(b *testing.B) {
-			s := service{number: 1, endpoints: both(2)}
 			p := many(n)
-			web := objects.Name{Namespace: "default", Name: "web-1"}
-			p.Services[web] = planOf(s).Services[web]
+			for _, s := range p.Services {
+				for i := range s.Frontends[1:] { // the first is the rest of the address
+					s.Frontends[1+i].Key.Protocol, s.Frontends[1+i].Group.Protocol = objects.UDP, objects.UDP
+				}
+			}
 			w := socketWorld(b, p, func(c *ebpf.Config) { c.Sizes = ebpf.DefaultSizes() })
 			var direct, more []time.Duration
 			err := w.As(dptest.Self, func() error {
 				for b.Loop() {
-					at, err := connects(pod(false, 2))
+					i := rand.IntN(n)
+					at, err := connects(netip.AddrPortFrom(numbered("10.128.0.0", 3*i), 8080))
 					if err != nil {
 						return err
 					}
-					through, err := connects(s.vip(false))
+					through, err := connects(netip.AddrPortFrom(numbered("10.96.0.0", i), 80))
 					if err != nil {
 						return err
 					}

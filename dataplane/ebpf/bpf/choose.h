@@ -61,18 +61,27 @@ static __always_inline int unallocated(const struct addr *a)
 	return cfg && cfg->flags & CONFIG_SERVICE_CIDRS && networks_of(a) & NETWORK_SERVICES;
 }
 
+// front is the entry of a frontend. The kernel replaces one by putting the new one before all others of
+// its bucket and then taking the old one away: who is between the two places meanwhile finds neither. So
+// who would refuse, or pass by the Service, for want of it looks twice (sure).
+static __always_inline struct frontend *front(const struct frontend_key *k, int sure)
+{
+	struct frontend *f = bpf_map_lookup_elem(&plumb_fronts, k);
+	return f || !sure ? f : bpf_map_lookup_elem(&plumb_fronts, k);
+}
+
 // find_for is steps 1 and 2 of Resolve. k becomes the frontend's.
-static __always_inline int find_for(const struct addr *dst, __be16 port, __u8 proto, int v6, __u32 class, struct frontend_key *k, struct frontend **out)
+static __always_inline int find_for(const struct addr *dst, __be16 port, __u8 proto, int v6, __u32 class, int sure, struct frontend_key *k, struct frontend **out)
 {
 	if (class && has_ports(proto)) {
 		*k = (struct frontend_key){.addr = *dst, .port = port, .proto = proto, .kind = FRONTEND_ADDRESS};
-		*out = bpf_map_lookup_elem(&plumb_fronts, k);
+		*out = front(k, sure && class & (ADDRESS_CLUSTER_IP | ADDRESS_EXTERNAL)); // else it has none
 		if (*out)
 			return FRONTEND;
 		if (class & ADDRESS_NODE) {
 			__builtin_memset(&k->addr, 0, sizeof(k->addr));
 			k->kind = v6 ? FRONTEND_NODE_PORT6 : FRONTEND_NODE_PORT;
-			*out = bpf_map_lookup_elem(&plumb_fronts, k);
+			*out = front(k, sure);
 			if (*out)
 				return FRONTEND;
 		}
@@ -125,16 +134,40 @@ static __always_inline void remember(const struct frontend *f, const struct rout
 		remembered(f, r, k, to, now);
 }
 
+// still tells whether a route is what its frontend says, asked anew. The kernel gives the memory of an
+// entry that is replaced to the next one that is written, so what was read of the one that was found may be
+// another's, or half of it. Lists are of one frontend, so nobody else says the same.
+static __always_inline int still(const struct frontend_key *k, int inside, const struct route *r)
+{
+	struct frontend *f = bpf_map_lookup_elem(&plumb_fronts, k);
+	if (!f)
+		return 0;
+	struct route in = f->routes[ROUTE_INSIDE], out = f->routes[ROUTE_OUTSIDE];
+	__u32 mask = mask_of(inside);
+	return !((((in.list & mask) | (out.list & ~mask)) ^ r->list) | (((in.n & mask) | (out.n & ~mask)) ^ r->n) |
+		 (((in.action & mask) | (out.action & ~mask)) ^ r->action));
+}
+
+// slot is the endpoint of a slot, which is asked twice as a frontend is (still).
+static __always_inline int slot(const struct slot_key *s, struct endpoint *to)
+{
+	struct endpoint *e = bpf_map_lookup_elem(&plumb_slots, s);
+	if (!e)
+		return -1;
+	*to = *e;
+	e = bpf_map_lookup_elem(&plumb_slots, s);
+	return !e || !same(&e->addr, &to->addr) || e->port != to->port || e->flags != to->flags;
+}
+
+// choose is not 0 where the list was taken away, or its slot replaced, meanwhile.
 static __always_inline int choose(const struct addr *client, const struct frontend *f, const struct route *r, struct endpoint *to, __u64 now)
 {
 	struct affinity_key k = {.client = *client, .group = f->group, .group_port = f->group_port, .group_proto = f->group_proto};
 	if (f->affinity && remembered(f, r, &k, to, now))
 		return 0;
 	struct slot_key s = {.list = r->list, .index = bpf_get_prandom_u32() % (r->n ? r->n : 1)};
-	struct endpoint *e = bpf_map_lookup_elem(&plumb_slots, &s);
-	if (!e)
+	if (slot(&s, to))
 		return -1;
-	*to = *e;
 	if (f->affinity)
 		remember(f, r, &k, to, now);
 	return 0;

@@ -53,11 +53,17 @@ static __always_inline int is_stale(const struct packet *p, const struct flow *f
 {
 	struct frontend *fr = NULL;
 	struct frontend_key k;
-	switch (find(p, class_of(&p->t.dst), &k, &fr)) {
+	switch (find(p, class_of(&p->t.dst), 1, &k, &fr)) {
 	case FRONTEND:
 		return fr && !serves(fr, &p->t.src, &f->addr, f->port);
 	}
 	return 1;
+}
+
+// is_stale_still asks again: an entry that was just replaced may have read as another's (still).
+SEPARATE int is_stale_still(const struct packet *p, const struct flow *f)
+{
+	return !p || !f || is_stale(p, f);
 }
 
 // spoken_to tells whether a packet is of a socket of the node's that was led to this endpoint.
@@ -80,7 +86,7 @@ SEPARATE int untranslated(struct __sk_buff *skb, const struct packet *p, __u32 c
 		return TC_ACT_UNSPEC;
 	struct frontend *f = NULL;
 	struct frontend_key k;
-	if (find(p, class, &k, &f) == NOTHING)
+	if (find(p, class, 0, &k, &f) == NOTHING)
 		return TC_ACT_UNSPEC;
 	// An endpoint may have such an address.
 	struct flow_key answer = {.src = p->t.dst, .dst = p->t.src, .sport = p->t.dport, .dport = p->t.sport, .proto = p->t.proto, .step = EGRESS};
@@ -174,7 +180,7 @@ SEPARATE int beginning(struct __sk_buff *skb, const struct packet *p, __u64 now)
 		note_ports(p, now);
 	if (p->t.proto == IPPROTO_TCP && !is_syn(p)) {
 		struct frontend *f = NULL;
-		if (find(p, class, &want->front, &f) == FRONTEND)
+		if (find(p, class, 0, &want->front, &f) == FRONTEND)
 			count(COUNT_UNKNOWN_TCP);
 		return TC_ACT_UNSPEC;
 	}
@@ -183,6 +189,8 @@ SEPARATE int beginning(struct __sk_buff *skb, const struct packet *p, __u64 now)
 		why = decide(skb, p, want, now);
 	if (why == NO_SLOT)
 		why = decide(skb, p, want, now);
+	if (!why && want->masqueraded && masquerade_address(skb, p, &want->to, &want->masquerade))
+		why = COUNT_NO_MASQUERADE;
 	switch (why) {
 	case NOT_OURS:
 		return direct(p);
@@ -223,9 +231,9 @@ int plumb_ingress(struct __sk_buff *skb)
 		int over = f && !alive(f, p.t.proto, now);
 		if (f && !f->answer && !over) {
 			if (is_syn(&p))
-				over = f->state & (FLOW_FINS | FLOW_RESET) || is_stale(&p, f);
+				over = f->state & (FLOW_FINS | FLOW_RESET) || (is_stale(&p, f) && is_stale_still(&p, f));
 			else if (p.t.proto == IPPROTO_UDP)
-				over = is_stale(&p, f);
+				over = is_stale(&p, f) && is_stale_still(&p, f);
 		}
 		if (f && !over)
 			return known(skb, &p, f, now);

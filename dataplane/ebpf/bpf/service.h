@@ -4,9 +4,9 @@
 
 #include "flow.h"
 
-static __always_inline int find(const struct packet *p, __u32 class, struct frontend_key *k, struct frontend **out)
+static __always_inline int find(const struct packet *p, __u32 class, int sure, struct frontend_key *k, struct frontend **out)
 {
-	return find_for(&p->t.dst, p->t.dport, p->t.proto, p->v6, class, k, out);
+	return find_for(&p->t.dst, p->t.dport, p->t.proto, p->v6, class, sure, k, out);
 }
 
 // serves tells whether a frontend's connection may stay with an endpoint.
@@ -58,16 +58,16 @@ SEPARATE int masquerade_address(struct __sk_buff *skb, const struct packet *p, c
 }
 
 #define NOT_OURS -1
-#define NO_SLOT -2 // a list was taken away meanwhile: it has a successor
+#define NO_SLOT -2 // a list was taken away meanwhile, or something replaced: it has a successor
 
-// What Resolve says: 0, with want filled, to forward; else why not: COUNT_*.
+// What Resolve says: 0, with want filled but for the address to masquerade with, to forward; else why not: COUNT_*.
 SEPARATE int decide(struct __sk_buff *skb, const struct packet *p, struct plan *want, __u64 now)
 {
 	if (!p || !want)
 		return NOT_OURS;
 	struct frontend *f = NULL;
 	struct frontend_key k = {}; // see SEPARATE
-	int found = find(p, class_of(&p->t.dst), &k, &f);
+	int found = find(p, class_of(&p->t.dst), 1, &k, &f);
 	want->front = k;
 	switch (found) {
 	case NOTHING:
@@ -80,13 +80,15 @@ SEPARATE int decide(struct __sk_buff *skb, const struct packet *p, struct plan *
 	if (!f)
 		return NOT_OURS;
 	want->found = 1;
-	if (!admits(f, &p->t.src))
-		return COUNT_SOURCE_RANGE;
-	int own = own_pod(skb, p);
+	int admitted = admits(f, &p->t.src), own = own_pod(skb, p);
 	struct route r = f->routes[ROUTE_OUTSIDE];
 	int inside = f->flags & FRONTEND_HAS_INSIDE && own;
 	if (inside)
 		r = f->routes[ROUTE_INSIDE];
+	if (!still(&k, inside, &r))
+		return NO_SLOT;
+	if (!admitted)
+		return COUNT_SOURCE_RANGE;
 	if (r.action != ACTION_FORWARD)
 		return r.action == ACTION_REJECT ? COUNT_REFUSED : COUNT_POLICY;
 	if (choose(&p->t.src, f, &r, &want->to, now))
@@ -94,7 +96,5 @@ SEPARATE int decide(struct __sk_buff *skb, const struct packet *p, struct plan *
 	int masq = r.masquerade == MASQ_ALWAYS || (r.masquerade == MASQ_OFF_CLUSTER && !own);
 	int hairpin = (inside || want->to.flags & ENDPOINT_LOCAL) && same(&want->to.addr, &p->t.src);
 	want->masqueraded = (masq || hairpin) && !(want->to.flags & ENDPOINT_HOST);
-	if (want->masqueraded && masquerade_address(skb, p, &want->to, &want->masquerade))
-		return COUNT_NO_MASQUERADE;
 	return 0;
 }

@@ -49,7 +49,7 @@ enum {
 	LEAVE, // as it is: nothing of ours, or for the programs of devices to decide
 	TRANSLATE,
 	REFUSE,
-	AGAIN, // a list was taken away meanwhile: it has a successor
+	AGAIN, // a list was taken away meanwhile, or something replaced: it has a successor
 };
 
 static __always_inline struct tally *tally(const struct frontend_key *k)
@@ -94,7 +94,7 @@ static __always_inline int caught_again(const struct endpoint *e, __u8 proto)
 {
 	struct frontend_key k;
 	struct frontend *f = NULL;
-	return find_for(&e->addr, e->port, proto, !is_v4(&e->addr), class_of(&e->addr), &k, &f) != NOTHING;
+	return find_for(&e->addr, e->port, proto, !is_v4(&e->addr), class_of(&e->addr), 0, &k, &f) != NOTHING;
 }
 
 // decide is Resolve for what has its socket on this node (plan.Options.Sockets).
@@ -108,7 +108,7 @@ SEPARATE int decide(const struct question *asked, struct endpoint *to)
 		return LEAVE;
 	struct frontend_key k;
 	struct frontend *f = NULL;
-	switch (find_for(&q.dst, q.port, q.proto, !is_v4(&q.dst), class, &k, &f)) {
+	switch (find_for(&q.dst, q.port, q.proto, !is_v4(&q.dst), class, 1, &k, &f)) {
 	case REST:
 		if (can_refuse)
 			count(COUNT_REFUSED_REST);
@@ -118,9 +118,14 @@ SEPARATE int decide(const struct question *asked, struct endpoint *to)
 	default:
 		return LEAVE;
 	}
-	if (!f || !may(f, &q))
+	if (!f)
 		return LEAVE;
+	int admitted = may(f, &q), inside = f->flags & FRONTEND_HAS_INSIDE;
 	struct route r = inner(f);
+	if (!still(&k, inside, &r))
+		return AGAIN;
+	if (!admitted)
+		return LEAVE;
 	if (r.action == ACTION_DROP)
 		return LEAVE;
 	struct tally *t = NULL;
@@ -134,7 +139,7 @@ SEPARATE int decide(const struct question *asked, struct endpoint *to)
 		return REFUSE;
 	}
 	struct endpoint e = {};
-	if (choose(&q.client, f, &r, &e, bpf_ktime_get_ns()))
+	if (choose(&q.client, f, &r, &e, f->affinity ? bpf_ktime_get_ns() : 0)) // nothing else asks for the time
 		return AGAIN;
 	if (!q.node && caught_again(&e, q.proto))
 		return LEAVE;
