@@ -98,8 +98,8 @@
 //
 // A connect(2) of UDP to a Service takes 1.0 µs more than one to its endpoint where the same Service is asked again and
 // again, and 2.2 to 2.7 µs where it is one of 1000 at random: by then what the maps have of it is in no cache.
-// Of these the entry in the socket is 0.5 to 1.0 µs, which the kernel allocates each time; the Service's tally 0.4, the class of the
-// address 0.3 to 0.4, plumb_udp 0.1 (BenchmarkConnect, without each in turn).
+// Of these the entry in the socket is 0.4 to 1.0 µs, which the kernel allocates each time; the Service's tally 0.1 to 0.5, the class of the
+// address 0.2 to 0.5, plumb_udp up to 0.2 (BenchmarkConnect, without each in turn, two rounds).
 //
 // What is sent by a connected UDP socket asks no program, so Watch looks after each Apply and at each
 // sweep for those whose endpoint is in no route of what they asked for and does not drain (plumb_udp).
