@@ -295,11 +295,11 @@ func withInternalLocal(f front) func(*kit.Spec) {
 	}
 }
 
-// handedOn: an address of one Service goes to another, and back; give says which it has.
+// handedOn: an address of one Service goes to another, which has affinity, and back; give says which it has.
 func handedOn(f front, give func(svc *kit.Service, addrs ...netip.Addr)) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		one, addr := f(s)
-		two, before := f(s)
+		two, before := f(s, kit.Sticky(600))
 		n := s.Nodes
 		one.Endpoints(n[0].A.Ready())
 		two.Endpoints(n[1].A.Ready())

@@ -8,18 +8,19 @@ import (
 func terminatingToReadyLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "terminating-to-ready-live", Level: kit.Must, Profile: kit.ProfileTerminating,
-		Says:     "The first ready endpoint takes all new connections from those that terminate.",
+		Says:     "The first ready endpoint takes all new connections and datagrams, to the ClusterIP and node ports, from those that terminate.",
 		Promises: []promise.Promise{promise.SomeTerminating, promise.AllTerminating},
 		Features: []kit.Feature{kit.TerminatingFallback},
 		Run: func(s *kit.Spec) {
-			svc := s.Service()
-			a, b, at := s.Nodes[0].A, s.Nodes[1].A, kit.TCP(svc.ClusterIP())
+			svc := s.Service(kit.NodePorts, kit.Both)
+			a, b := s.Nodes[0].A, s.Nodes[1].A
+			ways := append(svc.Ways(s.Nodes[0].B.Client, s.Nodes[3].Client), svc.NodePortWays(s.Nodes[3], s.Outside())...)
 			svc.Endpoints(a.Draining(), b.NotReady())
-			s.Expect(s.Nodes[0].B.Client, at, kit.Pods(a))
+			s.Each(ways, kit.Pods(a))
 			svc.Endpoints(a.Draining(), b.Ready())
-			s.Expect(s.Nodes[0].B.Client, at, kit.Pods(b))
+			s.Each(ways, kit.Pods(b))
 			svc.Endpoints(b.Ready())
-			s.Expect(s.Nodes[0].B.Client, at, kit.Pods(b))
+			s.Each(ways, kit.Pods(b))
 		},
 	}
 }
