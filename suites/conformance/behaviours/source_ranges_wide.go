@@ -23,8 +23,8 @@ func sourceRangesWide() kit.Behaviour {
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			host, row := s.HostWithRow(s.Nodes[0]) // eight addresses, of which the middle four are a range
 			want, whole := kit.Pods(s.Nodes[0].A, s.Nodes[1].A), kit.Around(row[2], 2)
-			half, nested := kit.Around(row[2], 1), kit.Alone(row[3])
-			for _, ranges := range [][]string{{whole}, {half, kit.Around(row[4], 1)}, {nested, whole, half, whole}, {netip.PrefixFrom(row[4], row[4].BitLen()-2).String()}} {
+			half, nested, unmasked := kit.Around(row[2], 1), kit.Alone(row[3]), netip.PrefixFrom(row[4], row[4].BitLen()-2).String()
+			for _, ranges := range [][]string{{unmasked}, {half, kit.Around(row[4], 1)}, {nested, whole, half, whole}} {
 				svc.Update(kit.SourceRanges(ranges...))
 				for i, at := range row {
 					to := svc.WaysTo(vip, host.As(at))

@@ -14,7 +14,9 @@ func terminatingToReadyLive() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Both)
 			a, b := s.Nodes[0].A, s.Nodes[1].A
-			ways := append(svc.Ways(s.Nodes[0].B.Client, s.Nodes[3].Client), svc.NodePortWays(s.Nodes[3], s.Outside())...)
+			n := s.Nodes
+			ways := append(svc.Ways(n[0].B.Client, n[3].Client), svc.NodePortWays(n[3], s.Outside(), n[3].B.Client, n[3].Client, n[0].B.Client)...)
+			ways = append(ways, svc.NodePortWays(n[0], n[3].B.Client)...)
 			svc.Endpoints(a.Draining(), b.NotReady())
 			s.Each(ways, kit.Pods(a))
 			svc.Endpoints(a.Draining(), b.Ready())

@@ -16,7 +16,7 @@ func vipServiceDeletedStops() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc, vip := atVIP(s)
 			svc.Endpoints(s.Nodes[0].A.Ready())
-			ways := svc.WaysTo(vip, s.Inside()...)
+			ways := svc.WaysTo(vip, s.Nodes[1].B.Client, s.Nodes[3].B.Client, s.Nodes[3].Client)
 			s.Each(ways, kit.Pods(s.Nodes[0].A))
 			svc.Delete()
 			s.Each(ways, kit.Unreachable())
