@@ -269,7 +269,7 @@ func flowAt(s *kit.Spec, ways []kit.Way) (reach func(p *kit.Pod, port uint16)) {
 }
 
 // follow: UDP flows by some ways reach the endpoint that takes the place of another, and so after there
-// was none for a while, and when it ends beside one that is ready.
+// was none for a while, and when it ends beside one that is ready; without affinity also the one that is left of two.
 func follow(s *kit.Spec, svc *kit.Service, ways []kit.Way, first, second, third *kit.Pod) {
 	s.Each(ways, kit.Pods(first))
 	reach := flow(s, ways)
@@ -282,6 +282,12 @@ func follow(s *kit.Spec, svc *kit.Service, ways []kit.Way, first, second, third 
 	reach(third)
 	svc.Endpoints(third.Ending(), first.Ready())
 	reach(first)
+	if svc.Object().Spec.SessionAffinity == corev1.ServiceAffinityNone {
+		svc.Endpoints(first.Ready(), second.Ready())
+		s.Each(ways, kit.Pods(first, second)) // new ones: those that are there may stay
+		svc.Endpoints(second.Ready())
+		reach(second)
+	}
 }
 
 // withInternalLocal: under internalTrafficPolicy=Local all endpoints answer everyone at a front, and those of
