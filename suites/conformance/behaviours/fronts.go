@@ -28,7 +28,7 @@ func atExternalIP(s *kit.Spec, as ...func(*corev1.Service)) (*kit.Service, netip
 }
 
 // reachAllReady: all ready endpoints answer these clients, whatever stands beside them, and the first of them
-// also where a packet is nearly full.
+// also where a packet is nearly full; and nobody any more when the Service is gone.
 func reachAllReady(f front, clients func(*kit.Spec) []kit.Client) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		svc, addr := f(s)
@@ -37,6 +37,8 @@ func reachAllReady(f front, clients func(*kit.Spec) []kit.Client) func(*kit.Spec
 			s.Each(ways, svc.Kinds(beside...))
 		}
 		nearFull(s, ways[:2], s.OfKinds()...) // of one client, by TCP and UDP
+		svc.Delete()
+		s.Each(ways, kit.Unreachable())
 	}
 }
 

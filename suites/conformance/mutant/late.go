@@ -18,18 +18,22 @@ import (
 // lateMutations are wrong after a change, or where something takes the place of another.
 func lateMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
-		"affinity-keeps-target-ports":               targetsOnce(func(f *plan.Frontend) bool { return f.Affinity > 0 }),
-		"affinity-to-gone-endpoints-under-local":    gonerKept(func(f *plan.Frontend) bool { return f.Inside != nil }),
-		"affinity-outlives-its-service":             affinityOutlives,
-		"affinity-at-start-not-kept":                affinityAtStartLost,
-		"slices-made-anew-at-once-lost":             slicesAnewLost,
-		"duplicates-go-with-their-first-slice":      duplicatesGo,
-		"load-balancer-address-goes-with-its-first": addressGoes,
-		"node-ports-go-with-the-other-protocol":     nodePortsGo,
-		"later-node-ports-not-served-for-udp":       laterNodePortsLost,
-		"node-ports-lost-with-another-port-number":  nodePortsLostWithNumber,
-		"unready-endpoints-stay-at-node-port":       unreadyStay,
-		"changes-beyond-256-of-a-service-not-heard": changesBeyond(256),
+		"affinity-keeps-target-ports":                targetsOnce(func(f *plan.Frontend) bool { return f.Affinity > 0 }),
+		"affinity-to-gone-endpoints-under-local":     gonerKept(func(f *plan.Frontend) bool { return f.Inside != nil }),
+		"affinity-outlives-its-service":              affinityOutlives,
+		"affinity-at-start-not-kept":                 affinityAtStartLost,
+		"slices-made-anew-at-once-lost":              slicesAnewLost,
+		"duplicates-go-with-their-first-slice":       duplicatesGo,
+		"load-balancer-address-goes-with-its-first":  addressGoes,
+		"node-ports-go-with-the-other-protocol":      nodePortsGo,
+		"later-node-ports-not-served-for-udp":        laterNodePortsLost,
+		"node-ports-lost-with-another-port-number":   nodePortsLostWithNumber,
+		"unready-endpoints-stay-at-node-port":        unreadyStay,
+		"changes-beyond-256-of-a-service-not-heard":  changesBeyond(256),
+		"last-endpoints-stay-at-node-port":           lastStay(plan.NodePort),
+		"load-balancer-outlives-its-service-outside": outlivesOutside(plan.LoadBalancer),
+		"external-ip-outlives-its-service-outside":   outlivesOutside(plan.ExternalIP),
+		"source-range-changes-not-noticed-for-udp":   rangesOnceForUDP,
 		"made-as-external-name-stays-it": first(func(s *corev1.Service) bool { return s.Spec.Type == corev1.ServiceTypeExternalName },
 			func(s *corev1.Service, was bool) {
 				if was {
@@ -224,4 +228,38 @@ func changesBeyond(many int) func(*changes) {
 			return name == "" || heard[name] <= many
 		}
 	}
+}
+
+// outlivesOutside goes on serving hosts outside at addresses of a kind whose Service is gone.
+func outlivesOutside(k plan.Kind) func(*changes) {
+	had := map[objects.Name]plan.Service{}
+	return func(c *changes) {
+		c.plan = func(p *plan.Plan) {
+			services(func(name objects.Name, s *plan.Service) { had[name] = *s })(p)
+			for name, s := range had {
+				if _, ok := p.Services[name]; ok {
+					continue
+				}
+				s.Frontends = slices.DeleteFunc(slices.Clone(s.Frontends), func(f plan.Frontend) bool { return f.Kind != k })
+				for i := range s.Frontends {
+					s.Frontends[i].Inside = &plan.Route{Action: plan.Drop}
+				}
+				p.Services[name] = s
+			}
+		}
+	}
+}
+
+// rangesOnceForUDP holds for UDP the source ranges that a load balancer's address had first.
+func rangesOnceForUDP(c *changes) {
+	first := map[plan.Key]plan.Frontend{}
+	frontends(func(f *plan.Frontend) {
+		if f.Kind != plan.LoadBalancer || f.Key.Protocol != objects.UDP {
+			return
+		}
+		if _, ok := first[f.Key]; !ok {
+			first[f.Key] = *f
+		}
+		f.Restricted, f.Sources = first[f.Key].Restricted, first[f.Key].Sources
+	})(c)
 }
