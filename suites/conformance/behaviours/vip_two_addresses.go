@@ -10,7 +10,7 @@ import (
 func vipTwoAddresses() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-two-addresses", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "Each address of a load balancer is answered, to pods and nodes, by TCP and UDP, and one that goes takes no other with it.",
+		Says:     "Each address of a load balancer is answered, to pods and nodes, by TCP and UDP, and one that goes takes no other with it, which loses no connection.",
 		Promises: []promise.Promise{promise.IPModeVIP, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
@@ -19,8 +19,10 @@ func vipTwoAddresses() kit.Behaviour {
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, one, two)
 			gone, left := svc.WaysTo(one, s.Nodes[1].B.Client, s.Nodes[3].Client), svc.WaysTo(two, s.Nodes[1].B.Client, s.Nodes[3].Client)
 			s.Each(append(gone, left...), kit.Pods(s.Nodes[0].A))
-			svc.Ingress(corev1.LoadBalancerIPModeVIP, two)
-			s.Each(gone, kit.Unreachable())
+			s.Throughout(left[0].From, left[0].To, 200, func() {
+				svc.Ingress(corev1.LoadBalancerIPModeVIP, two)
+				s.Each(gone, kit.Unreachable())
+			}, s.Nodes[0].A.Client)
 			s.Each(left, kit.Pods(s.Nodes[0].A))
 		},
 	}
