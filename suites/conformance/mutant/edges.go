@@ -1,16 +1,12 @@
 package mutant
 
 import (
-	"context"
 	"net/netip"
 	"slices"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/plumbline/plumbline/dataplane/agent"
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
@@ -53,7 +49,11 @@ func edgeMutations() map[string]func(*changes) {
 		"node-ports-at-addresses-of-nobody": func(c *changes) {
 			c.plan = func(p *plan.Plan) { p.Node.Addrs = append(slices.Clone(p.Node.Addrs), nobodys()...) }
 		},
-		"excluded-nodes-serve-no-node-ports": excludedServeNothing,
+		"excluded-nodes-serve-no-node-ports": nodeOf(func(n *corev1.Node) {
+			if n.Labels[corev1.LabelNodeExcludeBalancers] != "" {
+				n.Status.Addresses = nil
+			}
+		}),
 	}
 }
 
@@ -87,19 +87,4 @@ func nobodys() (out []netip.Addr) {
 		a, six = a.Next(), six.Next()
 	}
 	return out
-}
-
-// excludedServeNothing serves no node ports on a node that load balancers are told to leave out.
-func excludedServeNothing(c *changes) {
-	var excluded atomic.Bool
-	var name string
-	c.options = func(_ context.Context, a *agent.Config) { name = a.Node }
-	c.object = func(o runtime.Object) {
-		if n, ok := o.(*corev1.Node); ok && n.Name == name {
-			excluded.Store(n.Labels[corev1.LabelNodeExcludeBalancers] != "")
-		}
-	}
-	c.plan = services(func(_ objects.Name, s *plan.Service) {
-		s.Frontends = slices.DeleteFunc(s.Frontends, func(f plan.Frontend) bool { return excluded.Load() && f.Kind == plan.NodePort })
-	})
 }

@@ -1,6 +1,7 @@
 package mutant
 
 import (
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -18,22 +19,21 @@ import (
 // lateMutations are wrong after a change, or where something takes the place of another.
 func lateMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
-		"affinity-keeps-target-ports":                targetsOnce(func(f *plan.Frontend) bool { return f.Affinity > 0 }),
-		"affinity-to-gone-endpoints-under-local":     gonerKept(func(f *plan.Frontend) bool { return f.Inside != nil }),
-		"affinity-outlives-its-service":              affinityOutlives,
-		"affinity-at-start-not-kept":                 affinityAtStartLost,
-		"slices-made-anew-at-once-lost":              slicesAnewLost,
-		"duplicates-go-with-their-first-slice":       duplicatesGo,
-		"load-balancer-address-goes-with-its-first":  addressGoes,
-		"node-ports-go-with-the-other-protocol":      nodePortsGo,
-		"later-node-ports-not-served-for-udp":        laterNodePortsLost,
-		"node-ports-lost-with-another-port-number":   nodePortsLostWithNumber,
-		"unready-endpoints-stay-at-node-port":        unreadyStay,
-		"changes-beyond-256-of-a-service-not-heard":  changesBeyond(256),
-		"last-endpoints-stay-at-node-port":           lastStay(plan.NodePort),
-		"load-balancer-outlives-its-service-outside": outlivesOutside(plan.LoadBalancer),
-		"external-ip-outlives-its-service-outside":   outlivesOutside(plan.ExternalIP),
-		"source-range-changes-not-noticed-for-udp":   rangesOnceForUDP,
+		"affinity-keeps-target-ports":               targetsOnce(func(f *plan.Frontend) bool { return f.Affinity > 0 }),
+		"affinity-to-gone-endpoints-under-local":    gonerKept(func(f *plan.Frontend) bool { return f.Inside != nil }),
+		"affinity-outlives-its-service":             affinityOutlives,
+		"affinity-at-start-not-kept":                affinityAtStartLost,
+		"slices-made-anew-at-once-lost":             slicesAnewLost,
+		"duplicates-go-with-their-first-slice":      duplicatesGo,
+		"load-balancer-port-of-first-protocol-only": firstProtocolOnly,
+		"node-ports-go-with-the-other-protocol":     nodePortsGo,
+		"later-node-ports-not-served-for-udp":       laterNodePortsLost,
+		"node-ports-lost-with-another-port-number":  nodePortsLostWithNumber,
+		"unready-endpoints-stay-at-node-port":       unreadyStay,
+		"changes-beyond-256-of-a-service-not-heard": changesBeyond(256),
+		"last-endpoints-stay-at-node-port":          lastStay(plan.NodePort),
+		"load-balancers-outlive-their-service":      servicesStay(func(s *corev1.Service) bool { return len(s.Status.LoadBalancer.Ingress) > 0 }),
+		"source-range-changes-not-noticed-for-udp":  rangesOnceForUDP,
 		"made-as-external-name-stays-it": first(func(s *corev1.Service) bool { return s.Spec.Type == corev1.ServiceTypeExternalName },
 			func(s *corev1.Service, was bool) {
 				if was {
@@ -122,24 +122,18 @@ func duplicatesGo(c *changes) {
 	})(c)
 }
 
-// addressGoes serves the address of a load balancer for nobody any more when the Service that had it first
-// gives it up.
-func addressGoes(c *changes) {
-	owner, gone := map[string]types.UID{}, map[string]bool{}
-	servicesOf(func(s *corev1.Service) {
-		has := func(addr string) bool {
-			return slices.ContainsFunc(s.Status.LoadBalancer.Ingress, func(in corev1.LoadBalancerIngress) bool { return in.IP == addr })
-		}
-		for addr, uid := range owner {
-			gone[addr] = gone[addr] || uid == s.UID && !has(addr)
-		}
-		s.Status.LoadBalancer.Ingress = slices.DeleteFunc(s.Status.LoadBalancer.Ingress, func(in corev1.LoadBalancerIngress) bool {
-			if owner[in.IP] == "" {
-				owner[in.IP] = s.UID
+// firstProtocolOnly serves a port of a load balancer's address for the protocol alone that had it first.
+func firstProtocolOnly(c *changes) {
+	first := map[netip.AddrPort]objects.Protocol{}
+	c.plan = services(func(_ objects.Name, s *plan.Service) {
+		s.Frontends = slices.DeleteFunc(s.Frontends, func(f plan.Frontend) bool {
+			key := netip.AddrPortFrom(f.Key.Addr, f.Key.Port)
+			if _, ok := first[key]; !ok {
+				first[key] = f.Key.Protocol
 			}
-			return gone[in.IP]
+			return f.Kind == plan.LoadBalancer && first[key] != f.Key.Protocol
 		})
-	})(c)
+	})
 }
 
 // nodePortsGo does not serve a number any more that was a node port for two protocols and is one for one.
@@ -226,26 +220,6 @@ func changesBeyond(many int) func(*changes) {
 			}
 			heard[name]++
 			return name == "" || heard[name] <= many
-		}
-	}
-}
-
-// outlivesOutside goes on serving hosts outside at addresses of a kind whose Service is gone.
-func outlivesOutside(k plan.Kind) func(*changes) {
-	had := map[objects.Name]plan.Service{}
-	return func(c *changes) {
-		c.plan = func(p *plan.Plan) {
-			services(func(name objects.Name, s *plan.Service) { had[name] = *s })(p)
-			for name, s := range had {
-				if _, ok := p.Services[name]; ok {
-					continue
-				}
-				s.Frontends = slices.DeleteFunc(slices.Clone(s.Frontends), func(f plan.Frontend) bool { return f.Kind != k })
-				for i := range s.Frontends {
-					s.Frontends[i].Inside = &plan.Route{Action: plan.Drop}
-				}
-				p.Services[name] = s
-			}
 		}
 	}
 }
