@@ -34,6 +34,8 @@ func lateMutations() map[string]func(*changes) {
 		"last-endpoints-stay-at-node-port":          lastStay(plan.NodePort),
 		"load-balancers-outlive-their-service":      servicesStay(func(s *corev1.Service) bool { return len(s.Status.LoadBalancer.Ingress) > 0 }),
 		"source-range-changes-not-noticed-for-udp":  rangesOnceForUDP,
+		"ports-of-a-service-share-local-endpoints":  portsShareLocal,
+		"terminating-not-used-beside-a-ready-port":  noFallbackBesideReady,
 		"made-as-external-name-stays-it": first(func(s *corev1.Service) bool { return s.Spec.Type == corev1.ServiceTypeExternalName },
 			func(s *corev1.Service, was bool) {
 				if was {
@@ -222,6 +224,31 @@ func changesBeyond(many int) func(*changes) {
 			return name == "" || heard[name] <= many
 		}
 	}
+}
+
+// portsShareLocal takes a node that has an endpoint for one port of a Service for one that has some for each.
+func portsShareLocal(c *changes) {
+	c.plan = services(func(_ objects.Name, s *plan.Service) {
+		for i, f := range s.Frontends {
+			here := func(o plan.Frontend) bool { return o.Kind == f.Kind && o.Outside.Action == plan.Forward }
+			if f.Inside != nil && f.Outside.Action == plan.Drop && slices.ContainsFunc(s.Frontends, here) {
+				s.Frontends[i].Outside = *f.Inside
+				s.Frontends[i].Outside.Masquerade = plan.MasqAlways
+			}
+		}
+	})
+}
+
+// noFallbackBesideReady uses endpoints that terminate where no port of a Service has a ready one alone.
+func noFallbackBesideReady(c *changes) {
+	c.plan = services(func(_ objects.Name, s *plan.Service) {
+		ready := func(f plan.Frontend) bool { return f.Outside.Action == plan.Forward && !f.Outside.Terminating }
+		for i, f := range s.Frontends {
+			if f.Outside.Terminating && slices.ContainsFunc(s.Frontends, ready) {
+				s.Frontends[i].Outside = plan.Route{Action: plan.Reject}
+			}
+		}
+	})
 }
 
 // rangesOnceForUDP holds for UDP the source ranges that a load balancer's address had first.
