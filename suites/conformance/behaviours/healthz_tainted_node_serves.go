@@ -22,9 +22,9 @@ func healthzTaintedNodeServes() kit.Behaviour {
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), both)
 			flows := s.Flows(s.Outside(), kit.TCP(svc.NodePort(n)), 8)
 			s.Throughout(s.Outside(), kit.TCP(svc.NodePort(n)), 50, func() {
-				s.Taint(n, kit.ToBeDeleted())
-				s.Cordon(n)
 				s.Label(n, corev1.LabelNodeExcludeBalancers, "true")
+				s.Cordon(n)
+				s.Taint(n, kit.ToBeDeleted())
 				s.Pause(kit.Heard)
 			}, n.A.Client, s.Nodes[1].A.Client)
 			flows.Stay()

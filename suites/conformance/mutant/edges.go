@@ -3,6 +3,7 @@ package mutant
 import (
 	"net/netip"
 	"slices"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -49,11 +50,15 @@ func edgeMutations() map[string]func(*changes) {
 		"node-ports-at-addresses-of-nobody": func(c *changes) {
 			c.plan = func(p *plan.Plan) { p.Node.Addrs = append(slices.Clone(p.Node.Addrs), nobodys()...) }
 		},
-		"excluded-nodes-serve-no-node-ports": nodeOf(func(n *corev1.Node) {
-			if n.Labels[corev1.LabelNodeExcludeBalancers] != "" {
-				n.Status.Addresses = nil
+		"excluded-nodes-serve-no-node-ports": func(c *changes) {
+			var excluded atomic.Bool
+			nodeOf(func(n *corev1.Node) { excluded.Store(n.Labels[corev1.LabelNodeExcludeBalancers] != "") })(c)
+			c.plan = func(p *plan.Plan) {
+				if excluded.Load() {
+					p.Node.Addrs = nil
+				}
 			}
-		}),
+		},
 	}
 }
 
