@@ -232,8 +232,7 @@ func portsShareLocal(c *changes) {
 		for i, f := range s.Frontends {
 			here := func(o plan.Frontend) bool { return o.Kind == f.Kind && o.Outside.Action == plan.Forward }
 			if f.Inside != nil && f.Outside.Action == plan.Drop && slices.ContainsFunc(s.Frontends, here) {
-				s.Frontends[i].Outside = *f.Inside
-				s.Frontends[i].Outside.Masquerade = plan.MasqAlways
+				clusterOutside(&s.Frontends[i])
 			}
 		}
 	})
