@@ -8,7 +8,7 @@ import (
 func affinityGoneRebindsEverywhere() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-gone-rebinds-everywhere", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:     "A client whose endpoint is gone, or not ready, or terminates while another is ready, gets that one, by TCP and UDP, at the ClusterIP, a node port and the address of a load balancer in VIP mode, from inside and outside.",
+		Says:     "A client whose endpoint is gone, or not ready, or terminates while another is ready, gets that one, and one that is at another port there, by TCP and UDP, at the ClusterIP, a node port and the address of a load balancer in VIP mode, from inside and outside.",
 		Promises: []promise.Promise{promise.Affinity, promise.Synchronized, promise.Ready, promise.SomeTerminating},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
@@ -27,6 +27,8 @@ func affinityGoneRebindsEverywhere() kit.Behaviour {
 				svc.Endpoints(append(left, n[3].A.Ready())...)
 				s.Each(ways, kit.Pods(n[3].A))
 			}
+			svc.SliceAt("a", kit.OtherPort, n[3].A.Ready()) // of whom the clients are
+			s.Each(ways, kit.Pods(n[3].A).ServedAt(kit.OtherPort))
 		},
 	}
 }

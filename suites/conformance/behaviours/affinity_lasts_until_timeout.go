@@ -1,6 +1,7 @@
 package behaviours
 
 import (
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
@@ -10,7 +11,7 @@ import (
 func affinityLastsUntilTimeout() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-lasts-until-timeout", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:     "A client that comes back before the timeout since its first connection still has its endpoint, after seconds and after more than a minute.",
+		Says:     "A client that comes back before the timeout since its first connection still has its endpoint, after seconds and after more than a minute, and not all clients have one and the same.",
 		Promises: []promise.Promise{promise.AffinityTimeout, promise.Affinity},
 		Waits:    true,
 		Run: func(s *kit.Spec) {
@@ -29,6 +30,9 @@ func affinityLastsUntilTimeout() kit.Behaviour {
 				for i, way := range ways {
 					began[i] = time.Now()
 					bound[i] = s.ExpectOne(way.From, way.To, 3, kit.Clients(pods...)...)
+				}
+				if other := func(c kit.Client) bool { return c.Name != bound[0].Name }; !slices.ContainsFunc(bound, other) { // by chance once in 10^20 runs
+					s.Fail("each of %d clients has the same endpoint, of %d", len(ways), len(pods))
 				}
 				for i, way := range ways {
 					s.Pause(gap - time.Since(began[i]))

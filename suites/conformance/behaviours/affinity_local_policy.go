@@ -10,7 +10,7 @@ import (
 func affinityLocalPolicy() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-local-policy", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:     "Under policy Local a client stays with one of its node's endpoints at the ClusterIP, and with one of all at the address of a load balancer, by TCP and UDP; from outside with one of the node it arrives at.",
+		Says:     "Under policy Local a client stays with one of its node's endpoints at the ClusterIP, whatever it had before at the address of a load balancer, where it is one of all, by TCP and UDP; from outside with one of the node it arrives at, and with the other one there when that is gone.",
 		Promises: []promise.Promise{promise.Affinity, promise.InternalLocal, promise.ExternalFromInside},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
@@ -19,10 +19,14 @@ func affinityLocalPolicy() kit.Behaviour {
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			svc.Kinds(s.Nodes[0].B.Ready())
 			n := s.Nodes[0]
-			s.EachOne(svc.Ways(n.B.Client, n.Client), n.A.Client, n.B.Client)
-			s.EachOne(svc.WaysTo(vip, s.HostBeyond(n)), n.A.Client, n.B.Client)
-			s.EachOne(svc.NodePortWays(n, s.Outside()), n.A.Client, n.B.Client)
+			here := append(svc.Ways(n.B.Client, n.Client), svc.NodePortWays(n, s.Outside())...)
+			here = append(here, svc.WaysTo(vip, s.HostBeyond(n))...)
 			s.EachOne(svc.WaysTo(vip, s.Inside()...), append(s.OfKinds(), n.B.Client)...)
+			s.EachOne(here, n.A.Client, n.B.Client)
+			for _, left := range []*kit.Pod{n.A, n.B} { // either was somebody's
+				svc.SliceAt("a", kit.PodPort, left.Ready())
+				s.Each(here, kit.Pods(left))
+			}
 		},
 	}
 }

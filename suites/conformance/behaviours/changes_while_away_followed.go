@@ -8,7 +8,7 @@ import (
 func changesWhileAwayFollowed() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "changes-while-away-followed", Level: kit.Must, Profile: kit.ProfileLifecycle,
-		Says:     "What changed while the agents were away is followed when they are back: other endpoints, a Service that is gone, one that is new, and a hundred and fifty more.",
+		Says:     "What changed while the agents were away is followed when they are back: other endpoints, of which some are not ready, a Service that is gone, one that is new, with session affinity, and a hundred and fifty more.",
 		Promises: []promise.Promise{promise.Synchronized},
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360"},
 		Needs:    []kit.Need{kit.NeedAgents},
@@ -21,13 +21,15 @@ func changesWhileAwayFollowed() kit.Behaviour {
 				s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Pods(a))
 				s.Expect(s.Outside(), kit.TCP(svc.NodePort(via)), kit.Pods(a))
 			}
-			var fresh *kit.Service
+			var fresh, sticky *kit.Service
 			var more []kit.Way
 			s.WithoutAgents(func() {
-				moved.Endpoints(b.Ready())
+				moved.Endpoints(a.NotReady(), b.Ready(), s.Nodes[2].A.Ending())
 				gone.Delete()
 				fresh = s.Service(kit.NodePorts)
 				fresh.Endpoints(a.Ready(), b.Ready())
+				sticky = s.Service(kit.NodePorts, kit.Sticky(600))
+				sticky.Endpoints(a.Ready(), b.Ready())
 				for range 150 {
 					svc := s.Service()
 					svc.Endpoints(a.Ready())
@@ -39,6 +41,8 @@ func changesWhileAwayFollowed() kit.Behaviour {
 			s.Expect(s.Outside(), kit.TCP(moved.NodePort(via)), kit.Pods(b))
 			s.Expect(client, kit.TCP(fresh.ClusterIP()), kit.Pods(a, b))
 			s.Expect(s.Outside(), kit.TCP(fresh.NodePort(via)), kit.Pods(a, b))
+			s.ExpectOne(client, kit.TCP(sticky.ClusterIP()), 30, a.Client, b.Client)
+			s.ExpectOne(s.Outside(), kit.TCP(sticky.NodePort(via)), 30, a.Client, b.Client)
 			s.Expect(client, kit.TCP(gone.ClusterIP()), kit.Unreachable())
 			s.Expect(s.Outside(), kit.TCP(gone.NodePort(via)), kit.Unreachable())
 		},

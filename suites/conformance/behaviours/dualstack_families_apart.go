@@ -10,19 +10,32 @@ import (
 func dualStackFamiliesApart() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "dualstack-families-apart", Level: kit.Must, Profile: kit.ProfileDual,
-		Says:     "Each address of a Service of both families leads to the endpoints of its family alone.",
+		Says:     "Each address of a Service of both families leads to the endpoints of its family alone, those that are there now, and is not answered while that has none.",
 		Promises: []promise.Promise{promise.Families, promise.AddressType},
 		Source:   []string{"KEP-563"},
 		Upstream: "[sig-network] [Feature:IPv6DualStack] should create service with ipv4,v6 cluster ip",
 		Needs:    []kit.Need{kit.NeedDual},
 		Run: func(s *kit.Spec) {
-			svc := s.Service(kit.DualStack)
-			at := map[corev1.IPFamily]*kit.Pod{corev1.IPv4Protocol: s.Nodes[0].A, corev1.IPv6Protocol: s.Nodes[1].A}
-			for family, pod := range at {
-				s.In(family, func() { svc.Slice(kit.SliceOf(family), nil, pod.Ready()) })
+			svc, n := s.Service(kit.DualStack, kit.Both), s.Nodes
+			ways := map[corev1.IPFamily][]kit.Way{}
+			have := func(eps map[corev1.IPFamily][]kit.Endpoint) {
+				kit.InBoth(s, func(f corev1.IPFamily) { svc.Slice(kit.SliceOf(f), nil, eps[f]...) })
 			}
-			for family, pod := range at {
-				s.In(family, func() { s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIPOf(family)), kit.Pods(pod)) })
+			const four, six = corev1.IPv4Protocol, corev1.IPv6Protocol
+			have(map[corev1.IPFamily][]kit.Endpoint{four: {n[0].A.Ready()}, six: {n[1].A.Ready()}})
+			reach := map[corev1.IPFamily]func(*kit.Pod){}
+			kit.InBoth(s, func(f corev1.IPFamily) {
+				ways[f] = svc.WaysTo(svc.ClusterIPOf(f).Addr(), n[0].B.Client, n[3].Client)
+				s.Each(ways[f], kit.Pods(map[corev1.IPFamily]*kit.Pod{four: n[0].A, six: n[1].A}[f]))
+				reach[f] = flow(s, []kit.Way{ways[f][1]}) // by UDP
+			})
+			have(map[corev1.IPFamily][]kit.Endpoint{four: {n[1].B.Ready()}, six: {n[2].A.Ready()}})
+			kit.InBoth(s, func(f corev1.IPFamily) { reach[f](map[corev1.IPFamily]*kit.Pod{four: n[1].B, six: n[2].A}[f]) })
+			for _, only := range []corev1.IPFamily{four, six} {
+				have(map[corev1.IPFamily][]kit.Endpoint{only: {n[2].B.Ready()}})
+				kit.InBoth(s, func(f corev1.IPFamily) {
+					s.Each(ways[f], map[bool]kit.Want{true: kit.Pods(n[2].B), false: kit.Unreachable()}[f == only])
+				})
 			}
 		},
 	}

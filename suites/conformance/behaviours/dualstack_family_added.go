@@ -10,7 +10,7 @@ import (
 func dualStackFamilyAdded() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "dualstack-family-added", Level: kit.Must, Profile: kit.ProfileDual,
-		Says:     "A Service that gets a second family is served at the address of that family, and no more when it loses it, while the first loses no connection.",
+		Says:     "A Service that gets a second family is served at the address of that family and at its node ports, and no more when it loses it, while the first loses no connection.",
 		Promises: []promise.Promise{promise.Families},
 		Source:   []string{"KEP-563"},
 		Needs:    []kit.Need{kit.NeedDual},
@@ -20,7 +20,7 @@ func dualStackFamilyAdded() kit.Behaviour {
 			if first == second {
 				second = corev1.IPv4Protocol
 			}
-			svc, pod := s.Service(), s.Nodes[1].A
+			svc, pod := s.Service(kit.NodePorts), s.Nodes[1].A
 			svc.Slice("first", nil, pod.Ready())
 			s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP()), kit.Pods(pod))
 			s.Throughout(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIP()), 200, func() {
@@ -29,6 +29,7 @@ func dualStackFamilyAdded() kit.Behaviour {
 				s.In(second, func() {
 					svc.Slice("second", nil, pod.Ready())
 					s.Expect(s.Nodes[0].A.Client, kit.TCP(added), kit.Pods(pod))
+					s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(pod))
 				})
 				svc.Update(func(o *corev1.Service) {
 					*o.Spec.IPFamilyPolicy = corev1.IPFamilyPolicySingleStack

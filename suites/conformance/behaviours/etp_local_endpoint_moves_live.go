@@ -8,18 +8,18 @@ import (
 func etpLocalEndpointMovesLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "etp-local-endpoint-moves-live", Level: kit.Must, Profile: kit.ProfilePolicy,
-		Says:     "Under externalTrafficPolicy=Local a node port begins to answer where an endpoint comes to, and no more where the last one left.",
+		Says:     "Under externalTrafficPolicy=Local a node port begins to answer where an endpoint comes to, and no more where the last one left, again and again, by TCP and UDP.",
 		Promises: []promise.Promise{promise.ExternalLocal, promise.Synchronized},
 		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {
-			svc := s.Service(kit.NodePorts, kit.ExternalLocal)
-			here, there := s.Nodes[0], s.Nodes[1]
-			svc.Endpoints(here.A.Ready())
-			s.Expect(s.Outside(), kit.TCP(svc.NodePort(here)), kit.Pods(here.A))
-			svc.Endpoints(there.A.Ready())
-			s.Expect(s.Outside(), kit.TCP(svc.NodePort(there)), kit.Pods(there.A))
-			s.Expect(here.B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(there.A))
-			s.Expect(s.Outside(), kit.TCP(svc.NodePort(here)), kit.Unreachable())
+			svc := s.Service(kit.NodePorts, kit.ExternalLocal, kit.Both)
+			for _, on := range [][2]*kit.Node{{s.Nodes[0], s.Nodes[1]}, {s.Nodes[1], s.Nodes[0]}, {s.Nodes[0], s.Nodes[1]}} {
+				here, there := on[0], on[1]
+				svc.Endpoints(here.A.Ready())
+				s.Each(svc.NodePortWays(here, s.Outside()), kit.Pods(here.A))
+				s.Each(svc.Ways(there.B.Client), kit.Pods(here.A)) // it has heard of it
+				s.Each(svc.NodePortWays(there, s.Outside()), kit.Unreachable())
+			}
 		},
 	}
 }

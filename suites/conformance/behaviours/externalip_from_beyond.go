@@ -8,8 +8,8 @@ import (
 func externalIPFromBeyond() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "externalip-from-beyond", Level: kit.Must, Profile: kit.ProfileExternalIPs,
-		Says:     "What comes from outside to an external IP, arriving at any node, reaches each ready endpoint and is answered, by TCP and UDP.",
-		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted, promise.ReadyEndpoints, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts},
+		Says:     "What comes from outside to an external IP, arriving at any node, reaches each ready endpoint and is answered, by TCP and UDP, as long as there is the Service.",
+		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted, promise.ReadyEndpoints, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts, promise.Synchronized},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run:      reachAllReady(atExternalIP, beyond),

@@ -12,7 +12,7 @@ import (
 func externalNameHasNoFrontend() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "externalname-has-no-frontend", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "A Service that becomes one of type ExternalName is served at none of the addresses it had, and as type ClusterIP again it is served.",
+		Says:     "A Service that becomes one of type ExternalName is served at none of the addresses it had, and as type ClusterIP again it is served, as is one that was made with type ExternalName.",
 		Promises: []promise.Promise{promise.NoProxying, promise.NoProxyingOfExternalName},
 		Upstream: "[sig-network] Services should be able to change the type from NodePort to ExternalName",
 		Serial:   true,
@@ -30,10 +30,16 @@ func externalNameHasNoFrontend() kit.Behaviour {
 			for _, at := range []netip.AddrPort{clusterIP, node} {
 				s.Expect(client, kit.TCP(at), kit.Unreachable())
 			}
-			svc.Update(func(o *corev1.Service) {
-				o.Spec.Type, o.Spec.ExternalName, o.Spec.IPFamilies = corev1.ServiceTypeClusterIP, "", []corev1.IPFamily{s.Family}
+			named := s.Service(func(o *corev1.Service) {
+				o.Spec.Type, o.Spec.ExternalName, o.Spec.IPFamilies, o.Spec.IPFamilyPolicy = corev1.ServiceTypeExternalName, "example.com", nil, nil
 			})
-			s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Pods(pod))
+			named.Endpoints(pod.Ready())
+			for _, v := range []*kit.Service{svc, named} {
+				v.Update(func(o *corev1.Service) {
+					o.Spec.Type, o.Spec.ExternalName, o.Spec.IPFamilies = corev1.ServiceTypeClusterIP, "", []corev1.IPFamily{s.Family}
+				})
+				s.Expect(client, kit.TCP(v.ClusterIP()), kit.Pods(pod))
+			}
 		},
 	}
 }

@@ -28,7 +28,7 @@ func atExternalIP(s *kit.Spec, as ...func(*corev1.Service)) (*kit.Service, netip
 }
 
 // reachAllReady: all ready endpoints answer these clients, whatever stands beside them, and the first of them
-// also where a packet is nearly full.
+// also where a packet is nearly full; and nobody any more when the Service is gone.
 func reachAllReady(f front, clients func(*kit.Spec) []kit.Client) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		svc, addr := f(s)
@@ -37,6 +37,8 @@ func reachAllReady(f front, clients func(*kit.Spec) []kit.Client) func(*kit.Spec
 			s.Each(ways, svc.Kinds(beside...))
 		}
 		nearFull(s, ways[:2], s.OfKinds()...) // of one client, by TCP and UDP
+		svc.Delete()
+		s.Each(ways, kit.Unreachable())
 	}
 }
 
@@ -269,7 +271,7 @@ func flowAt(s *kit.Spec, ways []kit.Way) (reach func(p *kit.Pod, port uint16)) {
 }
 
 // follow: UDP flows by some ways reach the endpoint that takes the place of another, and so after there
-// was none for a while, and when it ends beside one that is ready.
+// was none for a while, and when it ends beside one that is ready; without affinity also the one that is left of two.
 func follow(s *kit.Spec, svc *kit.Service, ways []kit.Way, first, second, third *kit.Pod) {
 	s.Each(ways, kit.Pods(first))
 	reach := flow(s, ways)
@@ -282,6 +284,12 @@ func follow(s *kit.Spec, svc *kit.Service, ways []kit.Way, first, second, third 
 	reach(third)
 	svc.Endpoints(third.Ending(), first.Ready())
 	reach(first)
+	if svc.Object().Spec.SessionAffinity == corev1.ServiceAffinityNone {
+		svc.Endpoints(first.Ready(), second.Ready())
+		s.Each(ways, kit.Pods(first, second)) // new ones: those that are there may stay
+		svc.Endpoints(second.Ready())
+		reach(second)
+	}
 }
 
 // withInternalLocal: under internalTrafficPolicy=Local all endpoints answer everyone at a front, and those of
@@ -295,11 +303,11 @@ func withInternalLocal(f front) func(*kit.Spec) {
 	}
 }
 
-// handedOn: an address of one Service goes to another, and back; give says which it has.
+// handedOn: an address of one Service goes to another, which has affinity, and back; give says which it has.
 func handedOn(f front, give func(svc *kit.Service, addrs ...netip.Addr)) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		one, addr := f(s)
-		two, before := f(s)
+		two, before := f(s, kit.Sticky(600))
 		n := s.Nodes
 		one.Endpoints(n[0].A.Ready())
 		two.Endpoints(n[1].A.Ready())

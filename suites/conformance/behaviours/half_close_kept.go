@@ -9,7 +9,7 @@ import (
 func halfCloseKept() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "half-close-kept", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "A connection of which the client has closed its direction still carries the answer.",
+		Says:     "A connection of which the client has closed its direction still carries the answer, and then the end of what the server says.",
 		Promises: []promise.Promise{promise.TCP},
 		Source:   []string{"RFC 9293, section 3.6"},
 		Run: func(s *kit.Spec) {

@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -8,7 +10,7 @@ import (
 func healthzTaintedNodeServes() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "healthz-tainted-node-serves", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:     "A node that is about to be deleted goes on forwarding what arrives at its node ports: the load balancer drains it.",
+		Says:     "A node that is about to be deleted, is cordoned and is excluded from load balancers goes on forwarding what arrives at its node ports: the load balancer drains it.",
 		Promises: []promise.Promise{promise.EveryNode, promise.AnyNode},
 		Needs:    []kit.Need{kit.NeedTaint},
 		Serial:   true,
@@ -20,6 +22,8 @@ func healthzTaintedNodeServes() kit.Behaviour {
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), both)
 			flows := s.Flows(s.Outside(), kit.TCP(svc.NodePort(n)), 8)
 			s.Throughout(s.Outside(), kit.TCP(svc.NodePort(n)), 50, func() {
+				s.Label(n, corev1.LabelNodeExcludeBalancers, "true")
+				s.Cordon(n)
 				s.Taint(n, kit.ToBeDeleted())
 				s.Pause(kit.Heard)
 			}, n.A.Client, s.Nodes[1].A.Client)

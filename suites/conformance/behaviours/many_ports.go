@@ -13,21 +13,28 @@ import (
 func manyPorts() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "many-ports", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Each of forty ports of a Service is served, at its ClusterIP and its node port, by its own endpoints.",
+		Says:     "Each of a hundred and forty ports of a Service is served, at its ClusterIP and its node port, by its own endpoints.",
 		Promises: []promise.Promise{promise.MultiPort, promise.PortName},
 		Run: func(s *kit.Spec) {
 			var ports []corev1.ServicePort
-			for i := range int32(40) {
+			for i := range int32(140) {
 				ports = append(ports, kit.Port(fmt.Sprintf("p%d", i), corev1.ProtocolTCP, 1000+i))
 			}
-			svc, pods := s.Service(kit.NodePorts, kit.Ports(ports...)), s.EightPods()
-			for i, p := range ports {
-				svc.Slice(p.Name, []discoveryv1.EndpointPort{kit.SlicePort(p.Name, p.Protocol, kit.PodPort)}, pods[i%len(pods)].Ready())
+			svc, pods, n := s.Service(kit.NodePorts, kit.Ports(ports...)), s.EightPods(), s.Nodes
+			for of, p := range pods {
+				var its []discoveryv1.EndpointPort
+				for i := of; i < len(ports); i += len(pods) {
+					its = append(its, kit.SlicePort(ports[i].Name, ports[i].Protocol, kit.PodPort))
+				}
+				svc.Slice(p.Name, its, p.Ready())
 			}
-			for i, p := range ports {
-				want := kit.Pods(pods[i%len(pods)]).Times(4)
-				s.Expect(s.Nodes[i%len(s.Nodes)].B.Client, kit.TCP(svc.ClusterIP(p.Name)), want)
-				s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[i%len(s.Nodes)], p.Name)), want)
+			inside, outside := svc.Ways(n[0].B.Client), svc.NodePortWays(n[3], s.Outside())
+			for of, p := range pods {
+				var ways []kit.Way
+				for i := of; i < len(ports); i += len(pods) {
+					ways = append(ways, inside[i], outside[i])
+				}
+				s.Each(ways, kit.Pods(p).Times(4))
 			}
 		},
 	}

@@ -11,7 +11,7 @@ import (
 func nodePortSameNumberTwoProtocols() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "nodeport-same-number-two-protocols", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "A node port's number for TCP and for UDP is two node ports, with endpoints of their own.",
+		Says:     "A node port's number for TCP and for UDP is two node ports, with endpoints of their own, of which one stays when the other goes.",
 		Promises: []promise.Promise{promise.EachProtocol, promise.EveryNode},
 		Source:   []string{"KEP-1435"},
 		Upstream: "[sig-network] Services should be able to update service type to NodePort listening on same port number but different protocols",
@@ -24,6 +24,11 @@ func nodePortSameNumberTwoProtocols() kit.Behaviour {
 			svc.Slice("udp", []discoveryv1.EndpointPort{kit.SlicePort("udp", corev1.ProtocolUDP, kit.PodPort)}, s.Nodes[1].A.Ready())
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0], "tcp")), kit.Pods(s.Nodes[0].A))
 			s.Expect(s.Outside(), kit.UDP(svc.NodePort(s.Nodes[0], "udp")), kit.Pods(s.Nodes[1].A))
+			client, gone := s.Nodes[0].B.Client, kit.UDP(svc.ClusterIP("udp"))
+			s.Expect(client, gone, kit.Pods(s.Nodes[1].A))
+			svc.Update(func(o *corev1.Service) { o.Spec.Ports = o.Spec.Ports[:1] })
+			s.Expect(client, gone, kit.Unreachable()) // its node has followed
+			s.Each(svc.NodePortWays(s.Nodes[0], s.Outside(), client), kit.Pods(s.Nodes[0].A))
 		},
 	}
 }

@@ -9,17 +9,19 @@ import (
 func nodePortSameSourcePort() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "nodeport-same-source-port", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Hosts outside that dial a node port from the same source ports at once are each answered, by TCP and UDP, where their connections come to one endpoint.",
+		Says:     "Hosts outside that dial a node port from the same source ports at once are each answered, by TCP and UDP, and so is one that dials another Service's too, by TCP, where their connections come to one endpoint.",
 		Promises: []promise.Promise{promise.NodePort, promise.AnyNode, promise.TCP, promise.UDP},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
 			svc, n := s.Service(kit.NodePorts, kit.Both), s.Nodes
 			svc.Endpoints(n[0].A.Ready())
-			ways := svc.NodePortWays(n[1], s.HostsBeyond(n[1], n[1])...)
+			other, hosts := s.Service(kit.NodePorts), s.HostsBeyond(n[1], n[1])
+			other.Endpoints(n[0].A.Ready())
+			ways := append(svc.NodePortWays(n[1], hosts...), other.NodePortWays(n[1], hosts[0])...)
 			s.Each(ways, kit.Pods(n[0].A))
 			var conns []*remote.Conns
 			for _, way := range ways {
-				conns = append(conns, s.Open(way.From, way.To, remote.Batch{Attempts: 16, SourcePort: 22_000, SourcePorts: 16}))
+				conns = append(conns, s.Open(way.From, way.To, remote.Batch{Attempts: 100, SourcePort: 22_000, SourcePorts: 100}))
 			}
 			for range 3 {
 				for i, way := range ways {

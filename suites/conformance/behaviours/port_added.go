@@ -10,17 +10,22 @@ import (
 func portAdded() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "port-added", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "A port that a Service gets is served, and its other port loses no connection meanwhile.",
+		Says:     "A port that a Service gets is served, and its other port loses no connection meanwhile, of a pod and of a client outside to its node port.",
 		Promises: []promise.Promise{promise.MultiPort, promise.Synchronized},
 		Upstream: "[sig-network] Services should be updated after adding or deleting ports",
 		Run: func(s *kit.Spec) {
-			svc, pod := s.Service(), s.Nodes[1].A
+			svc, pod := s.Service(kit.NodePorts), s.Nodes[1].A
+			nodePort := kit.TCP(svc.NodePort(s.Nodes[3]))
 			svc.Endpoints(pod.Ready())
 			s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP()), kit.Pods(pod))
-			s.Throughout(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIP()), 200, func() {
-				svc.Update(kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("more", corev1.ProtocolTCP, 81)))
-				svc.Endpoints(pod.Ready())
-				s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP("more")), kit.Pods(pod))
+			s.Expect(s.Outside(), nodePort, kit.Pods(pod))
+			s.Throughout(s.Outside(), nodePort, 100, func() {
+				s.Throughout(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIP()), 200, func() {
+					svc.Update(func(o *corev1.Service) { o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81)) })
+					svc.Endpoints(pod.Ready())
+					s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP("more")), kit.Pods(pod))
+					s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[3], "more")), kit.Pods(pod))
+				}, pod.Client)
 			}, pod.Client)
 		},
 	}

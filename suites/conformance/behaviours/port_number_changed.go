@@ -11,16 +11,17 @@ import (
 func portNumberChanged() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "port-number-changed", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "A Service's port that gets another number is served at this one, and no more at the old one; so are two that exchange their numbers.",
+		Says:     "A Service's port that gets another number is served at this one, and no more at the old one, by TCP and UDP, and at its node port as before; so are two that exchange their numbers.",
 		Promises: []promise.Promise{promise.Synchronized, promise.ClusterIP},
 		Run: func(s *kit.Spec) {
-			svc, pod := s.Service(), s.Nodes[1].A
+			svc, pod := s.Service(kit.NodePorts, kit.Both), s.Nodes[1].A
+			clients, nodePorts := []kit.Client{s.Nodes[0].A.Client, s.Nodes[3].Client}, svc.NodePortWays(s.Nodes[3], s.Outside())
 			svc.Endpoints(pod.Ready())
-			old := svc.ClusterIP()
-			s.Expect(s.Nodes[0].A.Client, kit.TCP(old), kit.Pods(pod))
-			svc.Update(func(o *corev1.Service) { o.Spec.Ports[0].Port = 8888 })
-			s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP()), kit.Pods(pod))
-			s.Expect(s.Nodes[0].A.Client, kit.TCP(old), kit.Unreachable())
+			old := svc.Ways(clients...)
+			s.Each(append(old, nodePorts...), kit.Pods(pod))
+			svc.Update(func(o *corev1.Service) { o.Spec.Ports[0].Port, o.Spec.Ports[1].Port = 8888, 5353 })
+			s.Each(append(svc.Ways(clients...), nodePorts...), kit.Pods(pod))
+			s.Each(old, kit.Unreachable())
 			other := kit.Port("other", corev1.ProtocolTCP, 81)
 			other.TargetPort = intstr.FromInt32(kit.OtherPort)
 			two := s.Service(kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), other))

@@ -10,19 +10,26 @@ import (
 func serviceRecreatedAtItsAddress() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "service-recreated-at-its-address", Level: kit.Must, Profile: kit.ProfileLifecycle,
-		Says:     "A Service that is made anew with the ClusterIP of one that was deleted is served by its own endpoints.",
+		Says:     "A Service that is made anew with the ClusterIP of one that was deleted is served by its own endpoints, of another name or of the same, with session affinity and without.",
 		Promises: []promise.Promise{promise.Synchronized, promise.Transported},
 		Upstream: "[sig-network] Services should work after the service has been recreated",
 		Serial:   true,
 		Run: func(s *kit.Spec) {
-			old, pod := s.Service(), s.Nodes[0].A
-			old.Endpoints(s.Nodes[0].B.Ready())
-			s.Expect(pod.Client, kit.TCP(old.ClusterIP()), kit.Pods(s.Nodes[0].B))
-			address := old.ClusterIP().Addr().String()
-			old.Delete()
-			svc := s.Service(func(o *corev1.Service) { o.Spec.ClusterIP = address })
-			svc.Endpoints(s.Nodes[1].A.Ready())
-			s.Expect(pod.Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[1].A))
+			n := s.Nodes
+			for _, affinity := range []func(*corev1.Service){func(*corev1.Service) {}, kit.Sticky(600)} {
+				old := s.Service(affinity)
+				old.Endpoints(n[0].B.Ready())
+				ways, address := old.Ways(n[0].A.Client, n[3].Client), old.ClusterIP().Addr().String()
+				s.Each(ways, kit.Pods(n[0].B))
+				old.Delete()
+				svc := s.Service(affinity, func(o *corev1.Service) { o.Spec.ClusterIP = address })
+				svc.Endpoints(n[1].A.Ready())
+				s.Each(ways, kit.Pods(n[1].A))
+				svc.DeleteAlone()
+				svc.Make()
+				svc.Endpoints(n[2].A.Ready())
+				s.Each(ways, kit.Pods(n[2].A))
+			}
 		},
 	}
 }

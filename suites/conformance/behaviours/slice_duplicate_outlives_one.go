@@ -25,6 +25,9 @@ func sliceDuplicateOutlivesOne() kit.Behaviour {
 			both()
 			svc.Slice("b", nil, n[3].A.Ready())
 			s.Each(ways, kit.Pods(twice, n[1].A, n[3].A))
+			both()
+			svc.DeleteSlice("a")
+			s.Each(ways, kit.Pods(twice, n[2].A))
 		},
 	}
 }

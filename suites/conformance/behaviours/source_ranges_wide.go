@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	"net/netip"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
@@ -10,7 +12,7 @@ import (
 func sourceRangesWide() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "source-ranges-wide", Level: kit.Must, Profile: kit.ProfileSourceRanges,
-		Says:     "A source range that is more than one address lets its first and its last address through, and not those before and after it, also where ranges touch or lie within each other.",
+		Says:     "A source range that is more than one address lets its first and its last address through, and not those before and after it, also where ranges touch, lie within each other or are there twice, and where one names an address within it.",
 		Promises: []promise.Promise{promise.SourceRanges},
 		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
@@ -21,8 +23,8 @@ func sourceRangesWide() kit.Behaviour {
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			host, row := s.HostWithRow(s.Nodes[0]) // eight addresses, of which the middle four are a range
 			want, whole := kit.Pods(s.Nodes[0].A, s.Nodes[1].A), kit.Around(row[2], 2)
-			half, nested := kit.Around(row[2], 1), kit.Alone(row[3])
-			for _, ranges := range [][]string{{whole}, {half, kit.Around(row[4], 1)}, {nested, whole, half}} {
+			half, nested, unmasked := kit.Around(row[2], 1), kit.Alone(row[3]), netip.PrefixFrom(row[4], row[4].BitLen()-2).String()
+			for _, ranges := range [][]string{{unmasked}, {half, kit.Around(row[4], 1)}, {nested, whole, half, whole}} {
 				svc.Update(kit.SourceRanges(ranges...))
 				for i, at := range row {
 					to := svc.WaysTo(vip, host.As(at))

@@ -8,20 +8,20 @@ import (
 func spreadWithinHalf() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "spread-within-half", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Of the connections of a client each endpoint gets between half and one and a half times its even share, on whichever node it is.",
+		Says:     "Of the connections and datagrams of a client, to a ClusterIP and a node port, each endpoint gets between half and one and a half times its even share, on whichever node it is.",
 		Promises: []promise.Promise{promise.AllEvenly},
 		Features: []kit.Feature{kit.FeatureSpread},
 		Run: func(s *kit.Spec) {
-			svc, n := s.Service(), s.Nodes
+			svc, n := s.Service(kit.NodePorts, kit.Both), s.Nodes
 			pods := []*kit.Pod{n[0].A, n[0].B, n[1].A, n[1].B, n[2].A}
 			svc.Endpoints(kit.ReadyAll(pods)...)
-			// Each of five gets 200 of 1000 with a standard deviation of sqrt(1000*1/5*4/5) = 12.6 if chance
-			// decides: the bounds are eight of them away.
-			for _, c := range []kit.Client{n[0].B.Client, n[3].Client} {
-				share := s.Spread(c, kit.TCP(svc.ClusterIP()), 1000, kit.Clients(pods...)...)
+			// Each of five gets 120 of 600 with a standard deviation of sqrt(600*1/5*4/5) = 9.8 if chance
+			// decides: the bounds are six of them away.
+			for _, way := range append(svc.Ways(n[0].B.Client, n[3].Client), svc.NodePortWays(n[0], s.Outside())...) {
+				share := s.Spread(way.From, way.To, 600, kit.Clients(pods...)...)
 				for _, p := range pods {
-					if got := share[p.Name]; got < 100 || got > 300 {
-						s.Fail("of 1000 connections of %s to five endpoints %s got %d, want 100 to 300 (%v)", c.Name, p.Name, got, share)
+					if got := share[p.Name]; got < 60 || got > 180 {
+						s.Fail("of 600 attempts of %s at %s of five endpoints %s got %d, want 60 to 180 (%v)", way.From.Name, way.To, p.Name, got, share)
 					}
 				}
 			}

@@ -8,18 +8,21 @@ import (
 func terminatingToReadyLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "terminating-to-ready-live", Level: kit.Must, Profile: kit.ProfileTerminating,
-		Says:     "The first ready endpoint takes all new connections from those that terminate.",
+		Says:     "The first ready endpoint takes all new connections and datagrams, to the ClusterIP and node ports, from those that terminate.",
 		Promises: []promise.Promise{promise.SomeTerminating, promise.AllTerminating},
 		Features: []kit.Feature{kit.TerminatingFallback},
 		Run: func(s *kit.Spec) {
-			svc := s.Service()
-			a, b, at := s.Nodes[0].A, s.Nodes[1].A, kit.TCP(svc.ClusterIP())
+			svc := s.Service(kit.NodePorts, kit.Both)
+			a, b := s.Nodes[0].A, s.Nodes[1].A
+			n := s.Nodes
+			ways := append(svc.Ways(n[0].B.Client, n[3].Client), svc.NodePortWays(n[3], s.Outside(), n[3].B.Client, n[3].Client, n[0].B.Client)...)
+			ways = append(ways, svc.NodePortWays(n[0], n[3].B.Client)...)
 			svc.Endpoints(a.Draining(), b.NotReady())
-			s.Expect(s.Nodes[0].B.Client, at, kit.Pods(a))
+			s.Each(ways, kit.Pods(a))
 			svc.Endpoints(a.Draining(), b.Ready())
-			s.Expect(s.Nodes[0].B.Client, at, kit.Pods(b))
+			s.Each(ways, kit.Pods(b))
 			svc.Endpoints(b.Ready())
-			s.Expect(s.Nodes[0].B.Client, at, kit.Pods(b))
+			s.Each(ways, kit.Pods(b))
 		},
 	}
 }

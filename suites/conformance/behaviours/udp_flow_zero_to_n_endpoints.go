@@ -10,21 +10,25 @@ import (
 func udpFlowZeroToNEndpoints() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-zero-to-n-endpoints", Level: kit.Must, Profile: kit.ProfileUDP,
-		Says:     "A UDP flow that was begun while the Service had no endpoint is answered once there is one, without a new source port.",
+		Says:     "A UDP flow that was begun while the Service had no endpoint is answered once there is one, without a new source port: of pods, beside the endpoint too, and nodes to a ClusterIP, of a pod and outside to a node port.",
 		Promises: []promise.Promise{promise.ClientsUnaware, promise.UDP},
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Upstream: "[sig-network] Conntrack should be able to preserve UDP traffic when initial unready endpoints get ready",
 		Run: func(s *kit.Spec) {
-			svc := s.Service(kit.NodePorts, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
+			svc, n := s.Service(kit.NodePorts, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53))), s.Nodes
 			svc.Endpoints()
-			nodePort, cluster := kit.UDP(svc.NodePort(s.Nodes[1], "dns")), kit.UDP(svc.ClusterIP("dns"))
-			s.Expect(s.Nodes[0].B.Client, cluster, kit.Unreachable())
-			inside, outside := s.Datagrams(s.Nodes[0].B.Client, cluster, 8), s.Datagrams(s.Outside(), nodePort, 8)
-			inside.Unanswered()
-			outside.Unanswered()
-			svc.Endpoints(s.Nodes[2].A.Ready())
-			inside.Reach(s.Nodes[2].A.Client)
-			outside.Reach(s.Nodes[2].A.Client)
+			ways := append(svc.Ways(n[0].B.Client, n[0].Client, n[2].B.Client), svc.NodePortWays(n[1], s.Outside(), n[1].B.Client)...)
+			s.Expect(ways[0].From, ways[0].To, kit.Unreachable())
+			var flows []*kit.Flows
+			for _, way := range ways {
+				f := s.Datagrams(way.From, way.To, 8)
+				f.Unanswered()
+				flows = append(flows, f)
+			}
+			svc.Endpoints(n[2].A.Ready())
+			for _, f := range flows {
+				f.Reach(n[2].A.Client)
+			}
 		},
 	}
 }

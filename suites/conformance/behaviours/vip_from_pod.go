@@ -10,8 +10,8 @@ import (
 func vipFromPod() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-from-pod", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "A pod that dials the address of a load balancer in VIP mode is answered by each ready endpoint, by TCP and UDP, without leaving its node first.",
-		Promises: []promise.Promise{promise.ExternalFromInside, promise.Ingress, promise.IPModeVIP, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts},
+		Says:     "A pod that dials the address of a load balancer in VIP mode is answered by each ready endpoint, by TCP and UDP, without leaving its node first, as long as there is the Service.",
+		Promises: []promise.Promise{promise.ExternalFromInside, promise.Ingress, promise.IPModeVIP, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts, promise.Synchronized},
 		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1860"},
 		Run: func(s *kit.Spec) {
@@ -23,6 +23,8 @@ func vipFromPod() kit.Behaviour {
 					s.Each(svc.WaysTo(vip, s.PodClients()...), want)
 				}
 			}
+			svc.Delete()
+			s.Each(svc.WaysTo(vip, s.PodClients()...), kit.Unreachable())
 		},
 	}
 }

@@ -10,19 +10,26 @@ import (
 func vipSharedByPort() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-shared-by-port", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "Two Services may share the address of a load balancer, each with its own port.",
+		Says:     "Services may share the address of a load balancer, each with its own port or protocol, and keep it when one of them gives it up.",
 		Promises: []promise.Promise{promise.IPModeVIP, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
-			vip := s.FreeAddr()
-			one := s.Service(kit.LoadBalanced)
-			two := s.Service(kit.LoadBalanced, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 81)))
-			one.Endpoints(s.Nodes[0].A.Ready())
-			two.Endpoints(s.Nodes[1].A.Ready())
-			one.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			two.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			s.Expect(s.Nodes[2].B.Client, kit.TCP(one.At(vip)), kit.Pods(s.Nodes[0].A))
-			s.Expect(s.Nodes[2].B.Client, kit.TCP(two.At(vip)), kit.Pods(s.Nodes[1].A))
+			n, vip := s.Nodes, s.FreeAddr()
+			one, two := s.Service(kit.LoadBalanced), s.Service(kit.LoadBalanced, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 81)))
+			three := s.Service(kit.LoadBalanced, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 80)))
+			var of [][]kit.Way
+			for i, svc := range []*kit.Service{one, two, three} {
+				svc.Endpoints(n[i].A.Ready())
+				svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
+				of = append(of, svc.WaysTo(vip, n[2].B.Client, n[3].Client))
+			}
+			for i, ways := range of {
+				s.Each(ways, kit.Pods(n[i].A))
+			}
+			one.Ingress(corev1.LoadBalancerIPModeVIP)
+			s.Each(of[0], kit.Unreachable())
+			s.Each(of[1], kit.Pods(n[1].A))
+			s.Each(of[2], kit.Pods(n[2].A))
 		},
 	}
 }

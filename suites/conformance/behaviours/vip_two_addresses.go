@@ -10,19 +10,20 @@ import (
 func vipTwoAddresses() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-two-addresses", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "Each address of a load balancer is answered, and one that goes takes no other with it.",
+		Says:     "Each address of a load balancer is answered, to pods and nodes, by TCP and UDP, and one that goes takes no other with it, which loses no connection.",
 		Promises: []promise.Promise{promise.IPModeVIP, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
-			svc, one, two := s.Service(kit.LoadBalanced), s.FreeAddr(), s.FreeAddr()
+			svc, one, two := s.Service(kit.LoadBalanced, kit.Both), s.FreeAddr(), s.FreeAddr()
 			svc.Endpoints(s.Nodes[0].A.Ready())
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, one, two)
-			client := s.Nodes[1].B.Client
-			s.Expect(client, kit.TCP(svc.At(one)), kit.Pods(s.Nodes[0].A))
-			s.Expect(client, kit.TCP(svc.At(two)), kit.Pods(s.Nodes[0].A))
-			svc.Ingress(corev1.LoadBalancerIPModeVIP, two)
-			s.Expect(client, kit.TCP(svc.At(one)), kit.Unreachable())
-			s.Expect(client, kit.TCP(svc.At(two)), kit.Pods(s.Nodes[0].A))
+			gone, left := svc.WaysTo(one, s.Nodes[1].B.Client, s.Nodes[3].Client), svc.WaysTo(two, s.Nodes[1].B.Client, s.Nodes[3].Client)
+			s.Each(append(gone, left...), kit.Pods(s.Nodes[0].A))
+			s.Throughout(left[0].From, left[0].To, 200, func() {
+				svc.Ingress(corev1.LoadBalancerIPModeVIP, two)
+				s.Each(gone, kit.Unreachable())
+			}, s.Nodes[0].A.Client)
+			s.Each(left, kit.Pods(s.Nodes[0].A))
 		},
 	}
 }

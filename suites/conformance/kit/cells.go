@@ -25,7 +25,9 @@ func writtenAs(f corev1.IPFamily, ports []discoveryv1.EndpointPort, eps []Endpoi
 		if p.Name != nil {
 			name = *p.Name
 		}
-		w.ports[name] = *p.Port
+		if p.Port != nil {
+			w.ports[name] = *p.Port
+		}
 	}
 	return w
 }

@@ -53,11 +53,11 @@ func (s *Spec) All(c Client, t Target, res *remote.Results, servers ...Client) {
 	}
 }
 
-// Spread makes n attempts, one connection each, and counts who answered. All of
-// them must be answered by one of the servers, and each server must answer.
+// Spread makes n attempts, one connection or datagram each, and counts who answered. All of
+// them must be answered by one of the servers, but a few datagrams, and each server must answer.
 func (s *Spec) Spread(c Client, t Target, n int, servers ...Client) map[string]int {
 	s.Expect(c, t, Only(servers...))
-	res := s.Attempts(c, t, remote.Batch{Attempts: n, Concurrency: 16})
+	res := s.attemptsToSpread(c, t, n)
 	s.All(c, t, res, servers...)
 	return res.Summary().Server
 }

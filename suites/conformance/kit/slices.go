@@ -75,9 +75,9 @@ func InBoth(s *Spec, f func(corev1.IPFamily)) {
 // SliceOf is a slice's name that is another in each family.
 func SliceOf(f corev1.IPFamily) string { return strings.ToLower(string(f)) }
 
-// DualStack makes it a Service of both families.
+// DualStack makes it a Service of both families, of which the behaviour's own is the first.
 func DualStack(o *corev1.Service) {
-	o.Spec.IPFamilies, o.Spec.IPFamilyPolicy = nil, new(corev1.IPFamilyPolicyRequireDualStack)
+	o.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyRequireDualStack)
 }
 
 // ClusterIPOf is where a Service of both families is reached by one of them, at its

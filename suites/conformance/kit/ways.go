@@ -163,14 +163,7 @@ func (s *Spec) Even(ways []Way) {
 	servers := s.OfKinds()
 	s.Each(ways, Only(servers...).Times(3*perWay))
 	for _, way := range ways {
-		atOnce := 16
-		if way.To.network == remote.UDP {
-			atOnce = atOnceOfWay
-		}
-		res := s.Attempts(way.From, way.To, remote.Batch{Attempts: evenTries, Concurrency: atOnce})
-		if way.To.network == remote.UDP {
-			res = withoutLost(res)
-		}
+		res := s.attemptsToSpread(way.From, way.To, evenTries)
 		s.All(way.From, way.To, res, servers...)
 		share := res.Summary().Server
 		for _, server := range servers {
@@ -179,6 +172,14 @@ func (s *Spec) Even(ways []Way) {
 			}
 		}
 	}
+}
+
+// attemptsToSpread are many attempts, without what is lost of datagrams anywhere.
+func (s *Spec) attemptsToSpread(c Client, t Target, n int) *remote.Results {
+	if t.network == remote.UDP {
+		return withoutLost(s.Attempts(c, t, remote.Batch{Attempts: n, Concurrency: atOnceOfWay}))
+	}
+	return s.Attempts(c, t, remote.Batch{Attempts: n, Concurrency: 16})
 }
 
 // withoutLost leaves out what met silence of many datagrams, where that is little: one may be lost anywhere.

@@ -24,7 +24,7 @@ func besideMutations() map[string]func(*changes) {
 		"source-ranges-hold-for-the-address":      rangesOfAddress,
 		"addresses-stay-with-their-first-service": addressesStay,
 		"load-balancer-address-no-external-ip":    oneKindOnly,
-		"external-ips-on-nodes-not-served":        externalIPsOnNodesLost,
+		"external-ips-on-nodes-not-served":        onNodesLost(plan.ExternalIP),
 		"external-ips-of-first-family-only":       firstFamilyOnly(plan.ExternalIP),
 		"source-ranges-of-first-family-only":      ofSecondFamily(func(f *plan.Frontend) { f.Restricted, f.Sources = false, nil }),
 		"external-local-of-first-family-only":     ofSecondFamily(clusterOutside),
@@ -104,14 +104,16 @@ func oneKindOnly(c *changes) {
 	})
 }
 
-// externalIPsOnNodesLost leaves out external IPs that are addresses of the node.
-func externalIPsOnNodesLost(c *changes) {
-	c.plan = func(p *plan.Plan) {
-		services(func(_ objects.Name, s *plan.Service) {
-			s.Frontends = slices.DeleteFunc(s.Frontends, func(f plan.Frontend) bool {
-				return f.Kind == plan.ExternalIP && slices.Contains(p.Node.Addrs, f.Key.Addr)
-			})
-		})(p)
+// onNodesLost leaves out frontends of a kind whose address is one of the node.
+func onNodesLost(k plan.Kind) func(*changes) {
+	return func(c *changes) {
+		c.plan = func(p *plan.Plan) {
+			services(func(_ objects.Name, s *plan.Service) {
+				s.Frontends = slices.DeleteFunc(s.Frontends, func(f plan.Frontend) bool {
+					return f.Kind == k && slices.Contains(p.Node.Addrs, f.Key.Addr)
+				})
+			})(p)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ func liveMutations() map[string]func(*changes) {
 		"second-external-ip-ignored": servicesOf(func(s *corev1.Service) {
 			s.Spec.ExternalIPs = s.Spec.ExternalIPs[:min(1, len(s.Spec.ExternalIPs))]
 		}),
-		"external-ips-outlive-their-service":          externalIPServicesStay,
+		"external-ips-outlive-their-service":          servicesStay(func(s *corev1.Service) bool { return len(s.Spec.ExternalIPs) > 0 }),
 		"endpoints-leave-with-any-slice":              leaveWithAnySlice,
 		"health-checks-of-first-slice-only":           checksOfFirstSlice,
 		"host-endpoints-not-counted-for-health":       hostsNotCounted,
@@ -66,21 +66,23 @@ func externalIPsAddedLost(c *changes) {
 	})(c)
 }
 
-// externalIPServicesStay does not hear that a Service with external IPs is deleted, nor that its slices are.
-func externalIPServicesStay(c *changes) {
-	var mu sync.Mutex // guards stays, which watches of two kinds use
-	stays := map[string]bool{}
-	c.hears = func(t watch.EventType, o runtime.Object) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		switch o := o.(type) {
-		case *corev1.Service:
-			stays[o.Name] = stays[o.Name] || len(o.Spec.ExternalIPs) > 0
-			return t != watch.Deleted || !stays[o.Name]
-		case *discoveryv1.EndpointSlice:
-			return t != watch.Deleted || !stays[o.Labels[discoveryv1.LabelServiceName]]
+// servicesStay does not hear that some Services are deleted, nor that their slices are.
+func servicesStay(these func(*corev1.Service) bool) func(*changes) {
+	return func(c *changes) {
+		var mu sync.Mutex // guards stays, which watches of two kinds use
+		stays := map[string]bool{}
+		c.hears = func(t watch.EventType, o runtime.Object) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			switch o := o.(type) {
+			case *corev1.Service:
+				stays[o.Name] = stays[o.Name] || these(o)
+				return t != watch.Deleted || !stays[o.Name]
+			case *discoveryv1.EndpointSlice:
+				return t != watch.Deleted || !stays[o.Labels[discoveryv1.LabelServiceName]]
+			}
+			return true
 		}
-		return true
 	}
 }
 
