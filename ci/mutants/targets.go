@@ -18,7 +18,7 @@ type stage struct {
 // targets have their stages by cost. What decides for all backends, the plan, is held against its
 // own tests, the cases' packet tables, who follows differences of plans, who ends stale flows,
 // and the contract of one backend; a renderer against what it is known to write, its other tests,
-// and its contract; what an agent does over time against its own tests and an agent's at work.
+// and its contract.
 var targets = []target{ // const
 	{"dataplane/plan", nil, []stage{
 		{"plan", "dataplane/plan", ".", false, false},
@@ -33,21 +33,5 @@ var targets = []target{ // const
 		{"rules", "dataplane/nftables", "^(TestNftListsCases|TestSlotsIn.*|TestScriptIsTaken|TestChainsComeFirst|TestHooksComeLast|TestSCTP|TestMemorySurvives|TestMirror|TestElementsThatDiffer|TestMasqueradeSet|TestPodsOfOneBridge)$", false, true},
 		{"random packets", "dataplane/nftables", "^TestContract$/^(Random|Distribution|Names)$", false, true},
 		{"contract", "dataplane/nftables", "^TestContract$", true, true},
-	}},
-	{"dataplane/loop", nil, []stage{
-		{"loop", "dataplane/loop", ".", false, false},
-		{"histories", "dataplane/dptest", "^TestPlanHistories$", false, false},
-		{"agent", "dataplane/agent", ".", false, true},
-	}},
-	{"dataplane/healthz", nil, []stage{
-		{"healthz", "dataplane/healthz", ".", false, true},
-		{"agent", "tools/internal/proxy", "^(TestLife|TestNodeMissing|TestRefused)$", false, true},
-	}},
-	{"dataplane/conntrack", []string{"apply.go", "work.go", "questions.go", "stale.go", "run.go", "forget.go", "kept.go", "masqueraded.go"}, []stage{
-		{"conntrack", "dataplane/conntrack", ".", false, true},
-	}},
-	{"dataplane/agent", []string{"repair.go", "successor.go", "feed.go", "events.go"}, []stage{
-		{"agent", "dataplane/agent", ".", false, true},
-		{"changes of backend", "tools/internal/proxy", "^(TestLife|TestRepair|TestEvents|TestSwitch)$", false, true},
 	}},
 }
