@@ -22,7 +22,7 @@ type Masqueraded struct {
 // table for each family.
 func MasqueradedBy(ctx context.Context, netns int, first, last uint16) ([]Masqueraded, error) {
 	k := &kernel{netns: netns, within: answerWithin}
-	defer k.close()
+	defer func() { _ = k.close() }() // it only read
 	var out []Masqueraded
 	for _, ipv6 := range []bool{false, true} {
 		all := map[Masqueraded]bool{} // one may be in two answers
