@@ -97,6 +97,19 @@ func TestProxyBodies(t *testing.T) {
 		if diff := cmp.Diff(c.want, w.Body.String()); diff != "" {
 			t.Errorf("%s of %+v (-want +got):\n%s", c.path, c.report, diff)
 		}
+		if h := w.Header(); h.Get("Content-Type") != "application/json" || h.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: header %v, want that of kube-proxy's", c.path, h)
+		}
+	}
+}
+
+// A clock that JSON has no word for is answered for, too.
+func TestProxyBeyondTime(t *testing.T) {
+	p := NewProxy(func() Report { return Report{} }, func() time.Time { return time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }, logger(t))
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "year") {
+		t.Errorf("code %d, %q", w.Code, w.Body)
 	}
 }
 
@@ -278,6 +291,12 @@ func TestServerLimits(t *testing.T) {
 	srv := newServer(http.NotFoundHandler(), logger(t))
 	if srv.ReadTimeout <= 0 || srv.ReadTimeout > 5*time.Second {
 		t.Errorf("a request may take %v to come in", srv.ReadTimeout)
+	}
+	if srv.WriteTimeout <= 0 || srv.WriteTimeout > 5*time.Second {
+		t.Errorf("an answer may take %v", srv.WriteTimeout)
+	}
+	if srv.ErrorLog == nil {
+		t.Error("what goes wrong with a connection goes to standard error")
 	}
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

@@ -264,7 +264,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			l.Lost()
 			continue
 		case <-l.wake:
-			if retry != nil && !l.known {
+			if retry != nil {
 				continue // the retry takes it along
 			}
 			l.awaitRefill(ctx)

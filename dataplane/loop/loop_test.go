@@ -507,8 +507,8 @@ func TestFlowsAreTold(t *testing.T) {
 		want(t, w, "100ms flows changing", "100ms complete set=4 gone=0 of 2", "100ms flows complete=true of 2", "100ms checks 0 at 1")
 		l.Handle([]objects.Change{slice(2, true), {Gone: &objects.Gone{Kind: objects.KindService, Name: svc(1).Service.Name}}})
 		want(t, w, "0s flows changing", "0s change set=1 gone=2 of 1", "0s flows complete=false of 1")
-		if n := len(flows.told[0].Services); n != 2 {
-			t.Errorf("the first plan told has %d Services by now, want 2", n)
+		if first := flows.told[0]; len(first.Services) != 2 || len(first.Node.Addrs) != 1 {
+			t.Errorf("the first plan told has %d Services and a node at %v by now, want 2 and its address", len(first.Services), first.Node.Addrs)
 		}
 		w.no = map[plan.Key]error{{Addr: netip.MustParseAddr("10.96.0.2"), Protocol: objects.TCP, Port: 80}: errors.New("too long")}
 		l.Handle([]objects.Change{slice(2, false)})

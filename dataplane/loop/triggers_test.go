@@ -64,5 +64,10 @@ func TestTriggers(t *testing.T) {
 		if s := l.Status(); !s.Queued.Equal(queued) {
 			t.Errorf("queued at %s, want %s", s.Queued, queued)
 		}
+		empty := at(slice(2, true), 5)
+		empty.Slice.Endpoints = nil
+		l.Handle([]objects.Change{empty})
+		time.Sleep(refill)
+		want("no endpoint", Changes{3, 6}, Changes{3, 6}, "failed false: 5s ip6=false")
 	})
 }
