@@ -18,7 +18,7 @@ type stage struct {
 // targets have their stages by cost. What decides for all backends, the plan, is held against its
 // own tests, the cases' packet tables, who follows differences of plans, who ends stale flows,
 // and the contract of one backend; a renderer against what it is known to write, its other tests,
-// and its contract.
+// and its contract; what carries changes to it over time against its own tests and histories.
 var targets = []target{ // const
 	{"dataplane/plan", nil, []stage{
 		{"plan", "dataplane/plan", ".", false, false},
@@ -33,5 +33,9 @@ var targets = []target{ // const
 		{"rules", "dataplane/nftables", "^(TestNftListsCases|TestSlotsIn.*|TestScriptIsTaken|TestChainsComeFirst|TestHooksComeLast|TestSCTP|TestMemorySurvives|TestMirror|TestElementsThatDiffer|TestMasqueradeSet|TestPodsOfOneBridge)$", false, true},
 		{"random packets", "dataplane/nftables", "^TestContract$/^(Random|Distribution|Names)$", false, true},
 		{"contract", "dataplane/nftables", "^TestContract$", true, true},
+	}},
+	{"dataplane/loop", nil, []stage{
+		{"loop", "dataplane/loop", ".", false, false},
+		{"histories", "dataplane/dptest", "^TestPlanHistories$", false, false},
 	}},
 }

@@ -140,9 +140,8 @@ func TestRefusedIsForgotten(t *testing.T) {
 // A change of the Node, or the loss of what the kernel holds, that comes during an Apply waits as a
 // Service's does.
 func TestWaitingBesideServices(t *testing.T) {
-	moved := node()
-	moved.Node.InternalIPs = []netip.Addr{netip.MustParseAddr("192.0.2.2")}
-	for name, change := range map[string]func(*Loop){"the Node": func(l *Loop) { l.Handle([]objects.Change{moved}) }, "a loss": (*Loop).Lost} {
+	leaves := objects.Change{Gone: &objects.Gone{Kind: objects.KindNode, Name: objects.Name{Name: "here"}}}
+	for name, change := range map[string]func(*Loop){"the Node": func(l *Loop) { l.Handle([]objects.Change{leaves}) }, "a loss": (*Loop).Lost} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, l *Loop, w *world) {
 				w.took = time.Minute
