@@ -33,7 +33,13 @@ func TestBesideEachOther(t *testing.T) {
 			if there == comes {
 				continue
 			}
-			start, clean := b.New, b.Clean
+			start, clean, render, dump := b.New, b.Clean, b.Render, b.Dump
+			b.Render = func(p *plan.Plan) string { return first.Render(p) + render(p) }
+			b.Dump = func(netns int) (string, error) { // both are there, all the while
+				one, err := first.Dump(netns)
+				other, failed := dump(netns)
+				return one + other, errors.Join(err, failed)
+			}
 			b.New = func(t *testing.T, netns int) dptest.Target {
 				return both{first.New(t, netns), start(t, netns)}
 			}

@@ -17,8 +17,8 @@ const (
 )
 
 // After a walk of the kernel's table Run rests for so many times as long, at most for
-// restMost: while one change follows another, walks take a tenth of a processor. A walk of
-// 262 144 buckets takes some 20 ms, whatever is in them; the first after a rest begins at once.
+// restMost: while one change follows another, walks of up to 0.1 s take a tenth of a
+// processor (doc.go has what a walk takes). The first after a rest begins at once.
 const (
 	restFactor = 9
 	restMost   = time.Second

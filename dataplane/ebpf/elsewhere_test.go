@@ -2,6 +2,7 @@ package ebpf_test
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"testing"
 	"time"
@@ -57,5 +58,28 @@ func TestPortsOfOthers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Connections that began while the programs came are found by the next sweep that can ask, and nobody is
+// asked after that.
+func TestOthersAreAskedForOnceMore(t *testing.T) {
+	t.Parallel()
+	asked, fails := 0, errors.New("nobody answers")
+	var err error
+	w := newWorld(t, planOf(service{number: 1, endpoints: both(2)}), func(c *ebpf.Config) {
+		c.Elsewhere = func(context.Context, [2]uint16) ([]ebpf.Elsewhere, error) {
+			asked++
+			return nil, err
+		}
+	})
+	for i, want := range []struct {
+		answer error
+		asked  int
+	}{{fails, 2}, {nil, 3}, {nil, 3}} {
+		err = want.answer
+		if got := w.target.Sweep(t.Context()); !errors.Is(got, want.answer) || asked != want.asked {
+			t.Errorf("sweep %d: %v, asked %d times; want %v and %d", i+1, got, asked, want.answer, want.asked)
+		}
 	}
 }

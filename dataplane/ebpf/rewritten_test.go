@@ -16,15 +16,14 @@ import (
 	"github.com/plumbline/plumbline/dataplane/dptest"
 	dataplane "github.com/plumbline/plumbline/dataplane/ebpf"
 	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/fixtures/need"
 )
 
 // Who asks for a Service while entries are replaced, all of them by what they are, gets to its endpoint: the
 // kernel gives the memory of what is replaced to the next entry that is written, and who looks for an entry
 // just then may find none.
 func TestRewritten(t *testing.T) {
-	if runtime.NumCPU() < 2 {
-		t.Skip("this host has one processor")
-	}
+	need.That(t, runtime.NumCPU() > 1, "two processors")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	var all []service
 	for n := range 8 {

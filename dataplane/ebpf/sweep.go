@@ -78,7 +78,13 @@ func (t *Target) besideStill(ctx context.Context, flows *ebpf.Map) error {
 	if !due {
 		return nil
 	}
-	return t.keepOff(ctx, flows)
+	err := t.keepOff(ctx, flows)
+	if err != nil { // by the next sweep
+		t.mu.Lock()
+		t.others = true
+		t.mu.Unlock()
+	}
+	return err
 }
 
 func (t *Target) nextSweep() time.Duration {

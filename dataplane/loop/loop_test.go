@@ -252,23 +252,32 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// What comes during an Apply waits when that is done: were the next one to hang, probes are to
-// notice.
+// What comes during an Apply waits when that is done, whatever it is: were the next one to hang, probes
+// are to notice.
 func TestWaitingDuringApply(t *testing.T) {
-	inBubble(t, func(t *testing.T, l *Loop, w *world) {
-		w.took = time.Minute
-		l.Handle([]objects.Change{node(), svc(1)})
-		time.Sleep(30 * time.Second)
-		l.Handle([]objects.Change{slice(1, true)})
-		time.Sleep(time.Minute) // the second is under way
-		if s := l.Status(); s.Waiting.IsZero() || s.Applied.IsZero() {
-			t.Errorf("status %+v, want one change applied and one waiting", s)
-		}
-		time.Sleep(time.Minute)
-		if s := l.Status(); !s.Waiting.IsZero() {
-			t.Errorf("waiting since %v when all is done", s.Waiting)
-		}
-	})
+	handle := func(c objects.Change) func(*Loop) { return func(l *Loop) { l.Handle([]objects.Change{c}) } }
+	for name, change := range map[string]func(*Loop){
+		"a slice":  handle(slice(1, true)),
+		"the Node": handle(objects.Change{Gone: &objects.Gone{Kind: objects.KindNode, Name: objects.Name{Name: "here"}}}),
+		"a loss":   (*Loop).Lost,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *Loop, w *world) {
+				w.took = time.Minute
+				l.Handle([]objects.Change{node(), svc(1)})
+				time.Sleep(30 * time.Second)
+				change(l)
+				time.Sleep(time.Minute) // the second is under way
+				if s := l.Status(); s.Waiting.IsZero() || s.Applied.IsZero() {
+					t.Errorf("status %+v, want one change applied and one waiting", s)
+				}
+				time.Sleep(time.Minute)
+				if s := l.Status(); !s.Waiting.IsZero() {
+					t.Errorf("waiting since %v when all is done", s.Waiting)
+				}
+			})
+		})
+	}
 }
 
 // What policy Local leaves without an endpoint is counted by port, family and policy, as changes

@@ -22,9 +22,6 @@ func TestRefillByFamily(t *testing.T) {
 	fill6.Slice.Name.Name, fill6.Slice.Endpoints[0].Addr = "1-6", netip.MustParseAddr("fd00::1")
 	other6 := slice(1, false)
 	other6.Slice.Name.Name, other6.Slice.Endpoints[0].Addr = "1-6", netip.MustParseAddr("fd00::1")
-	lose := func(c objects.Change) objects.Change {
-		return objects.Change{Gone: &objects.Gone{Kind: objects.KindSlice, Name: c.Slice.Name, Service: c.Slice.Service}}
-	}
 	const half = time.Millisecond / 2
 	type step struct {
 		at   int // halves of a millisecond
@@ -35,16 +32,16 @@ func TestRefillByFamily(t *testing.T) {
 		steps   []step
 		rounds  string // when
 	}{
-		"IPv4 alone":              {v4, []step{{0, lose(fill4)}, {2, fill4}}, "1ms"},
-		"IPv6 alone":              {v6, []step{{0, lose(fill6)}, {2, fill6}}, "1ms"},
-		"IPv4 of both":            {both, []step{{0, lose(fill4)}, {2, fill4}}, "1ms"},
-		"IPv6 of both":            {both, []step{{0, lose(fill6)}, {2, fill6}}, "1ms"},
-		"both, IPv4 first":        {both, []step{{0, lose(fill4)}, {2, lose(fill6)}, {4, fill6}, {5, fill4}}, "2.5ms"},
-		"both, IPv6 first":        {both, []step{{0, lose(fill6)}, {2, lose(fill4)}, {4, fill4}, {5, fill6}}, "2.5ms"},
-		"one, and the other not":  {both, []step{{0, lose(fill4)}, {2, other6}, {4, fill4}}, "2ms"},
-		"for good":                {both, []step{{0, lose(fill4)}}, "3ms"},
-		"for good, and the other": {both, []step{{0, lose(fill4)}, {20, lose(fill6)}, {22, fill6}}, "3ms 11ms"},
-		"one that it had not":     {v4, []step{{0, lose(fill6)}}, "0s"},
+		"IPv4 alone":              {v4, []step{{0, gone(fill4)}, {2, fill4}}, "1ms"},
+		"IPv6 alone":              {v6, []step{{0, gone(fill6)}, {2, fill6}}, "1ms"},
+		"IPv4 of both":            {both, []step{{0, gone(fill4)}, {2, fill4}}, "1ms"},
+		"IPv6 of both":            {both, []step{{0, gone(fill6)}, {2, fill6}}, "1ms"},
+		"both, IPv4 first":        {both, []step{{0, gone(fill4)}, {2, gone(fill6)}, {4, fill6}, {5, fill4}}, "2.5ms"},
+		"both, IPv6 first":        {both, []step{{0, gone(fill6)}, {2, gone(fill4)}, {4, fill4}, {5, fill6}}, "2.5ms"},
+		"one, and the other not":  {both, []step{{0, gone(fill4)}, {2, other6}, {4, fill4}}, "2ms"},
+		"for good":                {both, []step{{0, gone(fill4)}}, "3ms"},
+		"for good, and the other": {both, []step{{0, gone(fill4)}, {20, gone(fill6)}, {22, fill6}}, "3ms 11ms"},
+		"one that it had not":     {v4, []step{{0, gone(fill6)}}, "0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, l *Loop, w *world) {

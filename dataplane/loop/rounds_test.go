@@ -136,27 +136,3 @@ func TestRefusedIsForgotten(t *testing.T) {
 		})
 	}
 }
-
-// A change of the Node, or the loss of what the kernel holds, that comes during an Apply waits as a
-// Service's does.
-func TestWaitingBesideServices(t *testing.T) {
-	leaves := objects.Change{Gone: &objects.Gone{Kind: objects.KindNode, Name: objects.Name{Name: "here"}}}
-	for name, change := range map[string]func(*Loop){"the Node": func(l *Loop) { l.Handle([]objects.Change{leaves}) }, "a loss": (*Loop).Lost} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, l *Loop, w *world) {
-				w.took = time.Minute
-				l.Handle([]objects.Change{node(), svc(1)})
-				time.Sleep(30 * time.Second)
-				change(l)
-				time.Sleep(time.Minute) // the second Apply is under way
-				if s := l.Status(); s.Waiting.IsZero() || s.Applied.IsZero() {
-					t.Errorf("status %+v, want one change applied and one waiting", s)
-				}
-				time.Sleep(time.Minute)
-				if s := l.Status(); !s.Waiting.IsZero() {
-					t.Errorf("waiting since %v when all is done", s.Waiting)
-				}
-			})
-		})
-	}
-}
