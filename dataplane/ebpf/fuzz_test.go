@@ -59,6 +59,7 @@ func FuzzFrames(f *testing.F) {
 	m := newMangler(f)
 	for i := range m.whole {
 		f.Add([]byte{byte(i), 0})
+		f.Add([]byte{byte(i), 0, sumNone, 0, 0})
 		for how := range byte(manglings) {
 			f.Add([]byte{byte(i), asOneMeant, how, 41, 1, how, 23, 8})
 		}
@@ -102,6 +103,22 @@ func TestCutPackets(t *testing.T) {
 					t.Errorf("%s, %d of %d bytes, honest %t: %v", c.name, n, len(all), honest, err)
 				}
 			}
+		}
+	}
+}
+
+// Datagrams without a checksum, as UDP may have over IPv4 (RFC 768) and tunnels over IPv6 (RFC 6936):
+// they stay without, and what a device has summed up follows their ports.
+func TestWithoutChecksum(t *testing.T) {
+	t.Parallel()
+	m := newMangler(t)
+	for _, c := range m.whole {
+		with := c.packet
+		if c.packet = mangled(with, sumNone, 0, 0); string(c.packet) == string(with) {
+			continue
+		}
+		if err := m.check(c, 0); err != nil {
+			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 }

@@ -107,6 +107,12 @@ func (h headers) sumAt() int {
 	return h.l4 + offset
 }
 
+// summed tells whether the transport has a checksum: UDP may be without.
+func (h headers) summed(b []byte) bool {
+	at := h.sumAt()
+	return at == 0 || h.proto != objects.UDP || b[at]|b[at+1] != 0
+}
+
 func (h headers) icmp() bool { return h.proto == icmp4 && !h.v6 || h.proto == icmp6 && h.v6 }
 
 // isError tells whether the packet is an ICMP error, and where what it quotes begins.

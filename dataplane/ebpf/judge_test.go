@@ -169,6 +169,9 @@ func (j *judge) translated(w way) error {
 	if w.was.right(w.in) && !w.is.right(w.out) {
 		return fmt.Errorf("its checksum was right and is not: %x", w.out)
 	}
+	if !w.was.summed(w.in) && w.is.summed(w.out) {
+		return fmt.Errorf("it had no checksum and has one: %x", w.out)
+	}
 	if !w.was.v6 && w.was.end > 0 && w.is.end == 0 {
 		return fmt.Errorf("its header's checksum was right and is not: %x", w.out)
 	}

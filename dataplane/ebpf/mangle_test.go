@@ -154,6 +154,7 @@ const (
 	otherPort
 	otherProtocol
 	rightLength
+	sumNone // of UDP
 	manglings
 )
 
@@ -196,6 +197,10 @@ func mangled(b []byte, how, where, what byte) []byte {
 		b[map[bool]int{false: 9, true: 6}[v6]] = what
 	case rightLength:
 		setLengthOf(b, v6, len(b))
+	case sumNone:
+		if h, ok := headersOf(b); ok && h.proto == objects.UDP && h.sumAt() > 0 {
+			copy(b[h.sumAt():], []byte{0, 0})
+		}
 	}
 	return b
 }

@@ -52,6 +52,7 @@ struct packet {
 	__u8 later;    // a fragment without
 	__u8 cut;      // too short for its own headers, or for what it says
 	__u8 unknown;  // something before the transport header that is not known here
+	__u8 unsummed; // UDP without a checksum
 };
 
 struct fragment_header {
@@ -146,6 +147,7 @@ static __always_inline void parse_transport(struct __sk_buff *skb, struct packet
 	if (has_ports(proto)) {
 		p->t.sport = l4.src;
 		p->t.dport = l4.dst;
+		p->unsummed = proto == IPPROTO_UDP && !(l4.seq & bpf_htonl(0xffff)); // where TCP has this, UDP has its length and checksum
 	} else if (proto == IPPROTO_ICMP || proto == IPPROTO_ICMPV6) {
 		p->type = ((__u8 *)&l4)[0];
 	}

@@ -11,11 +11,12 @@ struct change {
 	__be16 port, other;
 };
 
-static __always_inline int write_port(struct __sk_buff *skb, __u32 at, __u32 sum, __be16 old, __be16 now, __u64 flags)
+// write_port has what a device has summed up follow where no checksum makes up for the port.
+static __always_inline int write_port(struct __sk_buff *skb, const struct packet *p, __u32 at, __u32 sum, __be16 old, __be16 now, __u64 flags)
 {
 	if (old == now)
 		return 0;
-	return bpf_l4_csum_replace(skb, sum, old, now, 2 | flags) || bpf_skb_store_bytes(skb, at, &now, 2, 0);
+	return bpf_l4_csum_replace(skb, sum, old, now, 2 | flags) || bpf_skb_store_bytes(skb, at, &now, 2, p->unsummed ? BPF_F_RECOMPUTE_CSUM : 0);
 }
 
 static __always_inline int write_address(struct __sk_buff *skb, const struct packet *p, __u32 l2, const struct addr *old, const struct addr *now, int source)
@@ -48,7 +49,7 @@ SEPARATE int translate(struct __sk_buff *skb, const struct packet *p, const stru
 		} else {
 			bad = bpf_l4_csum_replace(skb, sum, old.w[3], c->addr.w[3], BPF_F_PSEUDO_HDR | 4 | flags);
 		}
-		if (bad || write_port(skb, l4 + (source ? 0 : 2), sum, port, c->port, flags) || write_port(skb, l4 + (source ? 2 : 0), sum, other, c->other, flags))
+		if (bad || write_port(skb, p, l4 + (source ? 0 : 2), sum, port, c->port, flags) || write_port(skb, p, l4 + (source ? 2 : 0), sum, other, c->other, flags))
 			return -1;
 	}
 	return write_address(skb, p, l2, &old, &c->addr, source);
