@@ -221,25 +221,37 @@ func (n *Net) compare(ctx context.Context, r Row) (Row, error) {
 	return got, err
 }
 
-// Spread counts where n connections of a row go.
+// spreaders are the clients of Spread: one that waits for its answer leaves its processor to others.
+const spreaders = 8
+
+// Spread counts where count connections of a row go.
 func (n *Net) Spread(ctx context.Context, r Row, count int) (map[netip.AddrPort]int, error) {
 	servers, err := n.Serve(ctx, []Row{r})
 	if err != nil {
 		return nil, err
 	}
 	defer servers.Close()
-	out := map[netip.AddrPort]int{}
-	err = n.attempts(ctx, r, func(attempt func() (answer, error)) error {
-		for range count {
-			a, err := attempt()
-			if err != nil {
-				return fmt.Errorf("%s: %w", r.Line, err)
-			}
-			out[a.server]++
-		}
-		return nil
-	})
-	return out, err
+	var mu sync.Mutex
+	out, errs := map[netip.AddrPort]int{}, make([]error, spreaders)
+	var running sync.WaitGroup
+	for i := range spreaders {
+		running.Go(func() {
+			errs[i] = n.attempts(ctx, r, func(attempt func() (answer, error)) error {
+				for range (count + i) / spreaders { // together count
+					a, err := attempt()
+					if err != nil {
+						return fmt.Errorf("%s: %w", r.Line, err)
+					}
+					mu.Lock()
+					out[a.server]++
+					mu.Unlock()
+				}
+				return nil
+			})
+		})
+	}
+	running.Wait()
+	return out, errors.Join(errs...)
 }
 
 // Visits serves some rows while f runs, which is given what makes one connection of

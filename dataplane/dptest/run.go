@@ -293,9 +293,9 @@ func compareSection(t *testing.T, c *Case, section, got string, update bool) {
 
 // Packets applies every case, step by step, and sends its packets through the
 // kernel. Along the way: the kernel holds what is rendered, a second Apply changes
-// nothing, a restarted Target takes over without a change and with the memory of
-// session affinity, and shrinking to nothing leaves nothing. Patterns of names say which
-// cases, if not all. It needs root.
+// nothing, a restarted Target has the memory of session affinity, and shrinking to nothing
+// leaves nothing. That each case is taken over without a change, Sequence asks. Patterns of
+// names say which cases, if not all. It needs root.
 func Packets(t *testing.T, dir string, b Backend, only ...string) {
 	cases, err := Load(dir)
 	if err != nil {
@@ -339,63 +339,76 @@ func workers() int {
 }
 
 func packets(t *testing.T, n kernel, c *Case, b Backend) {
-	fd := n.FD()
-	last := &plan.Plan{}
+	fd, last := n.FD(), c.Steps[len(c.Steps)-1]
+	p := last.Plan()
 	defer func() { _ = b.Clean(fd) }() // whatever a failure left
 	var memory Memory
+	sticky := b.sticky(p, last.Packets)
 	alive := t.Run("live", func(t *testing.T) {
-		target := b.New(t, fd)
-		var old *plan.Plan
-		for _, s := range c.Steps {
-			p := s.Plan()
-			apply(t, target, old, p)
-			compareDump(t, b, fd, b.Render(p), fmt.Sprintf("at step %d", s.Number))
-			if err := b.forget(n); err != nil {
-				t.Fatal(err)
-			}
-			if err := n.Check(t.Context(), p, b.rows(p, s.Packets), &memory); err != nil {
-				t.Errorf("step %d:\n%v", s.Number, err)
-			}
-			old, last = p, p
+		target := live(t, n, c, b, &memory)
+		apply(t, target, p, p)
+		compareDump(t, b, fd, b.Render(p), "after applying the same again")
+		if len(sticky) == 0 {
+			shrink(t, fd, b, target, p)
 		}
-		apply(t, target, last, last)
-		compareDump(t, b, fd, b.Render(last), "after applying the same again")
 	})
-	if !alive {
+	if !alive || len(sticky) == 0 {
 		return
 	}
 	t.Run("restarted", func(t *testing.T) {
 		target := b.New(t, fd)
-		apply(t, target, nil, last)
-		compareDump(t, b, fd, b.Render(last), "after a restart")
-		if err := stillSticky(t.Context(), n, c, b, last, &memory); err != nil {
+		apply(t, target, nil, p)
+		compareDump(t, b, fd, b.Render(p), "after a restart")
+		if err := b.forget(n); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Check(t.Context(), p, sticky, &memory); err != nil {
 			t.Errorf("affinity after a restart:\n%v", err)
 		}
-		apply(t, target, last, &plan.Plan{})
-		compareDump(t, b, fd, b.Render(&plan.Plan{}), "after shrinking to nothing")
+		shrink(t, fd, b, target, p)
 	})
+}
+
+// live takes a Target through the steps of a case, and sends their packets.
+func live(t *testing.T, n kernel, c *Case, b Backend, memory *Memory) Target {
+	target := b.New(t, n.FD())
+	var old *plan.Plan
+	for _, s := range c.Steps {
+		p := s.Plan()
+		apply(t, target, old, p)
+		compareDump(t, b, n.FD(), b.Render(p), fmt.Sprintf("at step %d", s.Number))
+		if err := b.forget(n); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Check(t.Context(), p, b.rows(p, s.Packets), memory); err != nil {
+			t.Errorf("step %d:\n%v", s.Number, err)
+		}
+		old = p
+	}
+	return target
+}
+
+func shrink(t *testing.T, fd int, b Backend, target Target, p *plan.Plan) {
+	t.Helper()
+	apply(t, target, p, &plan.Plan{})
+	compareDump(t, b, fd, b.Render(&plan.Plan{}), "after shrinking to nothing")
 }
 
 // shortAffinity is a timeout that may have passed while a test runs.
 const shortAffinity = time.Minute
 
-// stillSticky sends the packets of the last step that have affinity again: each
-// source goes where it went before.
-func stillSticky(ctx context.Context, n kernel, c *Case, b Backend, p *plan.Plan, memory *Memory) error {
-	var rows []Row
-	for _, r := range b.rows(p, c.Steps[len(c.Steps)-1].Packets) {
-		if r.Sticky && plan.Resolve(p, r.Packet()).Affinity > shortAffinity {
-			r.Same = true
-			rows = append(rows, r)
-		}
-	}
-	if len(rows) == 0 || b.ForgetsAffinity != "" {
+// sticky are the rows that a restarted Target takes where they went before.
+func (b Backend) sticky(p *plan.Plan, all []Row) (out []Row) {
+	if b.ForgetsAffinity != "" {
 		return nil
 	}
-	if err := b.forget(n); err != nil {
-		return err
+	for _, r := range b.rows(p, all) {
+		if r.Sticky && plan.Resolve(p, r.Packet()).Affinity > shortAffinity {
+			r.Same = true
+			out = append(out, r)
+		}
 	}
-	return n.Check(ctx, p, rows, memory)
+	return out
 }
 
 // Sequence goes from case to case by difference, there and back so that every

@@ -15,11 +15,13 @@ import (
 // transactions, and in none of the states between do rules ask for what is not there: they would
 // take the node's own pods for strangers, and masquerade them.
 func TestOtherWayToTellLocalPods(t *testing.T) {
+	t.Parallel()
 	pods := []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:10:244::/56")}
 	ways := map[string]plan.Node{"networks": {LocalPods: pods}, "links": {LocalLink: "cali*"}, "another link": {LocalLink: "cni0"}}
 	for from := range ways {
 		for to := range ways {
 			t.Run(from+" to "+to, func(t *testing.T) {
+				t.Parallel()
 				ns := netns.ForTest(t, "ways")
 				old, new := some(1500, 3, 1), some(500, 3, 2) // many batches, also of what is left over
 				old.Node, new.Node = ways[from], ways[to]
