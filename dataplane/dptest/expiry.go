@@ -19,7 +19,7 @@ const (
 	// in ticks.
 	atEnds = 50 * time.Millisecond
 	// expiryWithin is for a host that is so busy that uses come too late.
-	expiryWithin = time.Minute
+	expiryWithin = 2 * time.Minute
 
 	// expirySides are IPv4 with TCP and IPv6 with UDP, of so many Services with so
 	// many endpoints each. That chance takes every client of a side where it was
@@ -56,35 +56,49 @@ type use struct {
 	since, begin time.Time
 }
 
-// keepUsing uses every Service until all have been used for longer than the
-// timeout, and compares where that leads with the use before.
+func (u use) enough() bool { return u.begin.Sub(u.since) > briefAffinity*3/2 }
+
+// keepUsing uses every Service for longer than the timeout, and compares where that
+// leads with the use before. As many as are left are used in turns; on a host where
+// that takes a use too long, half as many.
 func keepUsing(rows []Row, visit func(Row) (netip.AddrPort, error)) ([]use, error) {
-	last := make([]use, len(rows))
-	enough := func(u use) bool { return u.begin.Sub(u.since) > briefAffinity*3/2 }
-	for deadline := time.Now().Add(expiryWithin); ; {
-		for i, r := range rows {
+	last, left := make([]use, len(rows)), make([]int, len(rows))
+	for i := range left {
+		left[i] = i
+	}
+	deadline := time.Now().Add(expiryWithin)
+	for turns := len(rows); len(left) > 0; {
+		late := false
+		for _, i := range left[:min(turns, len(left))] {
 			begin := time.Now()
-			at, err := visit(r)
+			at, err := visit(rows[i])
 			if err != nil {
 				return nil, err
 			}
 			was, took := last[i], time.Since(last[i].begin)
 			last[i] = use{at: at, since: begin, begin: begin}
-			if took > briefAffinity-atEnds {
-				continue // the first one, or one that came too late
+			switch {
+			case !was.at.IsValid():
+			case took > briefAffinity-atEnds:
+				late = true
+			case at != was.at:
+				return nil, fmt.Errorf("%s: went to %s, and to %s %s before", rows[i].Line, at, was.at, took)
+			default:
+				last[i].since = was.since
 			}
-			if at != was.at {
-				return nil, fmt.Errorf("%s: went to %s, and to %s %s before", r.Line, at, was.at, took)
-			}
-			last[i].since = was.since
-		}
-		if !slices.ContainsFunc(last, func(u use) bool { return !enough(u) }) {
-			return last, nil
 		}
 		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("not within %s was each of %d Services used often enough for %s of affinity: this host is too slow to tell", expiryWithin, len(rows), briefAffinity)
+			return nil, fmt.Errorf("not within %s was each of %d Services used often enough for %s of affinity, %d at a time in the end: this host is too slow to tell", expiryWithin, len(rows), briefAffinity, turns)
+		}
+		left = slices.DeleteFunc(left, func(i int) bool { return last[i].enough() })
+		if late {
+			turns = max(1, turns/2)
+			for _, i := range left {
+				last[i] = use{}
+			}
 		}
 	}
+	return last, nil
 }
 
 // ledElsewhere uses every Service once more after its time: on each side some
