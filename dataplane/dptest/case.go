@@ -26,7 +26,8 @@
 //
 //	from proto address:port outcome    # remark
 //
-// from is one of Sources; the outcome is "pass" (no frontend), "drop", "reject"
+// from is one of Sources; the outcome is "pass" (no frontend), "drop", "reject",
+// "soft-reject" (by ICMP, which may leave a socket of TCP over IPv6 waiting)
 // or the destinations that must all be seen, each with @node if the source
 // address is the node's there and bare if it is kept. "sticky" before the
 // destinations is session affinity: the source stays with one of them. "same" is

@@ -23,6 +23,8 @@ func TestParseRow(t *testing.T) {
 		{"node sctp 10.96.0.1:80 same 10.244.1.2:80", "same 10.244.1.2:80", ""},
 		{"remote tcp 10.96.0.1:80 pass", "pass", ""},
 		{"outside tcp 10.96.0.1:80 reject", "reject", ""},
+		{"outside tcp [fd00::1]:80 soft-reject", "soft-reject", ""},
+		{"outside tcp [fd00::1]:80 soft-reject [fd00::2]:80", "", "nothing may follow"},
 		{"moon tcp 10.96.0.1:80 pass", "", "unknown source"},
 		{"pod-a gre 10.96.0.1:80 pass", "", "unknown protocol"},
 		{"pod-a tcp 10.96.0.1 pass", "", "not an ip:port"},

@@ -55,6 +55,10 @@ type answer struct {
 	server netip.AddrPort
 	client netip.Addr // as the server saw it
 	kernel string     // what it says of a packet that counts as dropped
+	// soft: it was refused, and the socket waits for the answer to another SYN: what an ICMP
+	// error says while connect holds the socket is kept as a soft error (tcp_v6_err in
+	// net/ipv6/tcp_ipv6.c). Whether connect does is chance, where the answer takes another processor.
+	soft bool
 }
 
 // attempts calls f with a function that makes one, for each connection it wants from a place.
@@ -73,10 +77,11 @@ func (n *Net) attempt(ctx context.Context, cpu int, from Source, p objects.Proto
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	f := &flight{proto: p, starve: n.starve}
-	var seen string // written before end, read after it
+	var seen string // written before end, read after it, as is soft
+	var soft bool
 	doubt := time.AfterFunc(patience, func() {
 		err := n.judgeSilence(ctx, cpu, from, f, to.Addr())
-		seen = f.String()
+		seen, soft = f.String(), errors.Is(err, errSilent) && f.refusedSoftly()
 		end(err)
 	})
 	defer doubt.Stop()
@@ -89,7 +94,7 @@ func (n *Net) attempt(ctx context.Context, cpu int, from Source, p objects.Proto
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return answer{action: plan.Reject}, nil
 	case errors.Is(err, errSilent):
-		return answer{action: plan.Drop, kernel: seen}, nil
+		return answer{action: plan.Drop, kernel: seen, soft: soft}, nil
 	}
 	return a, err
 }

@@ -136,6 +136,20 @@ func ready(fd int, events int16) bool {
 	return k > 0 && fds[0].Revents&events != 0
 }
 
+// refusedSoftly tells whether the socket of a connection that is silent has a soft error, that
+// it was refused: SO_ERROR is that one where there is no other (sk_getsockopt in net/core/sock.c).
+func (f *flight) refusedSoftly() (refused bool) {
+	raw := f.raw.Load()
+	if raw == nil || f.proto != objects.TCP {
+		return false
+	}
+	_ = (*raw).Control(func(fd uintptr) {
+		code, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)
+		refused = err == nil && syscall.Errno(code) == syscall.ECONNREFUSED
+	})
+	return refused
+}
+
 // String is what the kernel says of it.
 func (f *flight) String() string {
 	text := "no socket"

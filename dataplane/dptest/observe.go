@@ -29,7 +29,7 @@ const few = 3
 // would have been, and returns what was seen in the row's form. A destination
 // that is seen both with and without the node's address appears twice.
 func (n *Net) Observe(ctx context.Context, r Row) (Row, error) {
-	got := Row{Line: r.Line, From: r.From, Proto: r.Proto, To: r.To, Sticky: r.Sticky, Same: r.Same}
+	got := Row{Line: r.Line, From: r.From, Proto: r.Proto, To: r.To, Sticky: r.Sticky, Same: r.Same, Soft: r.Soft}
 	err := n.attempts(ctx, r, func(attempt func() (answer, error)) error {
 		for i := 0; !r.seen(got, i); i++ {
 			a, err := attempt()
@@ -69,6 +69,9 @@ func (n *Net) note(got *Row, r Row, a answer, first bool) error {
 	action := a.action
 	if action == plan.Forward && a.server == r.To {
 		action = "" // it arrived where it was sent to
+	}
+	if r.Soft && a.soft {
+		action = plan.Reject
 	}
 	if !first && action != got.Action {
 		if action == plan.Drop {

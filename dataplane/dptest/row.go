@@ -21,6 +21,7 @@ type Row struct {
 	Dests  []Dest      // of plan.Forward, sorted
 	Sticky bool        // the source stays with one of Dests
 	Same   bool        // with the one it had before, if that is among Dests; implies Sticky
+	Soft   bool        // what is refused may leave a socket waiting; see answer
 }
 
 // Dest is a destination and the source seen there.
@@ -53,9 +54,16 @@ func (r Row) Outcome() string {
 			out = append(out, d.String())
 		}
 		return strings.Join(out, " ")
+	case plan.Reject:
+		if r.Soft {
+			return softly
+		}
 	}
 	return string(r.Action)
 }
+
+// softly is the outcome of refusals by ICMP, of TCP over IPv6.
+const softly = "soft-reject"
 
 // about tells whether two rows are about the same packet.
 func (r Row) about(o Row) bool { return r.From == o.From && r.Proto == o.Proto && r.To == o.To }
@@ -125,11 +133,15 @@ func protocols() []objects.Protocol {
 // outcome reads the rest of a row's line.
 func (r *Row) outcome(f []string) error {
 	switch f[0] {
-	case "pass", "drop", "reject":
+	case "pass", "drop", "reject", softly:
 		if len(f) > 1 {
 			return fmt.Errorf("nothing may follow %q", f[0])
 		}
-		if f[0] != "pass" {
+		switch f[0] {
+		case "pass":
+		case softly:
+			r.Action, r.Soft = plan.Reject, true
+		default:
 			r.Action = plan.Action(f[0])
 		}
 		return nil
