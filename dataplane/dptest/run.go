@@ -341,7 +341,11 @@ func workers() int {
 func packets(t *testing.T, n kernel, c *Case, b Backend) {
 	fd, last := n.FD(), c.Steps[len(c.Steps)-1]
 	p := last.Plan()
-	defer func() { _ = b.Clean(fd) }() // whatever a failure left
+	defer func() { // the next case takes over what shrinking leaves, but not what a failure did
+		if t.Failed() {
+			_ = b.Clean(fd)
+		}
+	}()
 	var memory Memory
 	sticky := b.sticky(p, last.Packets)
 	alive := t.Run("live", func(t *testing.T) {
