@@ -2,6 +2,7 @@ package kit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -69,6 +70,7 @@ type Env struct {
 	took    []time.Duration // latencies of answered control attempts
 	numbers map[string]int  // the last given of each kind of address that is made up
 	used    map[string]bool // those that a behaviour has now
+	spare   []*beyond       // hosts outside that no behaviour has, the longest first
 
 	allowances map[netip.Addr]*allowance // of ICMP errors, by the address they are sent to
 	icmp       map[remote.Network]bool   // it has refused attempts of these
@@ -207,14 +209,15 @@ func (e *Env) Close(ctx context.Context) error {
 		}
 	}
 	e.outside.probe.Close()
+	spares := e.closeSpares()
 	background := metav1.DeletePropagationBackground
 	err := e.client.CoreV1().Namespaces().Delete(ctx, e.namespace, metav1.DeleteOptions{
 		PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &e.uid},
 	})
 	if err != nil {
-		return fmt.Errorf("delete namespace %s: %w", e.namespace, err)
+		err = fmt.Errorf("delete namespace %s: %w", e.namespace, err)
 	}
-	return nil
+	return errors.Join(spares, err)
 }
 
 // Noise is what the control attempts came to so far.
