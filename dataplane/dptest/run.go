@@ -233,7 +233,7 @@ func compareSection(t *testing.T, c *Case, section, got string, update bool) {
 }
 
 // Packets applies every case, step by step, and sends its packets through the
-// kernel. Along the way: the kernel holds what is rendered, a second Apply changes
+// kernel; it begins with what the one before it shrank to. Along the way: the kernel holds what is rendered, a second Apply changes
 // nothing, a restarted Target has the memory of session affinity, and shrinking to nothing
 // leaves nothing. That each case is taken over without a change, Sequence asks. Patterns of
 // names say which cases, if not all. It needs root.

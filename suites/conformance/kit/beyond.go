@@ -55,8 +55,7 @@ func (s *Spec) HostWithRow(n *Node) (host Client, row []netip.Addr) {
 		return s.plannedHost(n), row
 	}
 	h := s.newBeyond(n)
-	s.onEnd(h.close)
-	s.onEnd(func() error { s.env.release(h.key); return nil })
+	s.onEnd(func() error { return s.env.discard(h) })
 	host = s.client(h)
 	for _, a := range row {
 		s.must(h.ns.Do(func() error { return up("eth0", netip.PrefixFrom(a, a.BitLen())) }), "give a host %s", a)
@@ -94,6 +93,11 @@ func (e *Env) giveBack(h *beyond) error {
 		return nil
 	}
 	e.mu.Unlock()
+	return e.discard(h)
+}
+
+// discard closes a host. Its number, which its names have, is free only then.
+func (e *Env) discard(h *beyond) error {
 	defer e.release(h.key)
 	return h.close()
 }
@@ -120,9 +124,7 @@ func (s *Spec) newBeyond(n *Node) *beyond {
 	h := &beyond{router: n, family: s.Family, key: key, link: fmt.Sprintf("beyond%d-%s", number, strings.TrimPrefix(string(s.Family), "IP"))}
 	h.gate, h.own = s.linkAddrs(number)
 	if err := h.make(fmt.Sprintf("%s-beyond-%d-%s", s.env.stage.Run(), number, s.Family)); err != nil {
-		err = errors.Join(err, h.close())
-		s.env.release(key)
-		s.must(err, "make a host beyond %s", n.Name)
+		s.must(errors.Join(err, s.env.discard(h)), "make a host beyond %s", n.Name)
 	}
 	return h
 }

@@ -209,7 +209,7 @@ func (e *Env) Close(ctx context.Context) error {
 		}
 	}
 	e.outside.probe.Close()
-	spares := e.closeSpares()
+	closed := e.closeSpares()
 	background := metav1.DeletePropagationBackground
 	err := e.client.CoreV1().Namespaces().Delete(ctx, e.namespace, metav1.DeleteOptions{
 		PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &e.uid},
@@ -217,7 +217,7 @@ func (e *Env) Close(ctx context.Context) error {
 	if err != nil {
 		err = fmt.Errorf("delete namespace %s: %w", e.namespace, err)
 	}
-	return errors.Join(spares, err)
+	return errors.Join(closed, err)
 }
 
 // Noise is what the control attempts came to so far.
