@@ -10,7 +10,7 @@
 //	  kernel                       netlink: dump, delete one; a connection's reset
 //
 // No rule waits for a walk of the kernel's table, and neither does a count of a
-// healthCheckNodePort. Changes that come during a walk, or during the rest after it (nine
+// healthCheckNodePort. Changes that come during a walk, or during the rest after it (nineteen
 // times as long, at most a second), are one afterwards. What a walk
 // has found is judged again by all rules that may have been in the kernel by then
 // (Changing, Changed). A walk that fails is tried again, with what it was to find. A flow that

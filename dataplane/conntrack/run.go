@@ -17,10 +17,10 @@ const (
 )
 
 // After a walk of the kernel's table Run rests for so many times as long, at most for
-// restMost: while one change follows another, walks of up to 0.1 s take a tenth of a
+// restMost: while one change follows another, walks of up to 50 ms take a twentieth of a
 // processor (doc.go has what a walk takes). The first after a rest begins at once.
 const (
-	restFactor = 9
+	restFactor = 19
 	restMost   = time.Second
 )
 
