@@ -64,9 +64,13 @@ func (c connection) talk() error {
 	return nil
 }
 
-// hears waits for what an end hears that only reads, and how long that takes.
-func hears(c net.Conn, since time.Time) (took time.Duration, err error) {
-	_ = c.SetReadDeadline(time.Now().Add(2 * time.Second))
+// hears waits for what an end hears that only reads, if anything is to come, and how long that takes.
+func hears(c net.Conn, comes bool, since time.Time) (took time.Duration, err error) {
+	wait := 2 * time.Second
+	if comes {
+		wait = 30 * time.Second
+	}
+	_ = c.SetReadDeadline(time.Now().Add(wait))
 	_, err = c.Read(make([]byte, 1))
 	return time.Since(since), err
 }
@@ -115,7 +119,7 @@ func TestResetTCP(t *testing.T) {
 							}
 						} else {
 							for side, end := range map[string]net.Conn{"client": c.client, "server": c.server} {
-								took, err := hears(end, since)
+								took, err := hears(end, true, since)
 								if !errors.Is(err, syscall.ECONNRESET) {
 									t.Errorf("the %s hears %v, want a reset", side, err)
 								}
@@ -155,7 +159,7 @@ func TestResetTCPPodGone(t *testing.T) {
 			return netlink.LinkDel(link)
 		}))
 		w.change(f, old, new)
-		_, err := hears(c.client, time.Now())
+		_, err := hears(c.client, on, time.Now())
 		if got := errors.Is(err, syscall.ECONNRESET); got != on {
 			t.Errorf("ResetTCP %v: the client hears %v", on, err)
 		}
