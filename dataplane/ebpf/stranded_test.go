@@ -197,34 +197,42 @@ func TestSweepsSockets(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	remember := func(when string, sent, udp int) {
+	var sent used
+	remember := func(when string, udp int) {
 		t.Helper()
-		if a, b := w.remembered("plumb_sent"), w.remembered("plumb_udp"); a != sent || b != udp {
-			t.Errorf("%s: %d are remembered of what was sent and %d of what is connected, want %d and %d", when, a, b, sent, udp)
+		if a, b := w.remembered("plumb_sent"), w.remembered("plumb_udp"); sent.wrong(a, 2*time.Minute) || b != udp {
+			t.Errorf("%s, %s old: %d are remembered of what was sent and %d of what is connected, want %d of these", when, sent.aged, a, b, udp)
 		}
+	}
+	later := func(d time.Duration) {
+		t.Helper()
+		w.age(d)
+		sent.aged += d
 	}
 	use := func() {
 		t.Helper()
+		sent = used{at: time.Now()}
 		if err := exchange(c, s.vip(false)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	use()
-	remember("at once", 1, 1)
-	w.age(118 * time.Second)
-	remember("shortly before its time", 1, 1)
+	remember("at once", 1)
+	later(118 * time.Second)
+	remember("shortly before its time", 1)
+	sent = used{at: time.Now()}
 	if _, err := c.WriteToUDPAddrPort([]byte("x"), s.vip(false)); err != nil {
 		t.Fatal(err)
 	}
-	w.age(118 * time.Second)
-	remember("after another datagram", 1, 1)
-	w.age(3 * time.Second)
-	remember("after its time", 0, 1)
+	later(118 * time.Second)
+	remember("after another datagram", 1)
+	later(3 * time.Second)
+	remember("after its time", 1)
 	if err := connected.Close(); err != nil {
 		t.Fatal(err)
 	}
 	use()
-	remember("when the other socket is closed", 1, 0)
+	remember("when the other socket is closed", 0)
 }
 
 // An answer keeps the memory of what was sent, without another question.

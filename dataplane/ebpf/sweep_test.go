@@ -24,16 +24,36 @@ func TestSweepsTheRest(t *testing.T) {
 	t.Parallel()
 	s := service{number: 1, endpoints: both(2), sticky: true}
 	w := newWorld(t, planOf(s), nil)
+	seen := used{at: time.Now()}
 	w.goes(frame{device: "pa", src: from(podA), dst: s.vip(false), proto: objects.UDP, fragment: 0x2000})
-	for _, c := range []struct {
-		later         time.Duration
-		clients, frag int
-	}{{28 * time.Second, 1, 1}, {3 * time.Second, 1, 0}, {3*time.Hour - 35*time.Second, 1, 0}, {6 * time.Second, 0, 0}} {
-		w.age(c.later)
-		if clients, frag := w.remembered("plumb_affinity"), w.remembered("plumb_frags"); clients != c.clients || frag != c.frag {
-			t.Errorf("%s later %d clients and %d fragments are remembered, want %d and %d", c.later, clients, frag, c.clients, c.frag)
+	for _, later := range []time.Duration{28 * time.Second, 3 * time.Second, 3*time.Hour - 35*time.Second, 6 * time.Second} {
+		w.age(later)
+		seen.aged += later
+		for name, lasts := range map[string]time.Duration{"plumb_affinity": 3 * time.Hour, "plumb_frags": 30 * time.Second} {
+			if n := w.remembered(name); seen.wrong(n, lasts) {
+				t.Errorf("%s later %d are in %s, where one lasts for %s", seen.aged, n, name, lasts)
+			}
 		}
 	}
+}
+
+// used is an entry that was last used at a moment, or after it, and has been made so much older.
+type used struct {
+	at   time.Time
+	aged time.Duration
+}
+
+// wrong tells whether a sweep should have left another number of it: it is that much older at least,
+// and not more than that and all that has passed.
+func (u used) wrong(n int, lasts time.Duration) bool {
+	const tick = 10 * time.Millisecond // by which the programs' clock is late at most
+	switch n {
+	case 0:
+		return u.aged+time.Since(u.at)+tick < lasts
+	case 1:
+		return u.aged > lasts
+	}
+	return true
 }
 
 // remembered is how many entries of a map a sweep leaves.
