@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/plumbline/plumbline/dataplane/objects"
 	"github.com/plumbline/plumbline/dataplane/plan"
 )
@@ -169,7 +171,8 @@ func TestSlowIsNotSilent(t *testing.T) {
 }
 
 // So is a program of the node, such as a proxy, that lets packets wait three times as long before it
-// reads them.
+// reads them. This one answers before it takes the packet from its queue: else it would have to answer
+// within the time of silence after that.
 func TestSlowProxyIsNotSilent(t *testing.T) {
 	n := NewNet(t)
 	at := netip.AddrPortFrom(Self.Addrs()[0], 53)
@@ -187,14 +190,20 @@ func TestSlowProxyIsNotSilent(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		err := raw.Read(waiting)
+		var from unix.Sockaddr
+		var failed error
+		err := raw.Read(func(fd uintptr) bool {
+			_, from, failed = unix.Recvfrom(int(fd), make([]byte, 64), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+			return !errors.Is(failed, unix.EAGAIN)
+		})
 		time.Sleep(3 * silence(objects.UDP)) // what is to be told from silence
-		buf := make([]byte, 64)
-		_, from, failed := conn.ReadFrom(buf)
 		if err = errors.Join(err, failed); err == nil {
-			_, err = conn.WriteTo([]byte(at.String()+" "+from.String()), from)
+			sa := from.(*unix.SockaddrInet4)
+			client := net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port)))
+			_, err = conn.WriteTo([]byte(at.String()+" "+client.String()), client)
 		}
-		done <- err
+		_, _, failed = conn.ReadFrom(make([]byte, 64))
+		done <- errors.Join(err, failed)
 	}()
 	var got answer
 	err = n.attempts(t.Context(), Row{From: Outside, Proto: objects.UDP, To: at}, func(attempt func() (answer, error)) (err error) {
