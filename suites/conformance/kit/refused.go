@@ -19,6 +19,9 @@ import (
 const (
 	icmpAtOnce = 6
 	icmpEach   = time.Second
+	// icmpTick is by how much less than has passed kernels may count: some of a clock that moves by ticks, of
+	// 10 ms at most.
+	icmpTick = 10 * time.Millisecond
 )
 
 // icmpTries are the attempts that ICMP is to refuse, each of them: fewer than there may be at once, for
@@ -80,7 +83,11 @@ type allowance struct {
 func (a *allowance) ready(now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return max(0, time.Duration((a.usedAt(now)-icmpAtOnce+icmpTries)*float64(icmpEach)))
+	left := time.Duration((a.usedAt(now) - icmpAtOnce + icmpTries) * float64(icmpEach))
+	if left <= 0 {
+		return 0
+	}
+	return left + icmpTick
 }
 
 func (a *allowance) usedAt(now time.Time) float64 {

@@ -60,11 +60,11 @@ func TestAllowance(t *testing.T) {
 			{0, results(), 0},
 			{0, results(remote.Refused, remote.Timeout), 0},
 			{0, results(remote.ICMPPort, remote.ICMPPort, remote.OK), 0},
-			{time.Second / 2, results(remote.ICMPPort, remote.ICMPPort), time.Second / 2},
+			{time.Second / 2, results(remote.ICMPPort, remote.ICMPPort), time.Second/2 + icmpTick},
 			{time.Hour, results(remote.ICMPPort), 0},
-			{0, results(remote.ICMPPort, remote.Timeout), 3 * time.Second},
-			{0, results(remote.ICMPPort), 3 * time.Second},
-			{2 * time.Second, results(), time.Second},
+			{0, results(remote.ICMPPort, remote.Timeout), 3*time.Second + icmpTick},
+			{0, results(remote.ICMPPort), 3*time.Second + icmpTick},
+			{2 * time.Second, results(), time.Second + icmpTick},
 		} {
 			time.Sleep(step.pass)
 			a.spent(time.Now(), step.spent)
