@@ -636,6 +636,7 @@ func TestOtherCheckKeepsServersInUse(t *testing.T) {
 	t.Parallel()
 	r := newRigAt(t, "127.77.4.0/24")
 	r.cfg.Profile.Fall = 1000
+	r.cfg.Profile.Timeout = patience // a check that is held back is not to fail by itself
 	a, b := newBackend(t, "node-a", "127.78.23.1", true, true), newBackend(t, "node-b", "127.78.23.2", true, true)
 	svc := testService()
 	ip := r.ensure(svc, a, b)
