@@ -92,6 +92,15 @@ func connect(fd int, to netip.AddrPort) (took time.Duration, err error) {
 	return took, nil
 }
 
+// sentOnce fails if a connection has sent anything again: its SYN, where it has sent nothing else.
+func sentOnce(fd int) error {
+	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err == nil && info.Total_retrans > 0 {
+		err = errors.New("its SYN was sent again")
+	}
+	return err
+}
+
 func sockaddr(a netip.AddrPort) *unix.SockaddrInet4 {
 	return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
 }

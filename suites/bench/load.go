@@ -34,6 +34,7 @@ type Load struct {
 type load struct {
 	n        int64
 	patience time.Duration // for one connection
+	oneSYN   bool          // one whose SYN was sent again has failed
 	end      time.Time     // whatever was sent by then
 	stop     atomic.Bool
 	over     atomic.Bool
@@ -55,7 +56,7 @@ const (
 )
 
 func (w *world) load(ctx context.Context, services, n int, limit time.Duration) *load {
-	l := &load{n: int64(n), patience: cmp.Or(w.patience, patience), end: time.Now().Add(limit)}
+	l := &load{n: int64(n), patience: cmp.Or(w.patience, patience), oneSYN: w.oneSYN, end: time.Now().Add(limit)}
 	for k := range loadWorkers {
 		l.all.Go(func() {
 			l.errs[k] = w.client.Do(func() error { return l.work(ctx, rand.New(rand.NewPCG(uint64(k), 7)), services) })
@@ -120,10 +121,13 @@ func (l *load) one(r *rand.Rand, services, k int) {
 		to = netip.AddrPortFrom(nodeAddr, nodePort(tcp(withNodePort(r, services))))
 	}
 	if long {
-		l.keep(dialAndAsk(from, to, l.patience))
+		l.keep(l.dialAndAsk(from, to))
 		return
 	}
-	_, err := knock(from, to, l.patience)
+	fd, _, err := l.dialAndAsk(from, to)
+	if err == nil {
+		_ = unix.Close(fd)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if control {
@@ -137,12 +141,18 @@ func (l *load) one(r *rand.Rand, services, k int) {
 	l.failed(err)
 }
 
-func dialAndAsk(from, to netip.AddrPort, patience time.Duration) (int, netip.Addr, error) {
-	fd, err := dial(from, to, patience)
+func (l *load) dialAndAsk(from, to netip.AddrPort) (int, netip.Addr, error) {
+	fd, err := dial(from, to, l.patience)
 	if err != nil {
 		return -1, netip.Addr{}, err
 	}
-	at, err := who(fd)
+	if l.oneSYN {
+		err = sentOnce(fd)
+	}
+	var at netip.Addr
+	if err == nil {
+		at, err = who(fd)
+	}
 	if err != nil {
 		_ = unix.Close(fd)
 	}

@@ -60,6 +60,7 @@ type world struct {
 	generation map[int]int // by Service: of its first endpoint
 
 	patience time.Duration // of the load's clients; 0: patience
+	oneSYN   bool          // to them, a connection whose SYN was sent again has failed
 }
 
 func newWorld(ctx context.Context, dir string, server *api.Server, log *slog.Logger) (*world, error) {
