@@ -13,12 +13,8 @@ import (
 func TestMissingNodeImage(t *testing.T) {
 	need.Root(t)
 	need.Docker(t)
-	bin := t.TempDir() + "/plumbline"
-	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	before := dockerObjects(t)
-	cmd := exec.Command(bin, "cluster", "up", "--node-image=plumbline/none:1", "plumbline-none")
+	cmd := exec.Command(plumbline(t), "cluster", "up", "--node-image=plumbline/none:1", "plumbline-none")
 	out, err := cmd.CombinedOutput()
 	if err == nil || cmd.ProcessState.ExitCode() != 2 {
 		t.Errorf("exit status %d, want 2", cmd.ProcessState.ExitCode())

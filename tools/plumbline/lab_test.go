@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -22,20 +23,30 @@ import (
 	"github.com/plumbline/plumbline/suites/stage"
 )
 
-// lab is a run of a name of this process's own, so that only what it left is looked at.
+// lab is the name of a test's runs, of its own, so that only what they left is looked at.
 // It is as long as a name may be: paths of sockets hold it.
-var lab = fmt.Sprintf("labkill-%018d", os.Getpid()) // const
+type lab string
 
-// labRun is a short run in a lab; it needs the programs that `make build` makes.
-func labRun(t *testing.T) *exec.Cmd {
-	return exec.Command(plumbline(t), "run", "-v", "--cluster=lab", "--name="+lab, "--rows=plumb-nftables:fallback",
+var labs atomic.Int32 // so far
+
+func newLab() lab { return lab(fmt.Sprintf("labkill-%03d%015d", labs.Add(1), os.Getpid())) }
+
+// run is a short one in a lab; it needs the programs that `make build` makes.
+func (l lab) run(t *testing.T) *exec.Cmd {
+	return exec.Command(labProgram(t), "run", "-v", "--cluster=lab", "--name="+string(l), "--rows=plumb-nftables:fallback",
 		"--rollouts=1", "--delay=5s", "--profile=l4-fast", "--await-quiet=0", "--results="+t.TempDir())
 }
 
-func plumbline(t *testing.T) string {
+func labProgram(t *testing.T) string {
 	t.Helper()
 	need.Root(t)
 	need.Program(t, "haproxy")
+	return plumbline(t)
+}
+
+// plumbline is the program that `make build` has made.
+func plumbline(t *testing.T) string {
+	t.Helper()
 	bin, err := filepath.Abs("../../bin/plumbline")
 	if err == nil {
 		_, err = os.Stat(bin)
@@ -50,30 +61,41 @@ func plumbline(t *testing.T) string {
 // takes away; nothing else does.
 func TestLabKilled(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a minute of labs")
+		t.Skip("seconds of labs")
 	}
+	t.Parallel() // it mostly waits
+	l := newLab()
 	for _, said := range []string{
 		`msg=step name=network`, `msg=step name="control plane"`, `msg=step name=kubelets`,
 		`msg=step name="control server"`, `msg=step name=ready`, `msg=step name=witness`, `name="load balancer provider"`,
 		`msg=row`, `msg=recording`,
 	} {
 		t.Run(said, func(t *testing.T) {
-			killAt(t, labRun(t), said)
-			if left := leftovers(t); len(left) == 0 && said == "msg=recording" {
+			killAt(t, l.run(t), said)
+			if left := l.leftovers(t); len(left) == 0 && said == "msg=recording" {
 				t.Error("a run that was killed while recording left nothing: this test does not see")
 			}
-			sweep(t)
-			if diff := cmp.Diff([]string(nil), leftovers(t)); diff != "" {
+			l.sweep(t)
+			if diff := cmp.Diff([]string(nil), l.leftovers(t)); diff != "" {
 				t.Errorf("the next run does not take away (-want +got):\n%s", diff)
 			}
 		})
 	}
-	killAt(t, labRun(t), "msg=recording")
-	// What it measures is not judged: tests of other packages share the host.
-	if out, err := labRun(t).CombinedOutput(); !strings.Contains(string(out), "rollout=1") {
+}
+
+// After a run that was killed the next one does all it has to.
+func TestLabAfterKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds of labs")
+	}
+	t.Parallel() // it mostly waits
+	l := newLab()
+	killAt(t, l.run(t), "msg=recording")
+	// What it measures is not judged: other tests share the host.
+	if out, err := l.run(t).CombinedOutput(); !strings.Contains(string(out), "rollout=1") {
 		t.Errorf("a run after a killed one came to no rollout: %v\n%s", err, out)
 	}
-	if diff := cmp.Diff([]string(nil), leftovers(t)); diff != "" {
+	if diff := cmp.Diff([]string(nil), l.leftovers(t)); diff != "" {
 		t.Errorf("a run that ended left (-want +got):\n%s", diff)
 	}
 }
@@ -83,12 +105,14 @@ func TestLabInterrupted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds of a lab")
 	}
-	cmd := labRun(t)
+	t.Parallel() // it mostly waits
+	l := newLab()
+	cmd := l.run(t)
 	signalAt(t, cmd, "msg=recording", syscall.SIGINT)
 	if code := cmd.ProcessState.ExitCode(); code != 2 {
 		t.Errorf("an interrupted run exits with %d, want 2", code)
 	}
-	if diff := cmp.Diff([]string(nil), leftovers(t)); diff != "" {
+	if diff := cmp.Diff([]string(nil), l.leftovers(t)); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 }
@@ -99,8 +123,9 @@ func TestLabOfOrdinaryUser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds of labs")
 	}
+	t.Parallel() // it mostly waits
 	const uid = 65533
-	bin := plumbline(t)
+	l, bin := newLab(), labProgram(t)
 	need.That(t, userns.Allowed(t.Context()) == nil, "user namespaces for ordinary users")
 	dir, err := os.MkdirTemp("", "plumbline-user-")
 	t.Cleanup(func() { os.RemoveAll(dir) })
@@ -118,14 +143,14 @@ func TestLabOfOrdinaryUser(t *testing.T) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 		return cmd
 	}
-	out, err := as(exec.Command(bin, "conformance", "--cluster=lab", "--name="+lab, "--focus=^clusterip-udp$")).CombinedOutput()
+	out, err := as(exec.Command(bin, "conformance", "--cluster=lab", "--name="+string(l), "--focus=^clusterip-udp$")).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "lacks          "+userns.Lacks) {
 		t.Errorf("%v:\n%s", err, out)
 	}
-	signalAt(t, as(labRun(t)), "msg=recording", syscall.SIGTERM)
-	killAt(t, as(labRun(t)), "msg=recording")
+	signalAt(t, as(l.run(t)), "msg=recording", syscall.SIGTERM)
+	killAt(t, as(l.run(t)), "msg=recording")
 	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		left := leftovers(t)
+		left := l.leftovers(t)
 		for _, p := range processesOf(uid) {
 			left = append(left, "process "+p)
 		}
@@ -166,13 +191,13 @@ func processesOf(uid uint32) (out []string) {
 // sweep is the beginning of the next run of the name, which takes away what is there.
 // It ends by itself after that and before it makes anything: a file is where its
 // results have to go.
-func sweep(t *testing.T) {
+func (l lab) sweep(t *testing.T) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := labRun(t)
+	cmd := l.run(t)
 	cmd.Args = append(cmd.Args, "--results="+filepath.Join(file, "results"))
 	out, err := cmd.CombinedOutput()
 	if code, said := cmd.ProcessState.ExitCode(), string(out); code != 2 ||
@@ -220,8 +245,9 @@ func signalAt(t *testing.T, cmd *exec.Cmd, said string, sig syscall.Signal) {
 }
 
 // leftovers lists what is there of the lab: namespaces, links, processes, files.
-func leftovers(t *testing.T) []string {
+func (l lab) leftovers(t *testing.T) []string {
 	t.Helper()
+	lab := string(l)
 	var out []string
 	for _, pattern := range []string{"/run/netns/plumb-" + lab + "-*", "/sys/class/net/plumb-" + lab + "*", stage.StateDir + "/runs/" + lab + "-*"} {
 		found, err := filepath.Glob(pattern)
