@@ -284,7 +284,7 @@ func (r *rig) restart() {
 func (r *rig) kill() {
 	r.t.Helper()
 	r.stop()
-	if err := errors.Join(r.cfg.Recorder.Close(), r.ps.Close()); err != nil {
+	if err := errors.Join(r.ps.Close(), r.cfg.Recorder.Close()); err != nil {
 		r.t.Fatal(err)
 	}
 	r.Fleet = nil

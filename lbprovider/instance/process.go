@@ -153,6 +153,9 @@ func (p *Processes) adopt(name string, pids []int) *process {
 		}
 	}
 	if pr.run != nil {
+		for _, pid := range pids {
+			comeFirst(pid)
+		}
 		p.watch(pr)
 	}
 	return pr
@@ -160,11 +163,18 @@ func (p *Processes) adopt(name string, pids []int) *process {
 
 func (p *Processes) dir(name string) string { return filepath.Join(p.opts.StateDir, name) }
 
-// Close lets go of what runs, which goes on.
+// Close lets go of what runs, which goes on, but no longer before all else. It comes before the end of the
+// recorder, whom load balancers look for then.
 func (p *Processes) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var errs []error
+	found, err := findAll(p.opts.StateDir)
+	for _, pids := range found {
+		for _, pid := range pids {
+			comeLater(pid)
+		}
+	}
+	errs := []error{err}
 	for _, pr := range p.all {
 		if pr.run != nil {
 			errs = append(errs, pr.run.close())

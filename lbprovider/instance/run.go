@@ -59,7 +59,7 @@ func (p *Processes) spawn(s Spec) (*run, error) {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return fmt.Errorf("set no_new_privs: %w", err)
 		}
-		beFirst()
+		comeFirst(0) // this thread
 		return c.Start()
 	})
 	if err != nil {
@@ -71,15 +71,6 @@ func (p *Processes) spawn(s Spec) (*run, error) {
 	}
 	r.child, r.since = c, time.Now()
 	return r, nil
-}
-
-// beFirst has the calling thread, and what it starts, run before all that is not of real time,
-// the lowest priority of which is enough: a cloud's load balancer has processors of its own, so
-// what it waits for ours is nobody's loss. A session of its own is a group of its own to the
-// scheduler (autogroups, sched(7)), within which alone the provider's nice would count. Not being
-// allowed costs only punctuality.
-func beFirst() {
-	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}, 0) // 0 is this thread
 }
 
 func (p *Processes) attributes(s Spec) (*syscall.SysProcAttr, error) {

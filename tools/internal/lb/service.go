@@ -203,5 +203,5 @@ func (s *server) clearStatus(_ context.Context, svc *v1.Service) error {
 }
 
 func (s *server) close() error {
-	return errors.Join(s.recorder.Close(), s.backend.close(), s.lock.Close())
+	return errors.Join(s.backend.close(), s.recorder.Close(), s.lock.Close())
 }
