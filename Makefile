@@ -54,7 +54,7 @@ legacy: host
 # Whose tests wait, for Kubernetes' own times and for each other: one after another they take a fifth of a
 # processor (29 s in 160). These packages go side by side, all at once, so that their programs are linked before
 # most of it.
-WAITING = ./dataplane/dptest ./fixtures/lab/control ./fixtures/lab/kubelet ./fixtures/lab/network ./fixtures/probe/remote ./suites/conformance/kit ./suites/lifecycle ./suites/stage ./suites/verdict
+WAITING = ./dataplane/dptest ./dataplane/watch ./fixtures/api ./fixtures/lab/control ./fixtures/lab/kubelet ./fixtures/lab/network ./fixtures/probe ./fixtures/probe/remote ./suites/conformance/kit ./suites/lifecycle ./suites/run ./suites/stage ./suites/verdict
 
 # Tests that are run each time are linked each time: nobody debugs these programs.
 BARE = -ldflags='-s -w'
