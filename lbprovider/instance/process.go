@@ -168,13 +168,17 @@ func (p *Processes) dir(name string) string { return filepath.Join(p.opts.StateD
 func (p *Processes) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	found, err := findAll(p.opts.StateDir)
-	for _, pids := range found {
-		for _, pid := range pids {
-			comeLater(pid)
+	var errs []error
+	for again := true; again; { // a master may have forked since
+		found, err := findAll(p.opts.StateDir)
+		errs = append(errs, err)
+		again = false
+		for _, pids := range found {
+			for _, pid := range pids {
+				again = comeLater(pid) || again
+			}
 		}
 	}
-	errs := []error{err}
 	for _, pr := range p.all {
 		if pr.run != nil {
 			errs = append(errs, pr.run.close())

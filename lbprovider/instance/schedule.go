@@ -20,12 +20,16 @@ const deferred = 10
 
 // comeLater is for one whose provider ends, and that looks for it without a pause from then on (haproxy, No
 // provider): with its priority a host of two processors would do nothing else. One that did not come first
-// might not be let come back.
-func comeLater(pid int) {
+// might not be let come back. It tells whether the process, and what it starts from now on, came first
+// until now and does no longer.
+func comeLater(pid int) (changed bool) {
 	attr, err := unix.SchedGetAttr(pid, 0)
 	if err != nil || attr.Policy != unix.SCHED_RR {
-		return
+		return false
 	}
-	_ = unix.SchedSetAttr(pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: deferred}, 0)
+	if unix.SchedSetAttr(pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: deferred}, 0) != nil {
+		return false
+	}
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), fmt.Append(nil, deferred), 0) // where there are any
+	return true
 }
