@@ -30,6 +30,7 @@ func (s *standing) List(context.Context) ([]instance.Instance, error) {
 func (s *standing) Matches(instance.Instance, instance.Spec) bool { return true }
 func (s *standing) Start(context.Context, instance.Spec) error    { return nil }
 func (s *standing) Stop(context.Context, string) error            { s.gone = true; return nil }
+func (s *standing) ComeFirst(string)                              {}
 func (s *standing) Taken(context.Context) (map[netip.Addr]string, error) {
 	return map[netip.Addr]string{}, nil
 }

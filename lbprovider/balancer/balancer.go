@@ -45,6 +45,8 @@ type Instances interface {
 	Matches(i instance.Instance, s instance.Spec) bool
 	Start(ctx context.Context, s instance.Spec) error
 	Stop(ctx context.Context, name string) error
+	// ComeFirst is for one that ran when this process began: its log is read from now on.
+	ComeFirst(name string)
 	// Taken is who has which address, in a map of the caller's own.
 	Taken(ctx context.Context) (map[netip.Addr]string, error)
 }

@@ -154,6 +154,7 @@ func (b *Balancer) attach(ctx context.Context, i instance.Instance) error {
 	if err := b.cfg.Recorder.Attach(b.name, i.Service, b.dir.path); err != nil {
 		return err
 	}
+	b.cfg.Instances.ComeFirst(b.name)
 	b.set(func() { b.spec = b.specOf(i) })
 	if now, err := b.client().Running(ctx); err == nil {
 		b.cfg.Recorder.Seed(b.name, i.Service, now.Servers)

@@ -74,6 +74,8 @@ func (c *containers) Stop(_ context.Context, name string) error {
 	return nil
 }
 
+func (*containers) ComeFirst(string) {}
+
 func (c *containers) Taken(context.Context) (map[netip.Addr]string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -77,8 +77,9 @@ type process struct {
 	op     sync.Mutex // held by the one that starts or ends it
 
 	// Guarded by Processes.mu.
-	run      *run // nil: nothing runs that is known
-	watched  bool // it is started anew if it ends
+	run      *run  // nil: nothing runs that is known
+	found    []int // by Adopt, the processes of one that is to come first again
+	watched  bool  // it is started anew if it ends
 	stopping bool
 }
 
@@ -153,12 +154,25 @@ func (p *Processes) adopt(name string, pids []int) *process {
 		}
 	}
 	if pr.run != nil {
-		for _, pid := range pids {
-			comeFirst(pid)
-		}
+		pr.found = pids
 		p.watch(pr)
 	}
 	return pr
+}
+
+// ComeFirst has a load balancer that Adopt found come before all else again: its log has a reader.
+func (p *Processes) ComeFirst(name string) {
+	p.mu.Lock()
+	var pids []int
+	if pr := p.all[name]; pr != nil {
+		pids, pr.found = pr.found, nil
+	}
+	p.mu.Unlock()
+	for _, pid := range pids {
+		if whose(pid, p.opts.StateDir) == name { // or it is another's by now
+			comeFirst(pid)
+		}
+	}
 }
 
 func (p *Processes) dir(name string) string { return filepath.Join(p.opts.StateDir, name) }
