@@ -13,7 +13,7 @@ import (
 var update = flag.Bool("update", false, "rewrite ci/realtime.txt and docs/imports.md")
 
 // realTimeList is where the tests that depend on real time stand: make test runs
-// their packages one after another, ci/soak runs each of them thirty times.
+// their packages one after another, but for those that only wait, ci/soak runs each of them thirty times.
 const realTimeList = "../realtime.txt"
 
 func TestRealTimeList(t *testing.T) {
