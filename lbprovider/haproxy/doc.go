@@ -51,7 +51,8 @@
 // While the provider is away HAProxy 2.6 tries to reach its socket again without a pause
 // (the forwarder of rings, src/sink.c), which takes a processor for each load balancer: one
 // whose provider does not come back is to be ended, and one whose provider ends by itself has
-// no priority any more until the next one listens there. One whose provider was killed keeps it.
+// no priority any more until the next one listens there. One whose provider was killed keeps it until
+// there is a next one.
 // HAProxy 3.0 and 3.2 notice that it has ended by the next row, and lose that one (LosesFirstRow).
 //
 // # No server UP

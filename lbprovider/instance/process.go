@@ -154,6 +154,9 @@ func (p *Processes) adopt(name string, pids []int) *process {
 		}
 	}
 	if pr.run != nil {
+		for _, pid := range pids {
+			comeLater(pid) // whose provider was killed
+		}
 		pr.found = pids
 		p.watch(pr)
 	}

@@ -123,7 +123,6 @@ func TestLabOfOrdinaryUser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds of labs")
 	}
-	t.Parallel() // it mostly waits
 	const uid = 65533
 	l, bin := newLab(), labProgram(t)
 	need.That(t, userns.Allowed(t.Context()) == nil, "user namespaces for ordinary users")
