@@ -369,11 +369,23 @@ const (
 // NetNS is where the HAProxy of a Service has its addresses: a file that is there as long as its
 // process.
 func (b balancer) NetNS(ctx context.Context, lb disrupt.LB) (string, error) {
-	pid, err := haproxy.NewClient(b.Dir(lb.UID)).Master(ctx)
+	pid, err := b.master(ctx, lb)
 	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("/proc/%d/ns/net", pid), nil
+}
+
+// master is the process that listens for commands; while it executes itself anew, for a reload, nobody
+// listens at its socket, which stays.
+func (b balancer) master(ctx context.Context, lb disrupt.LB) (pid int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, reloadPatience)
+	defer cancel()
+	for client := haproxy.NewClient(b.Dir(lb.UID)); ; {
+		if pid, err = client.Master(ctx); !errors.Is(err, unix.ECONNREFUSED) || kubewait.Pause(ctx, recordsEvery) != nil {
+			return pid, err
+		}
+	}
 }
 
 // Open are the connections to servers that are open, which no log tells of yet. Those that are
@@ -395,7 +407,7 @@ func (b balancer) Open(ctx context.Context, lb disrupt.LB) ([]record.Conn, error
 
 // End ends the HAProxy of a Service: at once, or softly.
 func (b balancer) End(ctx context.Context, lb disrupt.LB, softly bool) error {
-	pid, err := haproxy.NewClient(b.Dir(lb.UID)).Master(ctx)
+	pid, err := b.master(ctx, lb)
 	if err != nil {
 		return err
 	}
@@ -405,7 +417,7 @@ func (b balancer) End(ctx context.Context, lb disrupt.LB, softly bool) error {
 	}
 	defer unix.Close(fd)
 	// What listened a moment ago is what was opened, unless its number is another's by now.
-	if again, err := haproxy.NewClient(b.Dir(lb.UID)).Master(ctx); err != nil || again != pid {
+	if again, err := b.master(ctx, lb); err != nil || again != pid {
 		return errors.Join(fmt.Errorf("process %d has ended by itself", pid), err)
 	}
 	sig := unix.SIGKILL
