@@ -52,7 +52,7 @@ legacy: host
 	go test -count=1 -cpu 8 -parallel 8 -timeout 20m -run '$(LEGACY)' ./dataplane/iptables
 
 # Whose tests wait, for Kubernetes' own times and for each other: one after another they take a fifth of a
-# processor (29 s in 160). These packages go side by side, all at once, so that their programs are linked before
+# processor (37 s in 199). These packages go side by side, all at once, so that their programs are linked before
 # most of it.
 WAITING = ./dataplane/dptest ./dataplane/watch ./fixtures/api ./fixtures/lab/control ./fixtures/lab/kubelet ./fixtures/lab/network ./fixtures/probe ./fixtures/probe/remote ./suites/conformance/kit ./suites/lifecycle ./suites/run ./suites/stage ./suites/verdict
 

@@ -92,13 +92,13 @@ func connect(fd int, to netip.AddrPort) (took time.Duration, err error) {
 	return took, nil
 }
 
-// sentOnce fails if a connection has sent anything again: its SYN, where it has sent nothing else.
-func sentOnce(fd int) error {
+// resent is how often a connection has sent anything again, its SYN included.
+func resent(fd int) (int, error) {
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
-	if err == nil && info.Total_retrans > 0 {
-		err = errors.New("its SYN was sent again")
+	if err != nil {
+		return 0, fmt.Errorf("ask how often it was sent again: %w", err)
 	}
-	return err
+	return int(info.Total_retrans), nil
 }
 
 func sockaddr(a netip.AddrPort) *unix.SockaddrInet4 {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"sync"
@@ -141,17 +142,34 @@ func (l *load) one(r *rand.Rand, services, k int) {
 	l.failed(err)
 }
 
+// questions may be sent again at most: a third time is 1.4 s after the first, if the kernel has none sent sooner
+// than 0.2 s after the one before (tcp_rto_min).
+const questions = 2
+
+// resent fails, where nothing is to be lost, if more was sent again than may be.
+func (l *load) resent(fd, most int) error {
+	if !l.oneSYN {
+		return nil
+	}
+	n, err := resent(fd)
+	if err == nil && n > most {
+		err = fmt.Errorf("sent again %d times, at most %d are expected", n, most)
+	}
+	return err
+}
+
 func (l *load) dialAndAsk(from, to netip.AddrPort) (int, netip.Addr, error) {
 	fd, err := dial(from, to, l.patience)
 	if err != nil {
 		return -1, netip.Addr{}, err
 	}
-	if l.oneSYN {
-		err = sentOnce(fd)
-	}
+	err = l.resent(fd, 0)
 	var at netip.Addr
 	if err == nil {
 		at, err = who(fd)
+	}
+	if err == nil {
+		err = l.resent(fd, questions)
 	}
 	if err != nil {
 		_ = unix.Close(fd)
