@@ -62,7 +62,7 @@ func (a act) orServe() act {
 func live(t *testing.T) (in Input) {
 	t.Helper()
 	const late = 100 * time.Millisecond
-	for range 5 {
+	for range 20 {
 		halted := halts()
 		in = recorded(t)
 		if longest := halted(); longest <= late && !slices.ContainsFunc(in.Attempts, func(a record.Attempt) bool { return a.Late() > int64(late) }) {
