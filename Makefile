@@ -228,7 +228,7 @@ fuzz:
 	done
 
 # Every test over and over beside busy loops, on from where ci/soak.tsv stands, such as
-# make soak SOAK='--time=1h --packages=^tools/'.
+# make soak SOAK='--time=1h --packages=^tools/'; with --halt=700ms on a host that stands still so long of every 2 s.
 SOAK ?=
 soak: host build
 	go run ./ci/soak $(SOAK)
@@ -265,6 +265,7 @@ nightly: host build
 	$(MAKE) race
 	$(MAKE) fuzz
 	$(MAKE) soak SOAK='--time=2h'
+	$(MAKE) soak SOAK='--time=2h --halt=700ms'
 	$(MAKE) mutants MUTANTS='--time=1h'
 	$(MAKE) pages
 

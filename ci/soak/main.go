@@ -10,9 +10,11 @@
 // the test begins anew.
 //
 // Packages may be run beside each other, which is harder on their tests than the busy
-// loops alone.
+// loops alone. A host that stands still now and then, as one does whose hypervisor has
+// other guests, shows what loops do not: time passes and nothing happens. What came of
+// that is kept apart, in ci/soak-halted.tsv.
 //
-//	go run ./ci/soak [--time 1h] [--packages regexp] [--rounds 30] [--beside 4]
+//	go run ./ci/soak [--time 1h] [--packages regexp] [--rounds 30] [--beside 4] [--halt 700ms]
 package main
 
 import (
@@ -20,12 +22,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"regexp"
-	"runtime"
 	"syscall"
 	"time"
 )
@@ -33,9 +32,8 @@ import (
 func main() { os.Exit(run()) }
 
 func run() int {
-	if len(os.Args) == 2 && os.Args[1] == hogWord {
-		hog(os.Stdin)
-		return 0
+	if len(os.Args) == 3 && os.Args[1] == hogWord {
+		return hog(os.Stdin, os.Stdout, os.Args[2])
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -44,19 +42,20 @@ func run() int {
 	packages := flag.String("packages", ".", "`regexp` of the folders whose tests are run")
 	flag.IntVar(&s.beside, "beside", 1, "how many packages' tests are run beside each other")
 	flag.IntVar(&s.rounds, "rounds", 30, "how often a test that depends on real time is run")
+	flag.DurationVar(&s.halt, "halt", 0, "instead of busy loops, take the processors for this `duration` of every "+haltPeriod.String()+" (root)")
 	flag.Parse()
 	var err error
-	if s.packages, err = regexp.Compile(*packages); err != nil || flag.NArg() > 0 || s.rounds < few || s.beside < 1 {
-		fmt.Fprintf(os.Stderr, "soak: --packages takes a regular expression, --rounds at least %d, --beside at least 1, and nothing else is understood (%v %q)\n", few, err, flag.Args())
+	if s.packages, err = regexp.Compile(*packages); err != nil || flag.NArg() > 0 || s.rounds < few || s.beside < 1 || s.halt < 0 || s.halt > haltPeriod/2 {
+		fmt.Fprintf(os.Stderr, "soak: --packages takes a regular expression, --rounds at least %d, --beside at least 1, --halt at most 1s, and nothing else is understood (%v %q)\n", few, err, flag.Args())
 		return 2
 	}
-	h, err := startHog(ctx)
+	h, err := startHog(ctx, s.halt)
 	if err == nil {
 		err = errors.Join(s.all(ctx), h.end())
 	}
 	switch {
 	case ctx.Err() != nil:
-		fmt.Fprintf(os.Stderr, "soak: interrupted; what was done is in %s\n", tableFile)
+		fmt.Fprintf(os.Stderr, "soak: interrupted; what was done is in %s\n", s.file())
 		return 2
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "soak:", err)
@@ -67,43 +66,12 @@ func run() int {
 	return 0
 }
 
-// hogWord makes this program the busy loops.
-const hogWord = "hog"
-
-// hog keeps every processor busy until its input ends, so that it ends with its parent.
-func hog(in io.Reader) {
-	for range runtime.NumCPU() {
-		go func() {
-			for n := 0; ; n++ {
-			}
-		}()
+// file is where results are kept.
+func (s *soak) file() string {
+	if s.halt > 0 {
+		return haltedFile
 	}
-	_, _ = io.Copy(io.Discard, in)
-}
-
-// loops are the busy loops, in a process of their own, at normal priority.
-type loops struct {
-	cmd *exec.Cmd
-	in  io.Closer
-}
-
-func startHog(ctx context.Context) (*loops, error) {
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", hogWord)
-	in, err := cmd.StdinPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("start the busy loops: %w", err)
-	}
-	return &loops{cmd, in}, nil
-}
-
-func (l *loops) end() error {
-	if err := errors.Join(l.in.Close(), l.cmd.Wait()); err != nil {
-		return fmt.Errorf("end the busy loops: %w", err)
-	}
-	return nil
+	return tableFile
 }
 
 // few is how often what does not depend on real time is run.
@@ -115,5 +83,6 @@ type soak struct {
 	packages *regexp.Regexp
 	rounds   int
 	beside   int
+	halt     time.Duration
 	table    *table
 }

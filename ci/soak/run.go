@@ -20,9 +20,10 @@ import (
 )
 
 const (
-	listFile  = "ci/realtime.txt"
-	tableFile = "ci/soak.tsv"
-	logs      = "results/soak"
+	listFile   = "ci/realtime.txt"
+	tableFile  = "ci/soak.tsv"
+	haltedFile = "ci/soak-halted.tsv"
+	logs       = "results/soak"
 )
 
 // contract is the test of a backend that runs the contract's cases; waiting are the parts
@@ -37,7 +38,7 @@ const limit = 15 * time.Minute
 
 // all runs what is still to be run, package by package.
 func (s *soak) all(ctx context.Context) (err error) {
-	if s.table, err = read(tableFile); err != nil {
+	if s.table, err = read(s.file()); err != nil {
 		return err
 	}
 	text, err := os.ReadFile(listFile)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/plumbline/plumbline/ci/compiled"
+	"github.com/plumbline/plumbline/fixtures/need"
 )
 
 // tree is a module of two packages in a folder of its own, and the working directory:
@@ -126,9 +127,8 @@ func TestTableRefused(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == hogWord {
-		hog(os.Stdin)
-		return
+	if len(os.Args) == 3 && os.Args[1] == hogWord {
+		os.Exit(hog(os.Stdin, os.Stdout, os.Args[2]))
 	}
 	os.Exit(m.Run())
 }
@@ -136,7 +136,7 @@ func TestMain(m *testing.M) {
 // The busy loops are as many as there are processors, use time, and end when they are
 // told to.
 func TestHog(t *testing.T) {
-	h, err := startHog(t.Context())
+	h, err := startHog(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,6 +151,31 @@ func TestHog(t *testing.T) {
 			if f := strings.Fields(string(text)); err == nil && len(f) > 13 && f[13] != "0" { // utime, in ticks
 				busy++
 			}
+		}
+	}
+	if err := h.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A host that is to stand still does, for as long as was asked for, until it is told to
+// go on.
+func TestHalts(t *testing.T) {
+	need.Root(t)
+	const halt = 200 * time.Millisecond
+	h, err := startHog(t.Context(), halt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for last, halts := time.Now(), 0; halts < 2; {
+		time.Sleep(time.Millisecond)
+		now := time.Now()
+		if now.Sub(last) > halt*9/10 {
+			halts++
+		}
+		last = now
+		if err := t.Context().Err(); err != nil {
+			t.Fatal(err)
 		}
 	}
 	if err := h.end(); err != nil {
