@@ -264,8 +264,8 @@ nightly: host build
 	$(MAKE) installed
 	$(MAKE) race
 	$(MAKE) fuzz
-	$(MAKE) soak SOAK='--time=2h'
-	$(MAKE) soak SOAK='--time=2h --halt=700ms'
+	$(MAKE) soak SOAK='--time=1h'
+	$(MAKE) soak SOAK='--time=1h --halt=700ms'
 	$(MAKE) mutants MUTANTS='--time=1h'
 	$(MAKE) pages
 

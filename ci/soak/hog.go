@@ -17,29 +17,22 @@ import (
 // hogWord makes this program the busy loops: soak hog HALT.
 const hogWord = "hog"
 
-// haltPeriod is how often a host stands still.
-const haltPeriod = 2 * time.Second
+// haltPeriod is how often a host stands still, and maxHalt for how long at most: the
+// kernel leaves the others a twentieth of each second (sched_rt_runtime_us).
+const (
+	haltPeriod = 2 * time.Second
+	maxHalt    = 900 * time.Millisecond
+)
 
-// hog keeps every processor busy until its input ends, so that it ends with its parent:
-// as anybody may, or, if there is a halt, at a priority at which nothing else runs, for
-// so long in every period. It writes a line when it has begun.
+// hog keeps every processor of its own busy until its input ends, so that it ends with
+// its parent: as anybody may, or, if there is a halt, before all other threads, for so
+// long in every period. It writes a line when it has begun.
 func hog(in io.Reader, out io.Writer, halt string) int {
 	d, err := time.ParseDuration(halt)
-	begun := make(chan error)
-	for cpu := range runtime.NumCPU() {
-		go func() {
-			if d == 0 {
-				begun <- nil
-				for n := 0; ; n++ {
-				}
-			}
-			runtime.LockOSThread()
-			begun <- take(cpu)
-			stand(d)
-		}()
-	}
-	for range runtime.NumCPU() {
-		err = errors.Join(err, <-begun)
+	list, wrong := processors()
+	if err = errors.Join(err, wrong); err == nil {
+		runtime.GOMAXPROCS(len(list) + 2) // a turn for each, and for what waits
+		err = occupy(list, d)
 	}
 	if err == nil {
 		_, err = fmt.Fprintln(out, "begun")
@@ -52,6 +45,45 @@ func hog(in io.Reader, out io.Writer, halt string) int {
 		return 2
 	}
 	return 0
+}
+
+// processors are those that this process may run on.
+func processors() (list []int, err error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, fmt.Errorf("ask for this process's processors: %w", err)
+	}
+	for cpu := 0; len(list) < set.Count(); cpu++ {
+		if set.IsSet(cpu) {
+			list = append(list, cpu)
+		}
+	}
+	return list, nil
+}
+
+// occupy begins a loop on each of the processors, and returns when all have begun.
+func occupy(list []int, halt time.Duration) error {
+	begun, start := make(chan error), time.Now()
+	for _, cpu := range list {
+		go func() {
+			if halt == 0 {
+				begun <- nil
+				for n := 0; ; n++ {
+				}
+			}
+			runtime.LockOSThread()
+			err := take(cpu)
+			begun <- err
+			if err == nil {
+				stand(start, halt)
+			}
+		}()
+	}
+	var err error
+	for range list {
+		err = errors.Join(err, <-begun)
+	}
+	return err
 }
 
 // take has this thread come before all others of a processor.
@@ -67,12 +99,15 @@ func take(cpu int) error {
 	return nil
 }
 
-// stand is busy for so long of each period, of which all threads know the beginning.
-func stand(d time.Duration) {
-	for {
-		next := time.Now().Truncate(haltPeriod).Add(haltPeriod)
-		time.Sleep(time.Until(next))
-		for time.Since(next) < d {
+// stand is busy for so long of each period since start, which all threads have in
+// common. The thread sleeps in the kernel, so that nobody of another priority has to wake it.
+func stand(start time.Time, halt time.Duration) {
+	for next := start.Add(haltPeriod); ; next = next.Add(haltPeriod) {
+		for wait := time.Until(next); wait > 0; wait = time.Until(next) {
+			rest := unix.NsecToTimespec(int64(wait))
+			_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &rest, nil) // interrupted: it is looked again
+		}
+		for time.Since(next) < halt {
 		}
 	}
 }

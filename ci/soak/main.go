@@ -1,5 +1,5 @@
 // Command soak runs every test of the repository over and over beside a busy loop on
-// each processor, and keeps what came of it in ci/soak.tsv, so that it goes on where it
+// each processor, or on a host that is halted now and then, and keeps what came of it in ci/soak.tsv, so that it goes on where it
 // was stopped. Tests that depend on real time (ci/realtime.txt) are run thirty times,
 // each in a process of its own; the others, and a backend's contract, whose cases need
 // no more than a namespace, three times. Of a contract the parts that wait for time are
@@ -10,9 +10,9 @@
 // the test begins anew.
 //
 // Packages may be run beside each other, which is harder on their tests than the busy
-// loops alone. A host that stands still now and then, as one does whose hypervisor has
-// other guests, shows what loops do not: time passes and nothing happens. What came of
-// that is kept apart, in ci/soak-halted.tsv.
+// loops alone. With --halt all processors are taken at once for a while, much as those of
+// a host whose hypervisor has other guests (the kernel's own interrupts go on): time
+// passes and no program runs. What came of that is kept apart, in ci/soak-halted.tsv.
 //
 //	go run ./ci/soak [--time 1h] [--packages regexp] [--rounds 30] [--beside 4] [--halt 700ms]
 package main
@@ -45,8 +45,8 @@ func run() int {
 	flag.DurationVar(&s.halt, "halt", 0, "instead of busy loops, take the processors for this `duration` of every "+haltPeriod.String()+" (root)")
 	flag.Parse()
 	var err error
-	if s.packages, err = regexp.Compile(*packages); err != nil || flag.NArg() > 0 || s.rounds < few || s.beside < 1 || s.halt < 0 || s.halt > haltPeriod/2 {
-		fmt.Fprintf(os.Stderr, "soak: --packages takes a regular expression, --rounds at least %d, --beside at least 1, --halt at most 1s, and nothing else is understood (%v %q)\n", few, err, flag.Args())
+	if s.packages, err = regexp.Compile(*packages); err != nil || flag.NArg() > 0 || s.rounds < few || s.beside < 1 || s.halt < 0 || s.halt > maxHalt {
+		fmt.Fprintf(os.Stderr, "soak: --packages takes a regular expression, --rounds at least %d, --beside at least 1, --halt at most 900ms, and nothing else is understood (%v %q)\n", few, err, flag.Args())
 		return 2
 	}
 	h, err := startHog(ctx, s.halt)

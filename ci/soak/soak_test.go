@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/ci/compiled"
 	"github.com/plumbline/plumbline/fixtures/need"
@@ -158,24 +160,51 @@ func TestHog(t *testing.T) {
 	}
 }
 
-// A host that is to stand still does, for as long as was asked for, until it is told to
-// go on.
+// A host that is to stand still does, by a thread on each of its processors that comes
+// before all others.
 func TestHalts(t *testing.T) {
 	need.Root(t)
+	list, err := processors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	may := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends
+		may <- take(list[0])
+	}()
+	need.That(t, <-may == nil, "real-time priority")
 	const halt = 200 * time.Millisecond
 	h, err := startHog(t.Context(), halt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for last, halts := time.Now(), 0; halts < 2; {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", h.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := 0
+	for _, path := range tasks {
+		tid, err := strconv.Atoi(filepath.Base(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if attr, err := unix.SchedGetAttr(tid, 0); err == nil && attr.Policy == unix.SCHED_FIFO {
+			first++
+		}
+	}
+	if first != len(list) {
+		t.Errorf("%d threads come first, of %d processors", first, len(list))
+	}
+	begun := time.Now()
+	for last, halts := begun, 0; halts < 2; {
 		time.Sleep(time.Millisecond)
 		now := time.Now()
 		if now.Sub(last) > halt*9/10 {
 			halts++
 		}
-		last = now
-		if err := t.Context().Err(); err != nil {
-			t.Fatal(err)
+		if last = now; last.Sub(begun) > 30*haltPeriod {
+			t.Fatalf("%d halts of %v in %v", halts, halt, last.Sub(begun))
 		}
 	}
 	if err := h.end(); err != nil {
