@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +43,7 @@ func hog(in io.Reader, out io.Writer, halt string) int {
 		_, err = io.Copy(io.Discard, in)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "soak:", err)
+		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
 	return 0
@@ -81,7 +83,7 @@ func occupy(list []int, halt time.Duration) error {
 	}
 	var err error
 	for range list {
-		err = errors.Join(err, <-begun)
+		err = cmp.Or(<-begun, err) // one is told
 	}
 	return err
 }
@@ -121,7 +123,8 @@ type loops struct {
 // startHog returns when they have begun.
 func startHog(ctx context.Context, halt time.Duration) (*loops, error) {
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", hogWord, halt.String())
-	cmd.Stderr = os.Stderr
+	var said bytes.Buffer
+	cmd.Stderr = &said
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start the busy loops: %w", err)
@@ -134,7 +137,7 @@ func startHog(ctx context.Context, halt time.Duration) (*loops, error) {
 		return nil, fmt.Errorf("start the busy loops: %w", err)
 	}
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		return nil, fmt.Errorf("start the busy loops: %w", errors.Join(err, cmd.Wait()))
+		return nil, fmt.Errorf("start the busy loops: %w: %s", cmp.Or(cmd.Wait(), err), bytes.TrimSpace(said.Bytes()))
 	}
 	return &loops{cmd, in}, nil
 }

@@ -1,6 +1,6 @@
 // Command soak runs every test of the repository over and over beside a busy loop on
-// each processor, or on a host that is halted now and then, and keeps what came of it in ci/soak.tsv, so that it goes on where it
-// was stopped. Tests that depend on real time (ci/realtime.txt) are run thirty times,
+// each processor, or on a host that is halted now and then, and keeps what came of it
+// in ci/soak.tsv, so that it goes on where it was stopped. Tests that depend on real time (ci/realtime.txt) are run thirty times,
 // each in a process of its own; the others, and a backend's contract, whose cases need
 // no more than a namespace, three times. Of a contract the parts that wait for time are
 // run thirty times, and so is all of it that has failed once.
@@ -46,7 +46,7 @@ func run() int {
 	flag.Parse()
 	var err error
 	if s.packages, err = regexp.Compile(*packages); err != nil || flag.NArg() > 0 || s.rounds < few || s.beside < 1 || s.halt < 0 || s.halt > maxHalt {
-		fmt.Fprintf(os.Stderr, "soak: --packages takes a regular expression, --rounds at least %d, --beside at least 1, --halt at most 900ms, and nothing else is understood (%v %q)\n", few, err, flag.Args())
+		fmt.Fprintf(os.Stderr, "soak: --packages takes a regular expression, --rounds at least %d, --beside at least 1, --halt at most %v, and nothing else is understood (%v %q)\n", few, maxHalt, err, flag.Args())
 		return 2
 	}
 	h, err := startHog(ctx, s.halt)
