@@ -24,3 +24,28 @@ func TestClock(t *testing.T) {
 		last = at
 	}
 }
+
+// What lies in a pile stays where it is, however much is added, and in its order.
+func TestPile(t *testing.T) {
+	var p pile
+	p.add(record.Packet{At: 1})
+	first := &p.pieces[0][0]
+	const n = 3*piece + 5
+	for at := int64(2); at <= n; at++ {
+		p.add(record.Packet{At: at})
+	}
+	if first != &p.pieces[0][0] || len(p.pieces) != 4 || p.n != n {
+		t.Errorf("%d packets lie in %d pieces (n %d), the first one moved: %t", n, len(p.pieces), p.n, first != &p.pieces[0][0])
+	}
+	at := int64(0)
+	for _, piece := range p.pieces {
+		for _, one := range piece {
+			if at++; one.At != at {
+				t.Fatalf("packet %d of %d is where %d should be", one.At, n, at)
+			}
+		}
+	}
+	if at != n {
+		t.Errorf("%d of %d packets are there", at, n)
+	}
+}
