@@ -46,6 +46,9 @@ func EnterKind(ctx context.Context, o *Options, log *slog.Logger) error {
 	if err := (kind.Config{Name: o.Name, Workers: o.Workers, IPFamily: o.IPFamily, Subnet: o.Subnet}).Validate(); err != nil {
 		return err
 	}
+	if err := groupAlone(ctx); err != nil {
+		return err
+	}
 	engine, err := image.NewEngine(ctx, io.Discard, log)
 	if err != nil {
 		return err
@@ -78,6 +81,7 @@ func OpenKind(ctx context.Context, o Options, progress io.Writer, log *slog.Logg
 		{"cluster", k.openCluster},
 		{"control server", k.openControl},
 		{"witness", k.openInstaller},
+		{"priority", k.raiseGroup},
 		{"load balancer provider", k.openProvider},
 	})
 }

@@ -41,7 +41,7 @@ const runMark = "PLUMBLINE_RUN"
 // name have left that live no more, makes ready what needs the host's network, and starts
 // this program anew inside the lab's client namespace. There it returns at once. From
 // then on the lab is called by the run's id. For an ordinary user all of that is done by the
-// same program in a user namespace of his, of which it returns how it ended (userns.Ended).
+// same program in a user namespace of his, of which it returns how it ended (again.Ended).
 func EnterLab(ctx context.Context, o *Options, log *slog.Logger) error {
 	if err := labConfig(*o).Validate(); err != nil {
 		return err

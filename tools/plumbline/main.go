@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/ci/version"
+	"github.com/plumbline/plumbline/fixtures/again"
 	"github.com/plumbline/plumbline/fixtures/userns"
 	"github.com/plumbline/plumbline/suites/stage"
 )
@@ -54,7 +55,7 @@ func run() int {
 	if err == nil {
 		return 0
 	}
-	if ended, ok := errors.AsType[userns.Ended](err); ok {
+	if ended, ok := errors.AsType[again.Ended](err); ok {
 		return ended.Status
 	}
 	fmt.Fprintln(os.Stderr, "plumbline:", oneLine(err.Error()))
