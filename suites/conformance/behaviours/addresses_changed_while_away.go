@@ -1,6 +1,9 @@
 package behaviours
 
 import (
+	"net/netip"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
@@ -10,33 +13,65 @@ import (
 func addressesChangedWhileAway() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "addresses-changed-while-away", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "What changed while the agents were away is followed when they are back, at the addresses of load balancers too, by TCP and UDP: one that was exchanged, one whose Service is gone, a port that was taken away and other endpoints.",
+		Says:     "What changed while the agents were away is followed when they are back, at the addresses of load balancers and at external IPs too, by TCP and UDP: one that was exchanged, one whose Service is gone, a port that was taken away and other endpoints.",
 		Promises: []promise.Promise{promise.Synchronized, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360"},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
-			svc, before := atVIP(s)
-			gone, also := atVIP(s)
-			after, a, b := s.FreeAddr(), s.Nodes[0].A, s.Nodes[1].A
-			svc.Endpoints(a.Ready())
-			gone.Endpoints(a.Ready())
-			clients := []kit.Client{s.Nodes[2].B.Client, s.Nodes[3].Client}
-			silent := append(svc.WaysTo(before, clients...), gone.WaysTo(also, clients...)...)
-			s.Each(append(silent, svc.Ways(clients...)...), kit.Pods(a))
-			udp := svc.At(after, "dns")
+			all := []*exchanged{exchange(s, atVIP, func(v *kit.Service, a netip.Addr) { v.Ingress(corev1.LoadBalancerIPModeVIP, a) })}
+			if s.Has(kit.FeatureExternalIPs) {
+				all = append(all, exchange(s, atExternalIP, func(v *kit.Service, a netip.Addr) {
+					v.Update(func(o *corev1.Service) { o.Spec.ExternalIPs = []string{a.String()} })
+				}))
+			}
 			s.WithoutAgents(func() {
-				gone.Delete()
-				svc.Ingress(corev1.LoadBalancerIPModeVIP, after)
-				svc.Update(func(o *corev1.Service) { o.Spec.Ports = o.Spec.Ports[:1] })
-				svc.Endpoints(b.Ready())
+				for _, x := range all {
+					x.change()
+				}
 			})
-			s.Each(append(svc.WaysTo(after, clients...), svc.Ways(clients...)...), kit.Pods(b))
-			s.Each(silent, kit.Unreachable())
-			for _, c := range clients {
-				s.Expect(c, kit.UDP(udp), kit.Unreachable())
+			for _, x := range all {
+				x.followed()
 			}
 		},
 	}
+}
+
+// exchanged is what changes at a front while nobody looks: of one Service the address, the ports and the
+// endpoints; another goes.
+type exchanged struct {
+	s         *kit.Spec
+	svc, gone *kit.Service
+	clients   []kit.Client
+	silent    []kit.Way // which are to be answered no more
+	after     netip.Addr
+	put       func(*kit.Service, netip.Addr) // gives a Service its one address
+}
+
+// exchange makes what is to change, and sees it answered.
+func exchange(s *kit.Spec, f front, put func(*kit.Service, netip.Addr)) *exchanged {
+	svc, before := f(s)
+	gone, also := f(s)
+	x := &exchanged{s: s, svc: svc, gone: gone, clients: []kit.Client{s.Nodes[2].B.Client, s.Nodes[3].Client}, after: s.FreeAddr(), put: put}
+	svc.Endpoints(s.Nodes[0].A.Ready())
+	gone.Endpoints(s.Nodes[0].A.Ready())
+	x.silent = append(svc.WaysTo(before, x.clients...), gone.WaysTo(also, x.clients...)...)
+	s.Each(append(slices.Clone(x.silent), svc.Ways(x.clients...)...), kit.Pods(s.Nodes[0].A))
+	return x
+}
+
+func (x *exchanged) change() {
+	x.gone.Delete()
+	x.put(x.svc, x.after)
+	for _, c := range x.clients {
+		x.silent = append(x.silent, kit.Way{From: c, To: kit.UDP(x.svc.At(x.after, "dns"))})
+	}
+	x.svc.Update(func(o *corev1.Service) { o.Spec.Ports = o.Spec.Ports[:1] })
+	x.svc.Endpoints(x.s.Nodes[1].A.Ready())
+}
+
+func (x *exchanged) followed() {
+	x.s.Each(append(x.svc.WaysTo(x.after, x.clients...), x.svc.Ways(x.clients...)...), kit.Pods(x.s.Nodes[1].A))
+	x.s.Each(x.silent, kit.Unreachable())
 }

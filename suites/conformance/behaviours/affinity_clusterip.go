@@ -15,6 +15,12 @@ func affinityClusterIP() kit.Behaviour {
 			svc := s.Service(kit.Sticky(86400), kit.Both)
 			svc.Kinds()
 			s.EachOne(svc.Ways(s.PodClients()...), s.OfKinds()...)
+			one, two, client := s.Service(kit.Sticky(600)), s.Service(kit.Sticky(600)), s.Nodes[3].A.Client
+			one.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
+			two.Endpoints(s.Nodes[2].A.Ready(), s.Nodes[2].B.Ready())
+			first := s.ExpectOne(client, kit.TCP(one.ClusterIP()), 20, s.Nodes[0].A.Client, s.Nodes[1].A.Client)
+			s.ExpectOne(client, kit.TCP(two.ClusterIP()), 20, s.Nodes[2].A.Client, s.Nodes[2].B.Client)
+			s.Expect(client, kit.TCP(one.ClusterIP()), kit.Only(first).Times(20))
 		},
 	}
 }

@@ -8,16 +8,16 @@ import (
 func affinityGoneRebindsEverywhere() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-gone-rebinds-everywhere", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:     "A client whose endpoint is gone, or not ready, or terminates while another is ready, gets that one, and one that is at another port there, by TCP and UDP, at the ClusterIP, a node port and the address of a load balancer in VIP mode, from inside and outside.",
+		Says:     "A client whose endpoint is gone, or not ready, or terminates while another is ready, gets that one, and one that is at another port there, by TCP and UDP, at the ClusterIP, a node port, the address of a load balancer in VIP mode and an external IP, from inside and outside.",
 		Promises: []promise.Promise{promise.Affinity, promise.Synchronized, promise.Ready, promise.SomeTerminating},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
-			svc, vip := atVIP(s, kit.Sticky(600))
+			svc, addrs := atAll(s, kit.Sticky(600))
 			n := s.Nodes
 			pods := []*kit.Pod{n[0].A, n[1].A, n[2].A}
 			inside := []kit.Client{n[0].B.Client, n[3].B.Client, n[3].Client}
-			ways := append(svc.Ways(inside...), svc.WaysTo(vip, append(inside, s.HostBeyond(n[3]))...)...)
+			ways := append(svc.Ways(inside...), waysToAll(svc, addrs, append(inside, s.HostBeyond(n[3]))...)...)
 			ways = append(ways, svc.NodePortWays(n[3], s.Outside(), n[3].B.Client, n[3].Client)...)
 			for _, left := range [][]kit.Endpoint{nil, each(pods, (*kit.Pod).NotReady), each(pods, (*kit.Pod).Draining)} {
 				svc.Endpoints(kit.ReadyAll(pods)...)

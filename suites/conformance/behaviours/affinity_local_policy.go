@@ -10,7 +10,7 @@ import (
 func affinityLocalPolicy() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-local-policy", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:     "Under policy Local a client stays with one of its node's endpoints at the ClusterIP, whatever it had before at the address of a load balancer, where it is one of all, by TCP and UDP; from outside with one of the node it arrives at, and with the other one there when that is gone.",
+		Says:     "Under policy Local a client stays with one of its node's endpoints at the ClusterIP, whatever it had before at the address of a load balancer, where it is one of all, by TCP and UDP; from outside with one of the node it arrives at, and with the other one there when that is gone, and either sees its address.",
 		Promises: []promise.Promise{promise.Affinity, promise.InternalLocal, promise.ExternalFromInside},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
@@ -20,12 +20,15 @@ func affinityLocalPolicy() kit.Behaviour {
 			svc.Kinds(s.Nodes[0].B.Ready())
 			n := s.Nodes[0]
 			here := append(svc.Ways(n.B.Client, n.Client), svc.NodePortWays(n, s.Outside())...)
-			here = append(here, svc.WaysTo(vip, s.HostBeyond(n))...)
+			host := s.HostBeyond(n)
+			here = append(here, svc.WaysTo(vip, host)...)
 			s.EachOne(svc.WaysTo(vip, s.Inside()...), append(s.OfKinds(), n.B.Client)...)
 			s.EachOne(here, n.A.Client, n.B.Client)
 			for _, left := range []*kit.Pod{n.A, n.B} { // either was somebody's
 				svc.SliceAt("a", kit.PodPort, left.Ready())
 				s.Each(here, kit.Pods(left))
+				s.Each(svc.WaysTo(vip, host), kit.Pods(left).FromItself())
+				s.Each(svc.NodePortWays(n, s.Outside()), kit.Pods(left).From(s.Source(s.Outside(), n)))
 			}
 		},
 	}

@@ -8,23 +8,28 @@ import (
 func affinitySurvivesRestart() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-survives-restart", Level: kit.Should, Profile: kit.ProfileAffinity,
-		Says:     "Clients stay with their endpoints over a restart of the dataplane's agents.",
+		Says:     "Clients stay with their endpoints over a restart of the dataplane's agents: of a ClusterIP and of node ports, by TCP and UDP.",
 		Promises: []promise.Promise{promise.WithoutAgents},
 		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go"},
 		Features: []kit.Feature{kit.FeatureAffinitySurvives},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
-			svc := s.Service(kit.Sticky(600))
+			svc := s.Service(kit.NodePorts, kit.Sticky(600), kit.Both)
 			pods := s.EightPods()
 			svc.Endpoints(kit.ReadyAll(pods)...)
-			bound := map[string]kit.Client{}
-			for _, c := range kit.Clients(pods...) {
-				bound[c.Name] = s.ExpectOne(c, kit.TCP(svc.ClusterIP()), 5, kit.Clients(pods...)...)
+			ways := svc.Ways(kit.Clients(pods...)...)
+			for _, n := range s.FirstNodes() {
+				ways = append(ways, svc.NodePortWays(n, s.Outside())...)
+			}
+			bound := make([]kit.Client, len(ways))
+			for i, way := range ways {
+				bound[i] = s.ExpectOne(way.From, way.To, 5, kit.Clients(pods...)...)
 			}
 			s.WithoutAgents(func() {})
-			for _, c := range kit.Clients(pods...) {
-				s.Expect(c, kit.TCP(svc.ClusterIP()), kit.Only(bound[c.Name]).Times(5))
+			s.ExpectFollowing()
+			for i, way := range ways {
+				s.Expect(way.From, way.To, kit.Only(bound[i]).Times(5))
 			}
 		},
 	}

@@ -10,7 +10,7 @@ import (
 func affinityTimeoutEverywhere() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-timeout-everywhere", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:     "A client that sent nothing for longer than the timeout is assigned an endpoint anew by UDP at a ClusterIP too, as a process of a node there, from outside at node ports, and at the address of a load balancer in VIP mode, by TCP and UDP.",
+		Says:     "A client that sent nothing for longer than the timeout is assigned an endpoint anew by UDP at a ClusterIP too, as a process of a node there, from outside at node ports, at the address of a load balancer in VIP mode and at an external IP, by TCP and UDP.",
 		Promises: []promise.Promise{promise.AffinityAtMost, promise.AffinityTimeout},
 		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
@@ -21,11 +21,14 @@ func affinityTimeoutEverywhere() kit.Behaviour {
 				kinds[kind+" by TCP"], kinds[kind+" by UDP"] = append(kinds[kind+" by TCP"], ways[0]), append(kinds[kind+" by UDP"], ways[1])
 			}
 			for range of {
-				svc, vip := atVIP(s, kit.Sticky(timeout))
+				svc, addrs := atAll(s, kit.Sticky(timeout))
 				svc.Endpoints(kit.ReadyAll(s.EightPods())...)
 				add("a ClusterIP", svc.Ways(n[0].B.Client))
 				add("the ClusterIP from a node", svc.Ways(n[1].Client))
-				add("the address of a load balancer", svc.WaysTo(vip, n[2].B.Client))
+				add("the address of a load balancer", svc.WaysTo(addrs[0], n[2].B.Client))
+				for _, external := range addrs[1:] {
+					add("an external IP", svc.WaysTo(external, n[1].B.Client))
+				}
 				add("a node port", svc.NodePortWays(n[3], s.Outside()))
 			}
 			before := map[string][]string{}

@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -8,43 +10,64 @@ import (
 func changesWhileAwayFollowed() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "changes-while-away-followed", Level: kit.Must, Profile: kit.ProfileLifecycle,
-		Says:     "What changed while the agents were away is followed when they are back: other endpoints, of which some are not ready, a Service that is gone, one that is new, with session affinity, and a hundred and fifty more.",
+		Says:     "What changed while the agents were away is followed when they are back: other endpoints, of which some are not ready, the first and the last of a Service, a Service that is gone, made anew, or new, with endpoints of every kind or such as only terminate, session affinity that came or went, and a hundred and fifty Services more, by TCP and UDP.",
 		Promises: []promise.Promise{promise.Synchronized},
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360"},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
-			moved, gone := s.Service(kit.NodePorts), s.Service(kit.NodePorts)
+			moved, gone, emptied, filled := s.Service(kit.NodePorts, kit.Both), s.Service(kit.NodePorts, kit.Both), s.Service(kit.NodePorts, kit.Both), s.Service(kit.NodePorts, kit.Both)
+			free, again := s.Service(kit.Sticky(600), kit.Both), s.Service(kit.Both)
 			a, b, client, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2].B.Client, s.Nodes[2]
-			for _, svc := range []*kit.Service{moved, gone} {
-				svc.Endpoints(a.Ready())
-				s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Pods(a))
-				s.Expect(s.Outside(), kit.TCP(svc.NodePort(via)), kit.Pods(a))
+			at := func(svc *kit.Service) []kit.Way {
+				return append(svc.Ways(client), svc.NodePortWays(via, s.Outside())...)
 			}
-			var fresh, sticky *kit.Service
+			for _, svc := range []*kit.Service{moved, gone, emptied} {
+				svc.Endpoints(a.Ready())
+				s.Each(at(svc), kit.Pods(a))
+			}
+			filled.Endpoints()
+			s.Each(at(filled), kit.Unreachable())
+			free.Endpoints(a.Ready(), b.Ready())
+			s.EachOne(free.Ways(client), a.Client, b.Client)
+			again.Endpoints(a.Ready())
+			s.Each(again.Ways(client), kit.Pods(a))
+			silent := append(append(at(gone), at(emptied)...), again.Ways(client)...)
+			var fresh, sticky, drained *kit.Service
+			var kinds kit.Want
 			var more []kit.Way
 			s.WithoutAgents(func() {
 				moved.Endpoints(a.NotReady(), b.Ready(), s.Nodes[2].A.Ending())
-				gone.Delete()
-				fresh = s.Service(kit.NodePorts)
-				fresh.Endpoints(a.Ready(), b.Ready())
-				sticky = s.Service(kit.NodePorts, kit.Sticky(600))
+				emptied.Endpoints()
+				filled.Endpoints(b.Ready())
+				free.Update(func(o *corev1.Service) {
+					o.Spec.SessionAffinity, o.Spec.SessionAffinityConfig = corev1.ServiceAffinityNone, nil
+				})
+				fresh = s.Service(kit.NodePorts, kit.Both)
+				kinds = fresh.Kinds() // three slices
+				sticky = s.Service(kit.NodePorts, kit.Sticky(600), kit.Both)
 				sticky.Endpoints(a.Ready(), b.Ready())
+				drained = s.Service(kit.NodePorts, kit.Both)
+				drained.Endpoints(a.Draining())
 				for range 150 {
 					svc := s.Service()
 					svc.Endpoints(a.Ready())
 					more = append(more, svc.Ways(client)...)
 				}
+				gone.Delete() // when no other is made that might get its addresses
+				again.DeleteAlone()
+				again.Make()
 			})
 			s.Each(more, kit.Pods(a).Times(4))
-			s.Expect(client, kit.TCP(moved.ClusterIP()), kit.Pods(b))
-			s.Expect(s.Outside(), kit.TCP(moved.NodePort(via)), kit.Pods(b))
-			s.Expect(client, kit.TCP(fresh.ClusterIP()), kit.Pods(a, b))
-			s.Expect(s.Outside(), kit.TCP(fresh.NodePort(via)), kit.Pods(a, b))
-			s.ExpectOne(client, kit.TCP(sticky.ClusterIP()), 30, a.Client, b.Client)
-			s.ExpectOne(s.Outside(), kit.TCP(sticky.NodePort(via)), 30, a.Client, b.Client)
-			s.Expect(client, kit.TCP(gone.ClusterIP()), kit.Unreachable())
-			s.Expect(s.Outside(), kit.TCP(gone.NodePort(via)), kit.Unreachable())
+			s.Each(append(at(moved), at(filled)...), kit.Pods(b))
+			s.Each(at(fresh), kinds)
+			s.EachOne(at(sticky), a.Client, b.Client)
+			s.Each(free.Ways(client), kit.Pods(a, b))
+			s.Each(again.Ways(client), kit.Pods(a))
+			if s.Has(kit.TerminatingFallback) {
+				s.Each(at(drained), kit.Pods(a))
+			}
+			s.Each(silent, kit.Unreachable())
 		},
 	}
 }

@@ -10,8 +10,9 @@ import (
 func clusterIPSourceKeptAcrossNodes() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "clusterip-source-kept-across-nodes", Level: kit.Should, Profile: kit.ProfileCore,
-		Says:     "Endpoints on every node see the address of the pod that connects to their ClusterIP, or sends datagrams there.",
+		Says:     "Endpoints on every node see the address of the pod that connects to their ClusterIP, or sends datagrams there, under internalTrafficPolicy=Local and with session affinity too.",
 		Promises: []promise.Promise{promise.ClusterIPSource},
+		Writes:   kit.SinceInternalPolicy,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/126089"},
 		Features: []kit.Feature{kit.FeatureClusterIPSource},
 		Upstream: "[sig-network] Services should preserve source pod IP for traffic thru service cluster IP [LinuxOnly]",
@@ -26,6 +27,11 @@ func clusterIPSourceKeptAcrossNodes() kit.Behaviour {
 			s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(pods...).FromItself())
 			s.Expect(s.Nodes[1].B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(pods...).FromItself())
 			s.Expect(s.Nodes[0].B.Client, kit.UDP(svc.ClusterIP("dns")), kit.Pods(pods...).FromItself())
+			for _, as := range []func(*corev1.Service){kit.InternalLocal, kit.Sticky(600)} {
+				svc := s.Service(kit.Both, as)
+				svc.Endpoints(s.Nodes[1].A.Ready())
+				s.Each(svc.Ways(s.Nodes[1].B.Client), kit.Pods(s.Nodes[1].A).FromItself())
+			}
 		},
 	}
 }

@@ -12,7 +12,7 @@ import (
 func dualStackExternalAddresses() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "dualstack-external-addresses", Level: kit.Must, Profile: kit.ProfileDual,
-		Says:     "A Service of both families is served in each at its node ports and at the addresses of its load balancer, by the endpoints of that family, by TCP and UDP.",
+		Says:     "A Service of both families is served in each at its node ports and at the addresses of its load balancer, by the endpoints of that family, by TCP and UDP, and after a restart of the dataplane's agents, too.",
 		Promises: []promise.Promise{promise.Families, promise.AddressType, promise.NodePort, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-563"},
@@ -29,15 +29,23 @@ func dualStackExternalAddresses() kit.Behaviour {
 				})
 			}
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vips...)
-			for family, pod := range at {
-				s.In(family, func() {
-					for _, vip := range vips {
-						if vip.Is4() == (family == corev1.IPv4Protocol) {
-							s.Each(svc.WaysTo(vip, s.Inside()...), kit.Pods(pod))
+			served := func() {
+				for family, pod := range at {
+					s.In(family, func() {
+						for _, vip := range vips {
+							if vip.Is4() == (family == corev1.IPv4Protocol) {
+								s.Each(svc.WaysTo(vip, s.Inside()...), kit.Pods(pod))
+							}
 						}
-					}
-					s.Each(svc.NodePortWays(s.Nodes[3], s.Outside(), s.Nodes[3].B.Client, s.Nodes[2].Client), kit.Pods(pod))
-				})
+						s.Each(svc.NodePortWays(s.Nodes[3], s.Outside(), s.Nodes[3].B.Client, s.Nodes[2].Client), kit.Pods(pod))
+					})
+				}
+			}
+			served()
+			if s.Met(kit.NeedAgents) {
+				s.WithoutAgents(func() {})
+				s.ExpectFollowing()
+				served()
 			}
 		},
 	}

@@ -10,7 +10,7 @@ import (
 func dualStackFamiliesApart() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "dualstack-families-apart", Level: kit.Must, Profile: kit.ProfileDual,
-		Says:     "Each address of a Service of both families leads to the endpoints of its family alone, those that are there now, and is not answered while that has none.",
+		Says:     "Each address of a Service of both families leads to the endpoints of its family alone, those that are there now, and is not answered while that has none, or when the Service is gone.",
 		Promises: []promise.Promise{promise.Families, promise.AddressType},
 		Source:   []string{"KEP-563"},
 		Upstream: "[sig-network] [Feature:IPv6DualStack] should create service with ipv4,v6 cluster ip",
@@ -37,6 +37,10 @@ func dualStackFamiliesApart() kit.Behaviour {
 					s.Each(ways[f], map[bool]kit.Want{true: kit.Pods(n[2].B), false: kit.Unreachable()}[f == only])
 				})
 			}
+			have(map[corev1.IPFamily][]kit.Endpoint{four: {n[0].A.Ready()}, six: {n[0].A.Ready()}})
+			kit.InBoth(s, func(f corev1.IPFamily) { s.Each(ways[f], kit.Pods(n[0].A)) })
+			svc.Delete()
+			kit.InBoth(s, func(f corev1.IPFamily) { s.Each(ways[f], kit.Unreachable()) })
 		},
 	}
 }

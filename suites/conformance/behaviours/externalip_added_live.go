@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	"net/netip"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
@@ -10,7 +12,7 @@ import (
 func externalIPAddedLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "externalip-added-live", Level: kit.Must, Profile: kit.ProfileExternalIPs,
-		Says:     "External IPs that a Service gets while it lives are each served, several at once, and one that goes takes no other with it, by TCP and UDP.",
+		Says:     "External IPs that a Service gets while it lives are each served, several at once, be they twenty, and one that goes takes no other with it, by TCP and UDP.",
 		Promises: []promise.Promise{promise.ExternalIPs, promise.Synchronized},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Run: func(s *kit.Spec) {
@@ -28,6 +30,12 @@ func externalIPAddedLive() kit.Behaviour {
 			svc.Update(func(o *corev1.Service) { o.Spec.ExternalIPs = o.Spec.ExternalIPs[1:] })
 			s.Each(gone, kit.Unreachable())
 			s.Each(left, kit.Pods(pod))
+			var many []netip.Addr
+			for range 20 {
+				many = append(many, s.FreeAddr())
+			}
+			svc.Update(kit.ExternalIPs(many...))
+			s.Each(append(waysToAll(svc, many, clients[0]), left...), kit.Pods(pod).Times(4))
 		},
 	}
 }

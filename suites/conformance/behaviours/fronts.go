@@ -27,6 +27,30 @@ func atExternalIP(s *kit.Spec, as ...func(*corev1.Service)) (*kit.Service, netip
 	return s.Service(append(as, kit.ExternalIPs(addr), kit.Both)...), addr
 }
 
+// externalIP is one for a Service, and what gives it to that, where the dataplane has such; else none.
+func externalIP(s *kit.Spec) (addrs []netip.Addr, give func(*corev1.Service)) {
+	if s.Has(kit.FeatureExternalIPs) {
+		addrs = []netip.Addr{s.FreeAddr()}
+	}
+	return addrs, kit.ExternalIPs(addrs...)
+}
+
+// atAll is the address of a load balancer in VIP mode, first, and an external IP of the same Service, where the
+// dataplane has such.
+func atAll(s *kit.Spec, as ...func(*corev1.Service)) (*kit.Service, []netip.Addr) {
+	addrs, give := externalIP(s)
+	svc, vip := atVIP(s, append(as, give)...)
+	return svc, append([]netip.Addr{vip}, addrs...)
+}
+
+// waysToAll are those of clients to some addresses.
+func waysToAll(svc *kit.Service, addrs []netip.Addr, clients ...kit.Client) (ways []kit.Way) {
+	for _, a := range addrs {
+		ways = append(ways, svc.WaysTo(a, clients...)...)
+	}
+	return ways
+}
+
 // reachAllReady: all ready endpoints answer these clients, whatever stands beside them, and the first of them
 // also where a packet is nearly full; and nobody any more when the Service is gone.
 func reachAllReady(f front, clients func(*kit.Spec) []kit.Client) func(*kit.Spec) {
@@ -56,12 +80,16 @@ func hideTerminating(f front) func(*kit.Spec) {
 	}
 }
 
-// fallBackToTerminating: with none ready those that terminate and serve answer everyone.
+// fallBackToTerminating: with none ready those that terminate and serve answer everyone, and when one is ready
+// again that one alone.
 func fallBackToTerminating(f front) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		svc, addr := f(s)
 		want := svc.Ending(s.Nodes[1].B.NotReady(), s.Nodes[2].B.Ending())
-		s.Each(svc.WaysTo(addr, s.Everyone()...), want)
+		ways := svc.WaysTo(addr, s.Everyone()...)
+		s.Each(ways, want)
+		svc.SliceAt("port", kit.OtherPort, s.Nodes[1].A.Ready())
+		s.Each(ways, kit.Pods(s.Nodes[1].A))
 	}
 }
 
@@ -172,7 +200,7 @@ func emptiedFromBeyond(f front, want kit.Want) func(*kit.Spec) {
 		for _, n := range nodes {
 			pods = append(pods, n.A)
 		}
-		for _, local := range []bool{false, true} {
+		for _, local := range []bool{false, true, false} {
 			svc.Update(map[bool]func(*corev1.Service){false: kit.ExternalCluster, true: kit.ExternalLocal}[local])
 			svc.Endpoints(kit.ReadyAll(pods)...)
 			for i, host := range hosts {

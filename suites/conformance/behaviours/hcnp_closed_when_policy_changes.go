@@ -10,7 +10,7 @@ import (
 func hcnpClosedWhenPolicyChanges() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hcnp-closed-when-policy-changes", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:     "After a change to externalTrafficPolicy=Cluster nobody says 200 at the healthCheckNodePort any more, and after one back to Local with the same number it is there again.",
+		Says:     "After a change to externalTrafficPolicy=Cluster nobody says 200 at the healthCheckNodePort any more, and after one back to Local with the same number it is there again; with another one it is there alone.",
 		Promises: []promise.Promise{promise.HealthCheckNodePortOnly, promise.Synchronized},
 		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
@@ -30,6 +30,16 @@ func hcnpClosedWhenPolicyChanges() kit.Behaviour {
 			})
 			s.ExpectHTTP(s.Outside(), at, "/", kit.Status(200))
 			s.ExpectHTTP(s.Outside(), svc.HealthPort(s.Nodes[1]), "/", kit.Status(503))
+			for _, policy := range []corev1.ServiceExternalTrafficPolicy{corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal} {
+				svc.Update(func(o *corev1.Service) {
+					o.Spec.ExternalTrafficPolicy, o.Spec.HealthCheckNodePort = policy, 0
+				})
+			}
+			if svc.Object().Spec.HealthCheckNodePort == number {
+				s.Inconclusive("the API gave the port %d again", number)
+			}
+			s.ExpectHTTP(s.Outside(), svc.HealthPort(s.Nodes[0]), "/", kit.Status(200))
+			s.ExpectNoCheck(s.Outside(), at)
 		},
 	}
 }

@@ -8,7 +8,7 @@ import (
 func hcnpIndependentServices() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hcnp-independent-services", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:     "Each Service has its own healthCheckNodePort, which tells of its endpoints alone.",
+		Says:     "Each Service has its own healthCheckNodePort, which tells of its endpoints alone, be there thirty more, and stays when another's goes.",
 		Promises: []promise.Promise{promise.HealthCheckNodePort},
 		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
@@ -19,6 +19,14 @@ func hcnpIndependentServices() kit.Behaviour {
 				s.ExpectHTTP(s.Outside(), one.HealthPort(n), "/", kit.Status([]int{200, 503}[i]))
 				s.ExpectHTTP(s.Outside(), two.HealthPort(n), "/", kit.Status([]int{503, 200}[i]))
 			}
+			for range 30 {
+				svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
+				svc.Endpoints(s.Nodes[2].A.Ready())
+				s.ExpectHTTP(s.Outside(), svc.HealthPort(s.Nodes[2]), "/", kit.Status(200))
+				s.ExpectHTTP(s.Outside(), svc.HealthPort(s.Nodes[0]), "/", kit.Status(503))
+			}
+			two.Delete()
+			s.KeepsHTTP(kit.Heard, s.Outside(), one.HealthPort(s.Nodes[0]), "/", kit.Status(200))
 		},
 	}
 }

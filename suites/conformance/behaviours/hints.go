@@ -10,19 +10,19 @@ import (
 // nodes, one of each zone.
 type near func(svc *kit.Service, n []*kit.Node) [][]*kit.Pod
 
-// zonal hints for zones, one endpoint for two of them and for none of its own.
+// zonal hints for zones, in two slices, one endpoint for two of them and for none of its own.
 func zonal(svc *kit.Service, n []*kit.Node) [][]*kit.Pod {
 	svc.Endpoints(
 		n[0].A.Ready().ForZones(n[0].Zone),
 		n[1].A.Ready().ForZones(n[1].Zone),
-		n[1].B.Ready().ForZones(n[0].Zone, n[2].Zone),
 	)
+	svc.Slice("b", nil, n[1].B.Ready().ForZones("no-zone", "nor-this", n[0].Zone, n[2].Zone))
 	return [][]*kit.Pod{{n[0].A, n[1].B}, {n[1].A}, {n[1].B}}
 }
 
 // nodal hints for nodes: each endpoint for its own.
 func nodal(svc *kit.Service, n []*kit.Node) [][]*kit.Pod {
-	svc.Endpoints(n[0].A.Ready().ForNodes(n[0].Name), n[1].A.Ready().ForNodes(n[1].Name), n[2].A.Ready().ForNodes(n[2].Name))
+	svc.Endpoints(n[0].A.Ready().ForNodes(n[0].Name), n[1].A.Ready().ForNodes(n[1].Name), n[2].A.Ready().ForNodes("elsewhere", n[2].Name))
 	return [][]*kit.Pod{{n[0].A}, {n[1].A}, {n[2].A}}
 }
 

@@ -10,7 +10,7 @@ import (
 func hintsZoneUsed() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hints-zone-used", Level: kit.Should, Profile: kit.ProfileTopology,
-		Says:     "If all ready endpoints are hinted for zones, a client gets those hinted for its node's zone, wherever they are.",
+		Says:     "If all ready endpoints are hinted for zones, a client gets those hinted for its node's zone, wherever they are; with session affinity one of these, and stays there.",
 		Promises: []promise.Promise{promise.SameZone, promise.Distribution},
 		Source:   []string{"KEP-2433", "KEP-4444"},
 		Features: []kit.Feature{kit.FeatureZoneHints},
@@ -29,6 +29,10 @@ func hintsZoneUsed() kit.Behaviour {
 			s.Expect(n[0].Client, at, kit.Pods(n[0].A, n[1].B))
 			s.Expect(n[1].B.Client, at, kit.Pods(n[1].A))
 			s.Expect(n[2].B.Client, at, kit.Pods(n[1].B))
+			sticky := s.Service(kit.Distribution(corev1.ServiceTrafficDistributionPreferSameZone), kit.Sticky(600))
+			for i, near := range zonal(sticky, n) {
+				s.ExpectOne(n[i].B.Client, kit.TCP(sticky.ClusterIP()), 30, kit.Clients(near...)...)
+			}
 		},
 	}
 }

@@ -15,6 +15,7 @@ func idleConnectionsOutliveAdditions() kit.Behaviour {
 		ID: "idle-connections-outlive-additions", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "Connections that stand idle for half a minute through a ClusterIP and a node port stay with their endpoint when endpoints, ports and Services are added, or when it terminates; and as long as nothing changes no new connection fails, and what was taken away stays away.",
 		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware},
+		Writes:   kit.SinceClass,
 		Waits:    true,
 		Run: func(s *kit.Spec) {
 			svc, pod := s.Service(kit.NodePorts), s.Nodes[1].A
@@ -46,11 +47,18 @@ func idleConnectionsOutliveAdditions() kit.Behaviour {
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(pod, s.Nodes[0].A, s.Nodes[0].B))
 			svc.Endpoints(pod.Ready(), s.Nodes[0].A.Ready())
 			left := []kit.Client{pod.Client, s.Nodes[0].A.Client}
+			gone, vip := atVIP(s)
+			gone.Endpoints(pod.Ready())
+			away := gone.WaysTo(vip, s.Nodes[0].B.Client)
+			s.Each(away, kit.Pods(pod))
+			gone.Delete()
+			s.Each(away, kit.Unreachable())
 			inside, outside := kit.Way{From: s.Nodes[0].B.Client, To: vias[0].to}, kit.Way{From: s.Outside(), To: vias[2].to}
 			s.Each([]kit.Way{inside, outside}, kit.Only(left...))
 			s.Throughout(outside.From, outside.To, 20, func() {
 				s.Throughout(inside.From, inside.To, 20, func() { s.Pause(30 * time.Second) }, left...)
 			}, left...)
+			s.Each(away, kit.Unreachable())
 			s.Expect(s.Nodes[0].B.Client, drained, kit.Pods(pod))
 			res := s.Ask(s.Nodes[0].A.Client, drained, last, 0, 1<<10)
 			if sum := res.Summary(); sum.Server[ends.Name] != len(res.Attempts) {

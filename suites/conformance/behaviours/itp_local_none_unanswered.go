@@ -10,7 +10,7 @@ import (
 func itpLocalNoneUnanswered() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "itp-local-none-unanswered", Level: kit.Must, Profile: kit.ProfilePolicy,
-		Says:     "Under internalTrafficPolicy=Local, where a node has no endpoint and others have, the ClusterIP is not answered there, by TCP and UDP, also where their nodes' names have the node's in them.",
+		Says:     "Under internalTrafficPolicy=Local, where a node has no endpoint and others have, the ClusterIP is not answered there, by TCP and UDP, also where their nodes' names have the node's in them; and an endpoint that is said to be on another node than before is there.",
 		Promises: []promise.Promise{promise.InternalLocal, promise.InternalLocalOnly},
 		Writes:   kit.SinceInternalPolicy,
 		Upstream: "[sig-network] Services should respect internalTrafficPolicy=Local Pod to Pod",
@@ -26,6 +26,9 @@ func itpLocalNoneUnanswered() kit.Behaviour {
 			s.Expect(there.B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(there.A))
 			svc.Endpoints(there.A.Ready().On(here.Name+"0"), there.B.Ready().On("0"+here.Name))
 			s.Expect(here.B.Client, kit.TCP(svc.ClusterIP()), kit.Unreachable())
+			svc.Endpoints(there.A.Ready().On(here.Name)) // it is where its slice says that it is
+			s.Expect(here.B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(there.A))
+			s.Expect(there.B.Client, kit.TCP(svc.ClusterIP()), kit.Unreachable())
 		},
 	}
 }

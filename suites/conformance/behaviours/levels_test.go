@@ -158,7 +158,7 @@ func TestFallbackIsDeclared(t *testing.T) {
 // A cluster that cannot be given what a behaviour writes is not asked.
 func TestSinceWhatIsWritten(t *testing.T) {
 	written := map[string]string{
-		"kit.LoadBalanced,": kit.SinceClass, "kit.LoadBalanced)": kit.SinceClass, "atVIP": kit.SinceClass, "kit.InternalLocal": kit.SinceInternalPolicy,
+		"kit.LoadBalanced,": kit.SinceClass, "kit.LoadBalanced)": kit.SinceClass, "atVIP": kit.SinceClass, "atAll(": kit.SinceClass, "kit.InternalLocal": kit.SinceInternalPolicy,
 		"InternalTrafficPolicy =": kit.SinceInternalPolicy, "ServiceTrafficDistributionPreferSame": "1.34", "AddServiceCIDR(": "1.33",
 	}
 	used := map[string]bool{}

@@ -13,12 +13,13 @@ func nodePortNotOnPodAddresses() kit.Behaviour {
 		Says:     "A node port belongs to the addresses of nodes: the same port of a pod is the pod's own, and that of an address that is nobody's in the cluster is not answered.",
 		Promises: []promise.Promise{promise.NodesAddress},
 		Run: func(s *kit.Spec) {
-			svc, pod := s.Service(kit.NodePorts), s.Nodes[1].A
+			svc, pod := s.Service(kit.NodePorts, kit.Both), s.Nodes[1].A
 			svc.Endpoints(s.Nodes[0].A.Ready())
 			s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.NodePort(pod.Node)), kit.Pods(s.Nodes[0].A))
 			own := netip.AddrPortFrom(pod.Addr(s.Family), svc.NodePort(pod.Node).Port())
 			s.Expect(s.Nodes[0].B.Client, kit.TCP(own), kit.Rejected())
 			s.Expect(pod.Node.Client, kit.TCP(own), kit.Rejected())
+			s.Expect(s.Nodes[0].B.Client, kit.UDP(netip.AddrPortFrom(own.Addr(), svc.NodePort(pod.Node, "dns").Port())), kit.Rejected().ByPods())
 			nobodys := netip.AddrPortFrom(s.FreeAddr(), own.Port())
 			s.Expect(s.Nodes[0].B.Client, kit.TCP(nobodys), kit.Unreachable())
 			s.Expect(pod.Node.Client, kit.TCP(nobodys), kit.Unreachable())

@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	"net/netip"
+
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
@@ -9,7 +11,7 @@ import (
 func nodePortSameSourcePort() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "nodeport-same-source-port", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Hosts outside that dial a node port from the same source ports at once are each answered, by TCP and UDP, and so is one that dials another Service's too, by TCP, where their connections come to one endpoint.",
+		Says:     "Hosts outside that dial a node port from the same source ports at once are each answered, by TCP and UDP, and so is one that dials another Service's too, by TCP, where their connections come to one endpoint; and also where the source port is the node port's number.",
 		Promises: []promise.Promise{promise.NodePort, promise.AnyNode, promise.TCP, promise.UDP},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
@@ -22,6 +24,10 @@ func nodePortSameSourcePort() kit.Behaviour {
 			var conns []*remote.Conns
 			for _, way := range ways {
 				conns = append(conns, s.Open(way.From, way.To, remote.Batch{Attempts: 100, SourcePort: 22_000, SourcePorts: 100}))
+			}
+			for i, at := range []netip.AddrPort{svc.NodePort(n[1]), svc.NodePort(n[1], "dns")} {
+				way := svc.NodePortWays(n[1], hosts[0])[i] // by TCP, and by UDP
+				ways, conns = append(ways, way), append(conns, s.Open(way.From, way.To, remote.Batch{Attempts: 1, SourcePort: at.Port()}))
 			}
 			for range 3 {
 				for i, way := range ways {

@@ -10,21 +10,26 @@ import (
 func policiesChangedWhileAway() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "policies-changed-while-away", Level: kit.Must, Profile: kit.ProfilePolicy,
-		Says:     "Policies that became Local while the agents were away hold when they are back, at the ClusterIP and at node ports, by TCP and UDP.",
+		Says:     "Policies that became Local while the agents were away hold when they are back, at the ClusterIP, at node ports and at the address of a load balancer, by TCP and UDP.",
 		Promises: []promise.Promise{promise.InternalLocal, promise.ExternalLocal, promise.Synchronized},
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360"},
 		Needs:    []kit.Need{kit.NeedAgents, kit.NeedNodes, kit.NeedOutside},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
-			svc, n := s.Service(kit.NodePorts, kit.Both), s.Nodes
+			svc, vip := atVIP(s)
+			n, host := s.Nodes, s.HostBeyond(s.Nodes[0])
 			svc.Endpoints(n[0].A.Ready(), n[1].A.Ready())
 			none := append(svc.Ways(n[3].B.Client), svc.NodePortWays(n[3], s.Outside())...)
+			none = append(none, svc.WaysTo(vip, s.HostBeyond(n[3]))...)
 			here := append(svc.Ways(n[0].B.Client), svc.NodePortWays(n[0], s.Outside())...)
-			s.Each(append(none, here...), kit.Pods(n[0].A, n[1].A))
+			here = append(here, svc.WaysTo(vip, host)...)
+			s.Each(append(none[:len(none):len(none)], here...), kit.Pods(n[0].A, n[1].A))
 			s.WithoutAgents(func() {
 				svc.Update(func(o *corev1.Service) { kit.InternalLocal(o); kit.ExternalLocal(o) })
 			})
 			s.Each(here, kit.Pods(n[0].A))
+			s.Each(svc.WaysTo(vip, host), kit.Pods(n[0].A).FromItself())
 			s.Each(none, kit.Unreachable())
 		},
 	}

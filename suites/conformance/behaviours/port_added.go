@@ -10,11 +10,11 @@ import (
 func portAdded() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "port-added", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "A port that a Service gets is served, and its other port loses no connection meanwhile, of a pod and of a client outside to its node port.",
+		Says:     "A port that a Service gets is served, and its other port loses no connection meanwhile, nor while endpoints come and go, of a pod and of a client outside to its node port.",
 		Promises: []promise.Promise{promise.MultiPort, promise.Synchronized},
 		Upstream: "[sig-network] Services should be updated after adding or deleting ports",
 		Run: func(s *kit.Spec) {
-			svc, pod := s.Service(kit.NodePorts), s.Nodes[1].A
+			svc, pod, also := s.Service(kit.NodePorts), s.Nodes[1].A, s.Nodes[2].A
 			nodePort := kit.TCP(svc.NodePort(s.Nodes[3]))
 			svc.Endpoints(pod.Ready())
 			s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP()), kit.Pods(pod))
@@ -25,8 +25,13 @@ func portAdded() kit.Behaviour {
 					svc.Endpoints(pod.Ready())
 					s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP("more")), kit.Pods(pod))
 					s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[3], "more")), kit.Pods(pod))
-				}, pod.Client)
-			}, pod.Client)
+					for _, pods := range [][]*kit.Pod{{pod, also}, {also}, {pod}} {
+						svc.Endpoints(kit.ReadyAll(pods)...)
+						s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP("more")), kit.Pods(pods...))
+						s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[3], "more")), kit.Pods(pods...))
+					}
+				}, pod.Client, also.Client)
+			}, pod.Client, also.Client)
 		},
 	}
 }

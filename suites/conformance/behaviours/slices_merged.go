@@ -8,7 +8,7 @@ import (
 func slicesMerged() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "slices-merged", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "The endpoints of a Service are those of all its slices; those of a slice that is deleted are none any more, be it the last.",
+		Says:     "The endpoints of a Service are those of all its slices; those of a slice that is deleted are none any more, be it the last. An endpoint with several addresses is reached by one of them.",
 		Promises: []promise.Promise{promise.Slices},
 		Source:   []string{"KEP-752"},
 		Upstream: "[sig-network] EndpointSlice should support a Service with multiple endpoint IPs specified in multiple EndpointSlices",
@@ -22,6 +22,8 @@ func slicesMerged() kit.Behaviour {
 			s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[0].A, s.Nodes[1].B))
 			svc.DeleteSlice("a")
 			s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[1].B))
+			svc.Slice("c", nil, s.Nodes[1].B.Ready().Also(s.Nodes[2].B))
+			s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[1].B, s.Nodes[2].B).OneWillDo())
 			svc.DeleteSlice("c")
 			s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Unreachable())
 		},

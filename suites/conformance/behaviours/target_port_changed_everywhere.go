@@ -8,15 +8,15 @@ import (
 func targetPortChangedEverywhere() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "target-port-changed-everywhere", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "When the target port of the endpoints changes, connections and datagrams go to the new one alone, at the ClusterIP, node ports and the address of a load balancer in VIP mode, from inside and outside.",
+		Says:     "When the target port of the endpoints changes, connections and datagrams go to the new one alone, at the ClusterIP, node ports, the address of a load balancer in VIP mode and an external IP, from inside and outside.",
 		Promises: []promise.Promise{promise.AnyTargetPort, promise.Ingress, promise.EveryNode, promise.Synchronized},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
-			svc, vip := atVIP(s)
+			svc, addrs := atAll(s)
 			n := s.Nodes
 			inside := []kit.Client{n[0].B.Client, n[3].B.Client, n[3].Client}
-			ways := append(svc.Ways(inside...), svc.WaysTo(vip, append(inside, s.HostBeyond(n[3]))...)...)
+			ways := append(svc.Ways(inside...), waysToAll(svc, addrs, append(inside, s.HostBeyond(n[3]))...)...)
 			ways = append(ways, svc.NodePortWays(n[3], s.Outside(), n[3].B.Client)...)
 			for _, target := range []uint16{kit.PodPort, kit.OtherPort, kit.PodPort} {
 				svc.SliceAt("a", int32(target), n[0].A.Ready(), n[1].A.Ready())

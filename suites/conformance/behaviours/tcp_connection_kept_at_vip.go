@@ -10,16 +10,17 @@ import (
 func tcpConnectionKeptAtVIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "tcp-connection-kept-at-vip", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "TCP connections to the address of a load balancer in VIP mode, of a pod, a node and a host outside, stay whole while endpoints, ports and addresses of their Service come and go.",
+		Says:     "TCP connections to the address of a load balancer in VIP mode, or to an external IP, of a pod, a node and a host outside, stay whole while endpoints, ports and addresses of their Service come and go.",
 		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
 			n, vip, second := s.Nodes, s.FreeAddr(), s.FreeAddr()
-			svc := s.Service(kit.LoadBalanced)
+			external, give := externalIP(s)
+			svc := s.Service(kit.LoadBalanced, give)
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			svc.Endpoints(n[0].A.Ready(), n[1].A.Ready())
-			ways := svc.WaysTo(vip, n[3].B.Client, n[3].Client, s.HostBeyond(n[3]))
+			ways := waysToAll(svc, append(external, vip), n[3].B.Client, n[3].Client, s.HostBeyond(n[3]))
 			s.Each(ways, kit.Pods(n[0].A, n[1].A))
 			stay := stand(s, ways)
 			two, three := []*kit.Pod{n[0].A, n[1].A}, []*kit.Pod{n[0].A, n[1].A, n[2].A}

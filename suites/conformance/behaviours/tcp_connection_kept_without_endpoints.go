@@ -8,7 +8,7 @@ import (
 func tcpConnectionKeptWithoutEndpoints() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "tcp-connection-kept-without-endpoints", Level: kit.Should, Profile: kit.ProfileTerminating,
-		Says:     "A TCP connection stays whole when its endpoint leaves the Service, and when there is none any more, while new ones are not answered.",
+		Says:     "A TCP connection stays whole when its endpoint is no longer ready, when it leaves the Service, and when there is none any more, while new ones are not answered.",
 		Promises: []promise.Promise{promise.ConnectionsLeft},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts)
@@ -18,12 +18,14 @@ func tcpConnectionKeptWithoutEndpoints() kit.Behaviour {
 			outside, nodePort := s.Outside(), kit.TCP(svc.NodePort(s.Nodes[2]))
 			s.Expect(inside, cluster, kit.Pods(a))
 			s.Expect(outside, nodePort, kit.Pods(a))
-			flows := []*kit.Flows{s.Flows(inside, cluster, 8), s.Flows(outside, nodePort, 8)}
-			svc.Endpoints(b.Ready())
-			s.Expect(inside, cluster, kit.Pods(b))
-			s.Expect(outside, nodePort, kit.Pods(b))
-			for _, f := range flows {
-				f.Stay()
+			flows := []*kit.Flows{s.Flows(inside, cluster, 8), s.Flows(s.Nodes[2].Client, cluster, 8), s.Flows(outside, nodePort, 8)}
+			for _, left := range [][]kit.Endpoint{{a.NotReady(), b.Ready()}, {b.Ready()}} {
+				svc.Endpoints(left...)
+				s.Expect(inside, cluster, kit.Pods(b))
+				s.Expect(outside, nodePort, kit.Pods(b))
+				for _, f := range flows {
+					f.Stay()
+				}
 			}
 			svc.Endpoints()
 			s.Expect(inside, cluster, kit.Unreachable())

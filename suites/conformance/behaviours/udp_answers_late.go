@@ -14,7 +14,7 @@ import (
 func udpAnswersLate() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-answers-late", Level: kit.Must, Profile: kit.ProfileUDP,
-		Says:     "An answer that an endpoint gives to a datagram after five seconds comes back, by a ClusterIP, a node port and the address of a load balancer, to pods, nodes and outside.",
+		Says:     "An answer that an endpoint gives to a datagram after five seconds comes back, by a ClusterIP, a node port, the address of a load balancer and an external IP, to pods, nodes and outside.",
 		Promises: []promise.Promise{promise.UDP, promise.EveryNode, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Source:   []string{"RFC 4787, section 4.3"},
@@ -23,10 +23,11 @@ func udpAnswersLate() kit.Behaviour {
 			const port = 9500
 			n, vip, pod := s.Nodes, s.FreeAddr(), s.Nodes[0].A
 			s.AnswerLate(pod, port, 0)
-			svc := s.Service(kit.LoadBalanced, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
+			external, give := externalIP(s)
+			svc := s.Service(kit.LoadBalanced, give, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
 			svc.Slice("a", []discoveryv1.EndpointPort{kit.SlicePort("dns", corev1.ProtocolUDP, port)}, pod.Ready())
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			ways := append(svc.Ways(n[1].B.Client, n[1].Client), svc.WaysTo(vip, n[1].B.Client)...)
+			ways := append(svc.Ways(n[1].B.Client, n[1].Client), waysToAll(svc, append(external, vip), n[1].B.Client)...)
 			ways = append(ways, svc.NodePortWays(n[1], s.Outside())...)
 			s.Each(ways, kit.Pods(pod))
 			s.AnswerLate(pod, port, 5*time.Second)

@@ -10,7 +10,7 @@ import (
 func udpFlowFollows() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-follows", Level: kit.Must, Profile: kit.ProfileUDP,
-		Says:     "A UDP flow to a ClusterIP whose endpoint has gone reaches another one, without a new source port, be it still one of another Service, also after there was none for a while, with session affinity and without, from another node and from that of the endpoint.",
+		Says:     "A UDP flow to a ClusterIP, by each of its ports, whose endpoint has gone reaches another one, without a new source port, be it still one of another Service, also after there was none for a while, with session affinity and without, from another node and from that of the endpoint.",
 		Promises: []promise.Promise{promise.ClientsUnaware, promise.UDP},
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Upstream: "[sig-network] Conntrack should be able to preserve UDP traffic when server pod cycles for a ClusterIP service",
@@ -19,7 +19,7 @@ func udpFlowFollows() kit.Behaviour {
 			other := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
 			other.Endpoints(n[0].A.Ready(), n[1].A.Ready(), n[2].A.Ready())
 			for _, affinity := range []func(*corev1.Service){func(*corev1.Service) {}, kit.Sticky(600)} {
-				svc := s.Service(affinity, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
+				svc := s.Service(affinity, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53), kit.Port("more", corev1.ProtocolUDP, 54)))
 				svc.Endpoints(n[0].A.Ready())
 				follow(s, svc, svc.Ways(n[3].B.Client, n[0].B.Client), n[0].A, n[1].A, n[2].A)
 			}

@@ -10,18 +10,19 @@ import (
 func udpFlowFollowsExternalLocal() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-follows-external-local", Level: kit.Must, Profile: kit.ProfileUDP,
-		Says:     "UDP flows from outside under externalTrafficPolicy=Local, to a node port and to the address of a load balancer, whose endpoint has gone reach another one of the same node.",
+		Says:     "UDP flows from outside under externalTrafficPolicy=Local, to a node port to the address of a load balancer and to an external IP, whose endpoint has gone reach another one of the same node.",
 		Promises: []promise.Promise{promise.ClientsUnaware, promise.ExternalLocal},
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Needs:    []kit.Need{kit.NeedNodes, kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			vip := s.FreeAddr()
-			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
+			external, give := externalIP(s)
+			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal, give, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			n, elsewhere := s.Nodes[0], s.Nodes[1].A.Ready()
 			svc.Endpoints(n.A.Ready(), elsewhere)
-			ways := append(svc.NodePortWays(n, s.Outside()), svc.WaysTo(vip, s.HostBeyond(n))...)
+			ways := append(svc.NodePortWays(n, s.Outside()), waysToAll(svc, append(external, vip), s.HostBeyond(n))...)
 			s.Each(ways, kit.Pods(n.A))
 			reach := flow(s, ways)
 			for _, p := range []*kit.Pod{n.A, n.B, n.A} {

@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
@@ -10,27 +12,38 @@ import (
 func udpFlowKeptOnUnrelatedChange() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-kept-on-unrelated-change", Level: kit.Should, Profile: kit.ProfileUDP,
-		Says:     "A UDP flow stays at its endpoint while others of the Service come and go, and while other Services change.",
+		Says:     "A UDP flow to a ClusterIP or a node port stays at its endpoint while others of the Service come and go, and while other Services change.",
 		Promises: []promise.Promise{promise.FlowsCleaned},
 		Run: func(s *kit.Spec) {
-			svc, other := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53))), s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
-			a, b := s.Nodes[0].A, s.Nodes[1].A
-			client, to := s.Nodes[2].B.Client, kit.UDP(svc.ClusterIP("dns"))
+			dns := kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53))
+			svc, other := s.Service(kit.NodePorts, dns), s.Service(dns)
+			a, b, client := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2].B.Client
+			ways := append(svc.Ways(client), svc.NodePortWays(s.Nodes[2], s.Outside())...)
 			svc.Endpoints(a.Ready())
-			s.Expect(client, to, kit.Pods(a))
-			flows := s.Flows(client, to, 8)
-			flows.Reach(a.Client)
+			s.Each(ways, kit.Pods(a))
+			var flows []*kit.Flows
+			for _, way := range ways {
+				flows = append(flows, s.Flows(way.From, way.To, 8)) // of sockets with a peer: others may be given another endpoint for each datagram
+			}
+			for _, f := range flows {
+				f.Reach(a.Client)
+			}
 			svc.Endpoints(a.Ready(), b.Ready())
-			s.Expect(client, to, kit.Pods(a, b))
-			flows.Stay()
+			s.Each(ways, kit.Pods(a, b))
+			later := append(slices.Clone(flows), s.Flows(ways[0].From, ways[0].To, 8)) // of both endpoints
+			stay := func(flows []*kit.Flows) {
+				for _, f := range flows {
+					f.Stay()
+				}
+			}
+			stay(later)
 			other.Endpoints(b.Ready())
-			s.Expect(client, kit.UDP(other.ClusterIP("dns")), kit.Pods(b))
-			flows.Stay()
+			s.Each(other.Ways(client), kit.Pods(b))
+			stay(later)
 			svc.Endpoints(a.Ready())
 			other.Endpoints(a.Ready())
-			s.Expect(client, to, kit.Pods(a))
-			s.Expect(client, kit.UDP(other.ClusterIP("dns")), kit.Pods(a))
-			flows.Stay()
+			s.Each(append(other.Ways(client), ways...), kit.Pods(a))
+			stay(flows)
 		},
 	}
 }

@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	"net/netip"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
@@ -10,7 +12,7 @@ import (
 func vipTwoAddresses() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-two-addresses", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "Each address of a load balancer is answered, to pods and nodes, by TCP and UDP, and one that goes takes no other with it, which loses no connection.",
+		Says:     "Each address of a load balancer is answered, to pods and nodes, by TCP and UDP, be they two or forty, and one that goes takes no other with it, which loses no connection.",
 		Promises: []promise.Promise{promise.IPModeVIP, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
@@ -24,6 +26,14 @@ func vipTwoAddresses() kit.Behaviour {
 				s.Each(gone, kit.Unreachable())
 			}, s.Nodes[0].A.Client)
 			s.Each(left, kit.Pods(s.Nodes[0].A))
+			var all []netip.Addr
+			var ways []kit.Way
+			for range 40 {
+				all = append(all, s.FreeAddr())
+				ways = append(ways, svc.WaysTo(all[len(all)-1], s.Nodes[1].B.Client)...)
+			}
+			svc.Ingress(corev1.LoadBalancerIPModeVIP, all...)
+			s.Each(ways, kit.Pods(s.Nodes[0].A).Times(2))
 		},
 	}
 }

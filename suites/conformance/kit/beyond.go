@@ -50,19 +50,47 @@ func (s *Spec) HostBeyond(n *Node) Client {
 // HostWithRow is a HostBeyond with eight addresses in a row, of which the middle four, and so
 // their halves, are ranges.
 func (s *Spec) HostWithRow(n *Node) (host Client, row []netip.Addr) {
-	row = s.row()
+	within := netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, 240}), 28)
+	if s.Family == corev1.IPv6Protocol {
+		within = netip.MustParsePrefix("2001:db8:3::f0/124")
+	}
+	return s.hostWithin(n, within, 2, 8)
+}
+
+// many are more clients than any list that is short by mistake has room for.
+const many = 96
+
+// HostOfMany is a HostBeyond with 96 addresses, each of which is a client to a dataplane. They are of
+// FurtherRange, which no Service has while behaviours run side by side.
+func (s *Spec) HostOfMany(n *Node) (host Client, addrs []netip.Addr) {
+	within := netip.PrefixFrom(netip.AddrFrom4([4]byte{203, 0, 113, 0}), 25)
+	if s.Family == corev1.IPv6Protocol {
+		within = netip.MustParsePrefix("2001:db8:4::/120")
+	}
+	return s.hostWithin(n, within, 1, many)
+}
+
+// hostWithin is a HostBeyond with further addresses of a range that is its own: so many, from one on.
+func (s *Spec) hostWithin(n *Node, within netip.Prefix, first, count int) (host Client, addrs []netip.Addr) {
+	a := within.Addr()
+	for i := range first + count {
+		if i >= first {
+			addrs = append(addrs, a)
+		}
+		a = a.Next()
+	}
 	if s.planned != nil {
-		return s.plannedHost(n), row
+		return s.plannedHost(n), addrs
 	}
 	h := s.newBeyond(n)
 	s.onEnd(func() error { return s.env.discard(h) })
 	host = s.client(h)
-	for _, a := range row {
+	for _, a := range addrs {
 		s.must(h.ns.Do(func() error { return up("eth0", netip.PrefixFrom(a, a.BitLen())) }), "give a host %s", a)
-		s.Exec(n, "ip", "route", "add", Alone(a), "via", h.own.Addr().String(), "dev", h.link) // it goes with the link
 		s.beyonds[a] = n
 	}
-	return host, row
+	s.Exec(n, "ip", "route", "add", within.String(), "via", h.own.Addr().String(), "dev", h.link) // it goes with the link
+	return host, addrs
 }
 
 // lend takes the spare host of a node that has rested longest; nil if there is none.
@@ -184,19 +212,6 @@ func (s *Spec) linkAddrs(number int) (gate, own netip.Prefix) {
 		a, bits = netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 0, 2, 7: byte(number), 15: 1}), 64
 	}
 	return netip.PrefixFrom(a, bits), netip.PrefixFrom(a.Next(), bits)
-}
-
-// row are eight addresses in a row.
-func (s *Spec) row() (row []netip.Addr) {
-	a := netip.AddrFrom4([4]byte{192, 0, 2, 242})
-	if s.Family == corev1.IPv6Protocol {
-		a = netip.MustParseAddr("2001:db8:3::f2")
-	}
-	for range 8 {
-		row = append(row, a)
-		a = a.Next()
-	}
-	return row
 }
 
 // As is the client where it dials from one of its addresses.

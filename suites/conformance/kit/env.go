@@ -64,6 +64,7 @@ type Env struct {
 	within    string // the node at whose address this program runs, as in a pod of its network
 
 	unlimited bool // nodes send every ICMP error
+	denied    bool // Services may have no external IPs
 
 	mu      sync.Mutex // guards the fields below
 	noise   Noise
@@ -112,6 +113,9 @@ func Open(ctx context.Context, st Stage, cfg Config) (*Env, error) {
 		}
 	}
 	if err := e.deploy(ctx); err != nil {
+		return nil, err
+	}
+	if err := e.findDenied(ctx); err != nil {
 		return nil, err
 	}
 	if err := e.connect(ctx); err != nil {

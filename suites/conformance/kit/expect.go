@@ -68,7 +68,7 @@ type Want struct {
 	sources string                             // the same in words
 	refusal bool                               // of each attempt: where ICMP is limited, of no more at once than it may refuse
 	byPods  bool                               // pods' kernels are to refuse, which limit ICMP everywhere
-	some    bool                               // of the servers one may answer alone: the client's address decides
+	some    bool                               // of the servers one may answer alone
 	said    bool                               // what it came to is said, for several ways are right
 	ports   []uint16                           // of each server, all of which answer and no others; none: it may be any
 	timeout time.Duration
@@ -134,6 +134,13 @@ func (w Want) FromItself() Want {
 // From wants servers to see one of these addresses.
 func (w Want) From(addrs ...netip.Addr) Want {
 	w.source, w.sources = func(seen, _ netip.Addr) bool { return slices.Contains(addrs, seen) }, fmt.Sprint(addrs)
+	return w
+}
+
+// OneWillDo lets any of the servers be left out, but not all.
+func (w Want) OneWillDo() Want {
+	w.some = true
+	w.text += ", of whom one will do"
 	return w
 }
 
@@ -256,7 +263,7 @@ func (s *Spec) judged(c Client, t Target, w Want, res *remote.Results) string {
 
 // spread is what is wanted of a dataplane that may send a client to one endpoint alone.
 func (s *Spec) spread(w Want) Want {
-	_, w.some = s.env.cfg.Features[FeatureSpread]
+	w.some = w.some || !s.Has(FeatureSpread)
 	return w
 }
 

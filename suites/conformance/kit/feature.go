@@ -1,5 +1,13 @@
 package kit
 
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
 // Feature is something a dataplane declares to have or not: what the API makes optional, or
 // a class of dataplanes documents otherwise.
 type Feature string
@@ -38,3 +46,24 @@ const (
 	FeatureForwardsAlone      Feature = "forwards-without-agent"      //
 	FeatureICMPErrors         Feature = "icmp-errors-translated"      // of endpoints reach clients; not where connections end at the proxy
 )
+
+// Has tells whether the dataplane has a feature that a part of the behaviour is about. External IPs it has not
+// where the cluster refuses them.
+func (s *Spec) Has(f Feature) bool {
+	_, lacks := s.env.cfg.Features[f]
+	return !lacks && (f != FeatureExternalIPs || !s.env.denied)
+}
+
+// Met tells whether there is what a part of the behaviour needs.
+func (s *Spec) Met(n Need) bool { return s.planned != nil || s.env.missing(n) == "" }
+
+// findDenied asks, and makes nothing, whether the cluster refuses external IPs.
+func (e *Env) findDenied(ctx context.Context) error {
+	o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "external-ips"}}
+	o.Spec.Ports, o.Spec.ExternalIPs = []corev1.ServicePort{{Port: 80}}, []string{"192.0.2.1"}
+	_, err := e.client.CoreV1().Services(e.namespace).Create(ctx, o, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if e.denied = deniedExternalIPs(err); err != nil && !e.denied {
+		return fmt.Errorf("ask whether Services may have external IPs: %w", err)
+	}
+	return nil
+}

@@ -27,6 +27,7 @@ const (
 // Endpoint is an entry of an EndpointSlice. What is nil is left out.
 type Endpoint struct {
 	at                          func(corev1.IPFamily) netip.Addr
+	also                        []*Pod // whose addresses it has, too
 	node                        string
 	ready, serving, terminating *bool
 	zones, nodes                []string // hints
@@ -49,6 +50,22 @@ func Address(a netip.Addr) Endpoint {
 
 // On is one whose slice says that it is on a node of that name.
 func (e Endpoint) On(node string) Endpoint { e.node = node; return e }
+
+// Also is one that has the address of a further pod, too: all are taken as one, and who sends to it may
+// use but the first.
+func (e Endpoint) Also(p *Pod) Endpoint {
+	e.also = append(slices.Clone(e.also), p)
+	return e
+}
+
+// addrs are all its addresses.
+func (e Endpoint) addrs(f corev1.IPFamily) []netip.Addr {
+	out := []netip.Addr{e.at(f)}
+	for _, p := range e.also {
+		out = append(out, p.Addr(f))
+	}
+	return out
+}
 
 // Bare leaves out all conditions: consumers must take it as ready.
 func (e Endpoint) Bare() Endpoint {
@@ -73,8 +90,10 @@ func (e Endpoint) ForNodes(nodes ...string) Endpoint { e.nodes = nodes; return e
 
 func (e Endpoint) object(f corev1.IPFamily) discoveryv1.Endpoint {
 	out := discoveryv1.Endpoint{
-		Addresses:  []string{e.at(f).String()},
 		Conditions: discoveryv1.EndpointConditions{Ready: e.ready, Serving: e.serving, Terminating: e.terminating},
+	}
+	for _, a := range e.addrs(f) {
+		out.Addresses = append(out.Addresses, a.String())
 	}
 	if e.node != "" {
 		out.NodeName = &e.node

@@ -59,7 +59,9 @@ func (v *Service) stands() {
 		for _, e := range w.endpoints {
 			var n states
 			if n.add(e); n.ready+n.draining > 0 {
-				now.usable[e.at(w.family).String()] = e.node
+				for _, a := range e.addrs(w.family) {
+					now.usable[a.String()] = e.node
+				}
 			}
 		}
 	}

@@ -1,0 +1,46 @@
+package kit
+
+import (
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// Where the cluster refuses external IPs no part of a behaviour is about them, whatever the dataplane has; that
+// they are asked for makes nothing, and what else goes wrong then is an error.
+func TestAsksWhetherExternalIPsAreDenied(t *testing.T) {
+	for name, c := range map[string]struct {
+		says   error
+		denied bool
+		fails  bool
+	}{
+		"allowed": {},
+		"denied": {says: apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "external-ips",
+			errors.New("Use of external IPs is denied by admission control.")), denied: true},
+		"another refusal": {says: apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "external-ips", errors.New("exceeded quota")), fails: true},
+	} {
+		client := fake.NewClientset()
+		client.PrependReactor("create", "services", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			if dry := a.(clienttesting.CreateActionImpl).CreateOptions.DryRun; len(dry) != 1 || dry[0] != "All" {
+				t.Errorf("%s: it is made: %v", name, dry)
+			}
+			return true, nil, c.says
+		})
+		e := &Env{client: client, namespace: "n"}
+		if err := e.findDenied(t.Context()); (err != nil) != c.fails {
+			t.Errorf("%s: %v", name, err)
+		}
+		if has := (&Spec{env: e}).Has(FeatureExternalIPs); has == c.denied {
+			t.Errorf("%s: has external IPs: %t", name, has)
+		}
+	}
+	e := &Env{cfg: Config{Features: map[Feature]string{FeatureExternalIPs: "none"}}}
+	if (&Spec{env: e}).Has(FeatureExternalIPs) || !(&Spec{env: e}).Has(FeatureSCTP) {
+		t.Error("what is declared does not count")
+	}
+}
