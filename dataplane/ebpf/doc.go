@@ -15,8 +15,8 @@
 // network namespace has been routed before a program of a device sees it, and none sees what stays
 // on the node. So the node's own programs are not served: what they send to a frontend, or to the
 // rest of a ClusterIP, is stopped (not refused) where it leaves by a device; to an address that the
-// node has itself it arrives as if there were no Service, and to one of the ServiceCIDRs that no
-// Service has it leaves. The contract suite leaves these rows out and has their number
+// node has itself it arrives as if there were no Service. What they send to an address of the
+// ServiceCIDRs that no Service has is stopped there, too. The contract suite leaves these rows out and has their number
 // (dptest.Backend.NoNode); all others hold.
 //
 // With Config.Cgroup there is the part at sockets as well, which serves the node's own, and

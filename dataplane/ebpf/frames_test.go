@@ -42,7 +42,7 @@ type frame struct {
 	proto    objects.Protocol
 	flags    byte   // of TCP
 	options  []byte // of IPv4, whole words
-	fragment uint16 // of IPv4: offset and what else is there
+	fragment uint16 // offset and what else is there; of IPv6, in a header of its own
 	body     []byte // what follows the network header, if not TCP or UDP with their headers
 	missing  int    // bytes at the end that it says it has
 }
@@ -65,8 +65,13 @@ func (f frame) transport() []byte {
 func (f frame) network() []byte {
 	body := f.transport()
 	if f.v6() {
+		next := byte(f.proto)
+		if f.fragment != 0 {
+			header := binary.BigEndian.AppendUint16([]byte{next, 0}, f.fragment)
+			next, body = unix.IPPROTO_FRAGMENT, append(append(header, 0, 0, 0, 7), body...)
+		}
 		b := binary.BigEndian.AppendUint16([]byte{0x60, 0, 0, 0}, uint16(len(body)+f.missing))
-		b = append(append(append(b, byte(f.proto), 64), f.src.Addr().AsSlice()...), f.dst.Addr().AsSlice()...)
+		b = append(append(append(b, next, 64), f.src.Addr().AsSlice()...), f.dst.Addr().AsSlice()...)
 		return append(b, body...)
 	}
 	b := binary.BigEndian.AppendUint16([]byte{byte(0x45 + len(f.options)/4), 0}, uint16(20+len(f.options)+len(body)+f.missing))
@@ -164,6 +169,9 @@ func (o frameOut) ends() (src, dst netip.AddrPort) {
 	at, from, to := int(ip[0]&15)*4, ip[12:16], ip[16:20]
 	if ip[0]>>4 == 6 {
 		at, from, to = 40, ip[8:24], ip[24:40]
+		if ip[6] == unix.IPPROTO_FRAGMENT {
+			at += 8
+		}
 	}
 	a, _ := netip.AddrFromSlice(from)
 	b, _ := netip.AddrFromSlice(to)

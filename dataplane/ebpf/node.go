@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -60,7 +61,24 @@ func NodeCgroup(root string) (string, error) {
 		}
 		return path, notOnlyOwn(path)
 	}
-	return "", fmt.Errorf("there is no cgroup2 at %s, nor in its folder %s", root, unified)
+	err := fmt.Errorf("there is no cgroup2 at %s, nor in its folder %s", root, unified)
+	if onlyV1(root) {
+		err = fmt.Errorf("%w: %w", err, ErrOnlyV1)
+	}
+	return "", err
+}
+
+// ErrOnlyV1 is in an error of NodeCgroup of a node that has cgroup v1 and no cgroup2 beside it: programs at
+// sockets have nothing to be at.
+var ErrOnlyV1 = errors.New("the node has cgroup v1 alone")
+
+// onlyV1 tells whether some folder has a hierarchy of cgroup v1.
+func onlyV1(root string) bool {
+	folders, err := os.ReadDir(root)
+	return err == nil && slices.ContainsFunc(folders, func(f os.DirEntry) bool {
+		var fs unix.Statfs_t
+		return unix.Statfs(filepath.Join(root, f.Name()), &fs) == nil && fs.Type == unix.CGROUP_SUPER_MAGIC
+	})
 }
 
 // notOnlyOwn tells by whether the mount begins at this process's own cgroup. The kernel's root, which has

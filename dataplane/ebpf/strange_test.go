@@ -168,7 +168,7 @@ func TestSYNWithOptionsRefused(t *testing.T) {
 }
 
 // An ICMP error for a masqueraded connection reaches the client and quotes its packet, also if
-// that has options; what the device has summed up stays right.
+// that has options or is the first fragment of one; what the device has summed up stays right.
 func TestErrorsTranslated(t *testing.T) {
 	t.Parallel()
 	s := service{number: 1, endpoints: both(2)}
@@ -177,16 +177,19 @@ func TestErrorsTranslated(t *testing.T) {
 		client, router netip.AddrPort
 		proto          objects.Protocol
 		options        []byte
+		fragment       uint16
 	}{
-		"ipv4":               {from("192.0.2.100:40000"), from("192.0.3.2:0"), objects.UDP, nil},
-		"ipv4, with options": {from("192.0.2.100:40001"), from("192.0.3.2:0"), objects.UDP, []byte{1, 1, 1, 0}},
-		"ipv6":               {from("[2001:db8:2::100]:40000"), from("[2001:db8:3::2]:0"), objects.UDP, nil},
-		"ipv6, TCP":          {from("[2001:db8:2::100]:40001"), from("[2001:db8:3::2]:0"), objects.TCP, nil},
+		"ipv4":                   {from("192.0.2.100:40000"), from("192.0.3.2:0"), objects.UDP, nil, 0},
+		"ipv4, with options":     {from("192.0.2.100:40001"), from("192.0.3.2:0"), objects.UDP, []byte{1, 1, 1, 0}, 0},
+		"ipv4, a first fragment": {from("192.0.2.100:40002"), from("192.0.3.2:0"), objects.UDP, nil, 0x2000},
+		"ipv6":                   {from("[2001:db8:2::100]:40000"), from("[2001:db8:3::2]:0"), objects.UDP, nil, 0},
+		"ipv6, TCP":              {from("[2001:db8:2::100]:40001"), from("[2001:db8:3::2]:0"), objects.TCP, nil, 0},
+		"ipv6, a first fragment": {from("[2001:db8:2::100]:40002"), from("[2001:db8:3::2]:0"), objects.UDP, nil, 1},
 	} {
 		v6 := c.client.Addr().Is6()
 		f := frame{device: "out", src: c.client, dst: s.nodePort(v6), proto: c.proto, flags: syn}
 		at, source := w.through(f)
-		quoted := frame{src: source, dst: at, proto: c.proto, flags: syn, options: c.options}.network()
+		quoted := frame{src: source, dst: at, proto: c.proto, flags: syn, options: c.options, fragment: c.fragment}.network()
 		e := frame{device: "rem", src: c.router, dst: netip.AddrPortFrom(source.Addr(), 0), proto: icmp4, body: icmp(3, 1, quoted...)}
 		if v6 {
 			e.proto, e.body = icmp6, icmp(1, 3, quoted...)

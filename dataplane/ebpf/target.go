@@ -40,7 +40,7 @@ type Config struct {
 	// own programs must not be given these (net.ipv4.ip_local_reserved_ports). The zero value
 	// is 16384 to 29999, below node ports and what the kernel gives to clients (from 32768 on), and
 	// above what daemons listen at: above 60999 only a third as many are left, and a port is taken
-	// for 10 s after its connection.
+	// for 61 s after its connection, 10 s after one that was reset.
 	SNATPorts [2]uint16
 	// Elsewhere finds the connections that others on the node masquerade with these ports, the first and
 	// the last: whose rules were there before the programs. No other connection gets their ports to the

@@ -106,9 +106,20 @@ SEPARATE int icmp_error6(struct __sk_buff *skb, const struct packet *p, __u64 no
 		return TC_ACT_UNSPEC;
 	__u32 l2 = p->l2, at = l2 + p->l4 + sizeof(struct icmp_header);
 	struct quoted6 q, was;
-	if (bpf_skb_load_bytes(skb, at, &q, sizeof(q)) || q.ip.version != 6)
+	if (bpf_skb_load_bytes(skb, at, &q, sizeof(q.ip)) || q.ip.version != 6)
 		return NO_ENTRY;
-	struct flow_key k = {.sport = q.dst, .dport = q.src, .proto = q.ip.nexthdr};
+	__u32 ports_at = at + sizeof(q.ip);
+	__u8 proto = q.ip.nexthdr;
+	if (proto == IPPROTO_FRAGMENT) { // the first, which has the ports: it was too big
+		struct fragment_header h;
+		if (bpf_skb_load_bytes(skb, ports_at, &h, sizeof(h)) || h.offset & bpf_htons(0xfff8))
+			return NO_ENTRY;
+		ports_at += sizeof(h);
+		proto = h.next;
+	}
+	if (bpf_skb_load_bytes(skb, ports_at, &q.src, sizeof(q) - sizeof(q.ip)))
+		return NO_ENTRY;
+	struct flow_key k = {.sport = q.dst, .dport = q.src, .proto = proto};
 	__builtin_memcpy(&k.src, &q.ip.daddr, sizeof(k.src));
 	__builtin_memcpy(&k.dst, &q.ip.saddr, sizeof(k.dst));
 	struct flow *f = translation(p, &k, now);
@@ -131,7 +142,7 @@ SEPARATE int icmp_error6(struct __sk_buff *skb, const struct packet *p, __u64 no
 	}
 	int to = same(&p->t.dst, &k.dst), from = same(&p->t.src, &k.src), is = (to & mask) | (from & ~mask);
 	__s64 diff = bpf_csum_diff((__be32 *)&was, sizeof(was), (__be32 *)&q, sizeof(q), 0);
-	if (bpf_skb_store_bytes(skb, at, &q, sizeof(q), 0) || outer(skb, p, l2, &now_at, is, diff))
+	if (bpf_skb_store_bytes(skb, at, &q, sizeof(q.ip), 0) || bpf_skb_store_bytes(skb, ports_at, &q.src, sizeof(q) - sizeof(q.ip), 0) || outer(skb, p, l2, &now_at, is, diff))
 		return NOT_WRITTEN;
 	return TC_ACT_UNSPEC;
 }
