@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -108,13 +109,18 @@ func (b *backendFlags) atSockets(cfg *agent.Config, taken func() error) error {
 	}
 	var path string
 	var err error
+	given := ", without --cgroup-root"
 	if b.cgroupRoot == "" {
 		path, err = ebpf.HostCgroup()
-	} else if path, err = ebpf.NodeCgroup(b.cgroupRoot); err != nil {
-		return fmt.Errorf("--cgroup-root %s: %w", b.cgroupRoot, err)
+	} else {
+		given = ""
+		path, err = ebpf.NodeCgroup(b.cgroupRoot)
 	}
-	if err != nil {
-		cfg.Backend.NoNode += "; as with --sockets=" + socketsOff + ", without --cgroup-root: " + err.Error()
+	switch {
+	case err != nil && given == "" && !errors.Is(err, ebpf.ErrOnlyV1):
+		return fmt.Errorf("--cgroup-root %s: %w", b.cgroupRoot, err)
+	case err != nil:
+		cfg.Backend.NoNode += "; as with --sockets=" + socketsOff + given + ": " + err.Error()
 		return nil
 	}
 	if err := taken(); err != nil {

@@ -9,12 +9,14 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/dataplane/agent"
 	"github.com/plumbline/plumbline/dataplane/backend"
 	"github.com/plumbline/plumbline/dataplane/ebpf"
 	"github.com/plumbline/plumbline/dataplane/node"
+	"github.com/plumbline/plumbline/fixtures/need"
 )
 
 const reservedPorts = "net/ipv4/ip_local_reserved_ports"
@@ -205,6 +207,37 @@ func TestSocketsOnAndOff(t *testing.T) {
 	want := "plumb-proxy: --cgroup-root " + w.cgroup + ": there is no cgroup2 at " + w.cgroup
 	w.await(t, want, func() bool { return strings.Contains(p.log.String(), want) })
 	_ = p.cmd.Wait()
+}
+
+// On a node of cgroup v1 alone, whose folder is given, devices' programs serve alone; a folder that is
+// none of cgroups at all is a mistake.
+func TestSocketsOnCgroupV1(t *testing.T) {
+	need.Root(t)
+	root := t.TempDir()
+	at := filepath.Join(root, "systemd")
+	if err := os.Mkdir(at, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ask := func() (*agent.Config, error) {
+		cfg := &agent.Config{Backend: backend.All(0)["ebpf"]}
+		own := backendFlags{sockets: socketsAuto, cgroupRoot: root}
+		return cfg, own.atSockets(cfg, func() error { t.Error("the kernel was asked"); return nil })
+	}
+	if _, err := ask(); err == nil || !strings.Contains(err.Error(), "--cgroup-root "+root) {
+		t.Errorf("no cgroups at all: %v", err)
+	}
+	if err := unix.Mount("cgroup", at, "cgroup", 0, "none,name=plumbline-test"); err != nil {
+		t.Fatalf("mount a hierarchy of cgroup v1: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(at, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	cfg, err := ask()
+	if err != nil || cfg.Plan.Sockets || !strings.Contains(cfg.Backend.NoNode, "as with --sockets=off: ") || !strings.Contains(cfg.Backend.NoNode, "the node has cgroup v1 alone") {
+		t.Errorf("cgroup v1 alone: %v, sockets %t, of the node is said %q", err, cfg.Plan.Sockets, cfg.Backend.NoNode)
+	}
 }
 
 // Where the kernel takes no programs at sockets those of devices serve alone, and it is told why the node

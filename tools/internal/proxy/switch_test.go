@@ -309,6 +309,40 @@ type outcome struct {
 	ended          []string  // those that lasted and did not go on
 }
 
+// judge fails for what became of connections while a successor came, which was ready at a time: none that
+// began later may fail; gapless, none at all that begins, be its first packet sent again; and where conntrack
+// keeps them those that are open go on. The rest is said.
+func (out outcome) judge(t *testing.T, what string, gapless, keeps bool, ready time.Time) {
+	t.Helper()
+	unopened := 0
+	for _, f := range slices.Concat(out.failed, out.resent) {
+		if f.syn {
+			unopened++
+		}
+	}
+	failed := func(f failure, late bool) {
+		if late || gapless && (keeps || f.syn && unopened > 1) {
+			t.Errorf("%s: failed: %s", what, f.text)
+		} else {
+			t.Logf("%s: failed, and it was ready at %s: %s", what, ready.Format("05.000"), f.text)
+		}
+	}
+	for _, f := range out.failed {
+		failed(f, f.begun.After(ready))
+	}
+	for _, f := range out.resent {
+		failed(f, false)
+	}
+	if len(out.ended) == 0 {
+		return
+	}
+	say := t.Logf
+	if keeps {
+		say = t.Errorf
+	}
+	say("%s: of those that were open did not go on:\n%s", what, strings.Join(out.ended, "\n"))
+}
+
 // load runs connections while f does something, and some time before and after.
 func (s *switched) load(t *testing.T, f func()) (out outcome) {
 	t.Helper()
@@ -396,28 +430,7 @@ func (s *switched) change(t *testing.T, from, to string, gapless, keeps bool) {
 			return err == nil && len(left) == 0
 		})
 	})
-	unopened := 0
-	for _, f := range slices.Concat(out.failed, out.resent) {
-		if f.syn {
-			unopened++
-		}
-	}
-	failed := func(f failure, late bool) {
-		if late || gapless && (keeps || f.syn && unopened > 1) {
-			t.Errorf("failed: %s", f.text)
-		} else {
-			t.Logf("failed, and %s was ready at %s: %s", to, ready.Format("05.000"), f.text)
-		}
-	}
-	for _, f := range out.failed {
-		failed(f, f.begun.After(ready))
-	}
-	for _, f := range out.resent {
-		failed(f, false)
-	}
-	if keeps && len(out.ended) > 0 {
-		t.Errorf("of those that were open did not go on:\n%s", strings.Join(out.ended, "\n"))
-	}
+	out.judge(t, "to "+to, gapless, keeps, ready)
 	// Of hundreds of connections that rules masquerade by any port a fifth has one that programs give away.
 	if keeps && to == "ebpf" && !strings.Contains(next.log.String(), "others masquerade are given to none") {
 		t.Error("no connection that rules masquerade has kept its port for itself")

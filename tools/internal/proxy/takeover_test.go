@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -92,43 +93,33 @@ func TestTakeOver(t *testing.T) {
 				kube := s.w.kubeProxy(t, program, mode)
 				for range *switches {
 					var own *process
+					var ready time.Time
+					forwards := all[to].Keeps != backend.Process
 					out := s.load(t, func() {
 						if err := kube.Stop(context.Background()); err != nil {
 							t.Error(err)
 						}
 						own = s.w.start(t, "--backend="+to, "--take-over=kube-proxy")
+						ready = time.Now()
 						s.w.await(t, "nothing left of kube-proxy", func() bool { // whose rules stay a second beside programs at sockets
 							left, err := kubeproxy.Left(s.w.ns.FD())
 							return err == nil && len(left) == 0
 						})
 					})
-					report(t, "to "+to, all[to].Keeps != backend.Process, out.failed, out.ended)
+					out.judge(t, "to "+to, forwards, forwards, ready)
 					out = s.load(t, func() {
 						own.end(t, syscall.SIGTERM)
 						kube = s.w.kubeProxy(t, program, mode)
+						ready = time.Now()
 						s.w.output(t, "--cleanup")
 					})
-					report(t, "back from "+to, all[to].Keeps == backend.Conntrack, out.failed, out.ended)
+					out.judge(t, "back from "+to, forwards, all[to].Keeps == backend.Conntrack, ready)
 					if left, err := all[to].Left(); err != nil || len(left) > 0 {
 						t.Errorf("left of %s: %v, %v", to, left, err)
 					}
 				}
 			})
 		}
-	}
-}
-
-func report(t *testing.T, what string, gapless bool, failed []failure, broken []string) {
-	t.Helper()
-	say := t.Errorf
-	if !gapless {
-		say = t.Logf
-	}
-	for _, f := range failed {
-		say("%s: failed: %s", what, f.text)
-	}
-	if len(broken) > 0 {
-		say("%s: of those that were open did not go on:\n%s", what, strings.Join(broken, "\n"))
 	}
 }
 
