@@ -1,11 +1,13 @@
 package balancer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -254,5 +256,29 @@ func TestReloadOfNothing(t *testing.T) {
 	f.at(instance.Name("test", "uid-web"))
 	if err := f.Reload(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A Start that comes late, after its program has let go of everything, starts nothing, and leaves no record.
+func TestNothingStartsAfterClose(t *testing.T) {
+	dir := stateDir(t)
+	ps := newProcesses(t, dir, netip.MustParsePrefix("127.78.0.0/24"))
+	spec := instance.Spec{Name: "late", Service: "default/late", UID: "late", Dir: filepath.Join(dir, "late"), Addrs: []netip.Addr{netip.MustParseAddr("127.78.0.1")}, Owner: "0:0"}
+	if err := errors.Join(os.Mkdir(spec.Dir, 0o755), ps.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := ps.Stop(context.Background(), spec.Name); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := ps.Start(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "start late") || !strings.Contains(err.Error(), "let go") {
+		t.Errorf("a start after Close: %v", err)
+	}
+	if got := ps.names(t); len(got) > 0 {
+		t.Errorf("it is listed: %v", got)
+	}
+	if left, err := os.ReadDir(spec.Dir); err != nil || len(left) > 0 {
+		t.Errorf("its directory holds %v (%v)", left, err)
 	}
 }

@@ -63,6 +63,9 @@ type Processes struct {
 	place   place
 	made    string // of what else the digest depends on
 
+	spawning sync.RWMutex // held for reading while one is spawned
+	closed   bool         // guarded by it: none is any more
+
 	mu     sync.Mutex // guards the fields below
 	all    map[string]*process
 	events []Event    // not yet told
@@ -181,8 +184,12 @@ func (p *Processes) ComeFirst(name string) {
 func (p *Processes) dir(name string) string { return filepath.Join(p.opts.StateDir, name) }
 
 // Close lets go of what runs, which goes on, but no longer before all else. It comes before the end of the
-// recorder, whom load balancers look for then.
+// recorder, whom load balancers look for then. Nothing is started after it: it would come before all else
+// with nobody to change that.
 func (p *Processes) Close() error {
+	p.spawning.Lock()
+	p.closed = true
+	p.spawning.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var errs []error
@@ -276,6 +283,11 @@ func (p *Processes) Start(ctx context.Context, s Spec) error {
 
 // launch starts the process and has it watched. It is called with op held.
 func (p *Processes) launch(pr *process) error {
+	p.spawning.RLock()
+	defer p.spawning.RUnlock()
+	if p.closed {
+		return errors.New("this program has let go of its load balancers")
+	}
 	r, err := p.spawn(pr.spec)
 	if err != nil {
 		return err
