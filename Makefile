@@ -160,7 +160,7 @@ truth:
 	$(MAKE) selftest CLUSTER=lab SELFTEST='-ginkgo.focus-file=truth_test -ginkgo.focus-file=prediction_test'
 
 # The main job without Docker, such as `make lab ROWS=all` or LAB='--workers=5'.
-ROWS ?= plumb-nftables:fallback,plumb-nftables:ignore+drop,plumb-nftables:ignore+reject
+ROWS ?= plumb-nftables:fallback,plumb-nftables:ignore+drop,plumb-nftables:ignore+reject,plumb-ebpf:fallback
 LAB ?=
 lab: build
 	ci/host/prepare.sh --lab
