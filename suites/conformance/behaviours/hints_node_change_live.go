@@ -10,12 +10,15 @@ import (
 func hintsNodeChangeLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hints-node-change-live", Level: kit.Should, Profile: kit.ProfileTopology,
-		Says:     "Hints of nodes that come, change and go are followed, by TCP and UDP.",
+		Says:     "Hints of nodes that come, change and go are followed, at a ClusterIP, a node port and the address of a load balancer, by TCP and UDP.",
 		Promises: []promise.Promise{promise.SameNode, promise.Distribution},
+		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureNodeHints},
 		Run: func(s *kit.Spec) {
-			svc, a, b := s.Service(kit.Distribution(corev1.ServiceTrafficDistributionPreferSameNode), kit.Both), s.Nodes[0], s.Nodes[1]
-			ways := svc.Ways(a.B.Client, a.Client)
+			svc, vip := atVIP(s, kit.Distribution(corev1.ServiceTrafficDistributionPreferSameNode))
+			a, b := s.Nodes[0], s.Nodes[1]
+			ways := append(svc.Ways(a.B.Client, a.Client), svc.WaysTo(vip, a.B.Client)...)
+			ways = append(ways, svc.NodePortWays(a, s.Outside())...)
 			for _, c := range []struct {
 				hints [2]string // of the pod on a, and of that on b
 				want  []*kit.Pod

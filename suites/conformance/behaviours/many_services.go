@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -8,31 +10,42 @@ import (
 func manyServices() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "many-services", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Each of 260 Services is reached by its own endpoint, and those that are left when half of them go again as before.",
+		Says:     "Each of 260 Services, of which every fourth has node ports, is reached by its own endpoint, by TCP and UDP, and those that are left when half of them go again as before.",
 		Promises: []promise.Promise{promise.ClusterIP, promise.Transported, promise.Synchronized},
 		Run: func(s *kit.Spec) {
 			const of = 260
-			pods, services, ways := s.EightPods(), make([]*kit.Service, of), map[*kit.Pod][]kit.Way{}
+			pods, clients := s.EightPods(), s.PodClients()
+			services, ways := make([]*kit.Service, of), make([][]kit.Way, of)
 			for i := range services {
-				services[i] = s.Service()
+				as := []func(*corev1.Service){kit.Both}
+				if i%4 == 0 {
+					as = append(as, kit.NodePorts)
+				}
+				services[i] = s.Service(as...)
 				services[i].Endpoints(pods[i%len(pods)].Ready())
+				ways[i] = services[i].Ways(clients[i/len(pods)%len(clients)])
+				if i%4 == 0 {
+					ways[i] = append(ways[i], services[i].NodePortWays(s.Nodes[3], s.Outside())...)
+				}
 			}
-			clients := s.PodClients()
-			for i, svc := range services {
-				p := pods[i%len(pods)]
-				ways[p] = append(ways[p], svc.Ways(clients[i/len(pods)%len(clients)])...)
+			served := func(first int) {
+				for of, p := range pods {
+					var its []kit.Way
+					for i := first + of; i < len(ways); i += len(pods) {
+						its = append(its, ways[i]...)
+					}
+					s.Each(its, kit.Pods(p).Times(4))
+				}
 			}
-			for _, p := range pods {
-				s.Each(ways[p], kit.Pods(p).Times(4))
-			}
-			for _, svc := range services[:of/2] {
+			served(0)
+			const half = of / 2 / 8 * 8 // the first is of the first pod again
+			for i, svc := range services[:half] {
 				svc.Delete()
+				if i >= half-len(pods) {
+					s.Each(ways[i][:2], kit.Unreachable()) // at its ClusterIP
+				}
 			}
-			for _, p := range pods {
-				n := len(ways[p])
-				s.Each(ways[p][:1], kit.Unreachable())
-				s.Each(ways[p][n-n/2:], kit.Pods(p).Times(4))
-			}
+			served(half)
 		},
 	}
 }

@@ -8,8 +8,9 @@ import (
 func serviceRecreatedAtOnce() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "service-recreated-at-once", Level: kit.Must, Profile: kit.ProfileLifecycle,
-		Says:     "A Service that is deleted and at once made anew under the same name is served at the addresses that it has now, and at those that it had no more, by TCP and UDP.",
+		Says:     "A Service that is deleted and at once made anew under the same name is served at the addresses that it has now, and at those that it had no more, by TCP and UDP, and so is its healthCheckNodePort.",
 		Promises: []promise.Promise{promise.Synchronized, promise.ClusterIP, promise.NodePort},
+		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] Services should work after the service has been recreated",
 		Serial:   true, // others may be given the node ports that it expects to be silent
 		Run: func(s *kit.Spec) {
@@ -28,6 +29,17 @@ func serviceRecreatedAtOnce() kit.Behaviour {
 			}
 			s.Each(ways(), kit.Pods(n[1].A))
 			s.Each(before, kit.Unreachable())
+			checked := s.Service(kit.LoadBalanced, kit.ExternalLocal)
+			checked.Endpoints(n[0].A.Ready())
+			had := checked.HealthPort(n[0])
+			s.ExpectHTTP(s.Outside(), had, "/", kit.Status(200))
+			checked.DeleteAlone()
+			checked.Make()
+			if checked.HealthPort(n[0]) == had {
+				s.Inconclusive("the API gave the Service the health check port that it had before")
+			}
+			s.ExpectHTTP(s.Outside(), checked.HealthPort(n[0]), "/", kit.Status(200))
+			s.ExpectNoCheck(s.Outside(), had)
 		},
 	}
 }
