@@ -23,7 +23,7 @@ BENCH ?=
 # How long each target of `make fuzz` runs.
 FUZZTIME ?= 1m
 
-.PHONY: pages build host generate test tc legacy interrupted lives test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy kernels agree conformance observed teeth bench microbench fuzz soak mutants nightly lint clean
+.PHONY: pages build host generate test tc legacy interrupted lives switches test-fast update verify race peer differential e2e filled selftest truth lab installed haproxy kernels agree conformance observed teeth bench microbench fuzz soak mutants nightly lint clean
 
 build:
 	@mkdir -p bin
@@ -73,6 +73,10 @@ interrupted:
 # An agent of eBPF that is killed, and builds with another layout of the maps, over and over under load.
 lives:
 	go test -count=1 -v -timeout 30m ./tools/internal/proxy -run '^TestLives$$' -lives=25
+
+# Every ordered pair of backends, changed ten times under load.
+switches:
+	go test -count=1 -timeout 30m ./tools/internal/proxy -run '^TestSwitch$$' -switches=10
 
 # As root all of it, on a prepared host; otherwise what needs root skips by name. What
 # depends on real time has the host for itself: no compiler and no other package beside it, but
@@ -254,11 +258,14 @@ nightly: host build
 	$(MAKE) selftest CLUSTER=existing
 	$(MAKE) conformance CLUSTER=kind
 	$(MAKE) conformance observed CLUSTER=lab
+	$(MAKE) conformance CLUSTER=lab DATAPLANE=plumb-ebpf
+	$(MAKE) e2e E2E='--rows=plumb-ebpf:ignore+drop,plumb-ebpf:ignore+reject'
 	$(MAKE) differential
 	$(MAKE) tc
 	$(MAKE) legacy
 	$(MAKE) interrupted
 	$(MAKE) lives
+	$(MAKE) switches
 	$(MAKE) kernels
 	$(MAKE) haproxy
 	$(MAKE) installed
