@@ -250,6 +250,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"Random", "no affinity", "the kernel did"},
 		{"Random", "no ServiceCIDRs", "the kernel did"},
 		{"Random", "rejects drops", "the kernel did"},
+		{"Random", "is empty while it changes", "while plans changed:"},
 		{"Distribution", "unfair", "by chance once in"},
 		{"Distribution", "loses an endpoint", "by chance once in"},
 		{"Thousand", "unfair", "by chance once in"},

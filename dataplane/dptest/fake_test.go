@@ -141,6 +141,11 @@ type fakeTarget struct {
 }
 
 func (f *fakeTarget) Apply(ctx context.Context, old, new *plan.Plan) error {
+	if f.mutant == "is empty while it changes" && old != nil {
+		f.empty()
+		time.Sleep(time.Millisecond) // others are asked meanwhile, or at the next change
+		old = nil
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	old, new = mutate(f.mutant, old), mutate(f.mutant, new)

@@ -4,8 +4,10 @@ package dptest
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -160,7 +162,8 @@ func healthChecks(p *plan.Plan) map[objects.Name]plan.HealthCheck {
 const perApply = 60
 
 // Random compares about n random packets of random plans with the oracle. The
-// Target goes from plan to plan by difference.
+// Target goes from plan to plan by difference, and so often back and again that packets meanwhile, by
+// which both plans do the same, meet changes: these hold all the time.
 func Random(t *testing.T, b Backend, seed uint64, n int) {
 	t.Logf("seed %d", seed)
 	k := b.place(t)
@@ -169,21 +172,27 @@ func Random(t *testing.T, b Backend, seed uint64, n int) {
 	var old *plan.Plan
 	var memory Memory
 	h.First()
-	forwarded, sent, all := 0, 0, 0
+	forwarded, sent, all, meanwhile, changes := 0, 0, 0, 0, 0
 	for sent < n {
 		for range 20 {
 			h.Next()
 		}
 		p := plan.Build(&h.Objects, b.options(h))
-		if old != nil && p.Node.LocalLink != old.Node.LocalLink {
-			old = nil // another process's option: it takes over
+		packets := h.Packets(p, perApply)
+		rows := b.rows(p, packets)
+		if old == nil || p.Node.LocalLink != old.Node.LocalLink { // another process's option: it takes over
+			apply(t, target, nil, p)
+		} else {
+			common := b.common(old, p, rows)
+			times, err := changing(t.Context(), target, old, p, func() error { return k.Check(t.Context(), p, common, new(Memory)) })
+			if err != nil {
+				t.Fatalf("seed %d, after %d packets, while plans changed:\n%v\nfrom plan:\n%s\nto plan:\n%s", seed, sent, err, old, p)
+			}
+			meanwhile, changes = meanwhile+len(common), changes+times
 		}
-		apply(t, target, old, p)
 		if err := b.forget(k); err != nil {
 			t.Fatal(err)
 		}
-		packets := h.Packets(p, perApply)
-		rows := b.rows(p, packets)
 		if err := k.Check(t.Context(), p, rows, &memory); err != nil {
 			t.Fatalf("seed %d, after %d packets:\n%v\nplan:\n%s", seed, sent, err, p)
 		}
@@ -196,5 +205,45 @@ func Random(t *testing.T, b Backend, seed uint64, n int) {
 		old = p
 	}
 	b.unasked(t, all, sent, b.Unasked.Random)
-	t.Logf("%d of %d or more packets were for endpoints", forwarded, n)
+	t.Logf("%d of %d or more packets were for endpoints; %d more met %d changes", forwarded, n, meanwhile, changes)
+}
+
+// common are the rows of a plan that hold before a change to it, too, and where only the node has changed, or only
+// the Services, as two tables or maps may have it for a moment. Those of session affinity are left out: a change
+// may end what is remembered.
+func (b Backend) common(old, new *plan.Plan, rows []Row) []Row {
+	var ways []*plan.Resolver
+	for _, p := range []*plan.Plan{old, {Node: old.Node, Services: new.Services}, {Node: new.Node, Services: old.Services}} {
+		ways = append(ways, plan.NewResolver(b.node(p)))
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool {
+		return r.Sticky || slices.ContainsFunc(ways, func(w *plan.Resolver) bool { return r.in(w.Resolve(r.Packet())).Outcome() != r.Outcome() })
+	})
+}
+
+// changing goes from one plan to the next, and back and again as long as ask goes on; it ends at the next. It tells
+// how many changes that were.
+func changing(ctx context.Context, target Target, old, new *plan.Plan, ask func() error) (times int, err error) {
+	asked := make(chan struct{})
+	var changed error
+	var running sync.WaitGroup
+	running.Go(func() {
+		for times = 1; ; times += 2 {
+			if changed = target.Apply(ctx, old, new); changed != nil {
+				return
+			}
+			select {
+			case <-asked:
+				return
+			default:
+			}
+			if changed = target.Apply(ctx, new, old); changed != nil {
+				return
+			}
+		}
+	})
+	err = ask()
+	close(asked)
+	running.Wait()
+	return times, errors.Join(changed, err)
 }
