@@ -224,10 +224,11 @@ func (b Backend) common(old, new *plan.Plan, rows []Row) []Row {
 // changing goes from one plan to the next, and back and again as long as ask goes on; it ends at the next. It tells
 // how many changes that were.
 func changing(ctx context.Context, target Target, old, new *plan.Plan, ask func() error) (times int, err error) {
-	asked := make(chan struct{})
+	begun, asked := make(chan struct{}), make(chan struct{})
 	var changed error
 	var running sync.WaitGroup
 	running.Go(func() {
+		close(begun)
 		for times = 1; ; times += 2 {
 			if changed = target.Apply(ctx, old, new); changed != nil {
 				return
@@ -242,6 +243,7 @@ func changing(ctx context.Context, target Target, old, new *plan.Plan, ask func(
 			}
 		}
 	})
+	<-begun
 	err = ask()
 	close(asked)
 	running.Wait()
