@@ -205,6 +205,9 @@ func Random(t *testing.T, b Backend, seed uint64, n int) {
 		old = p
 	}
 	b.unasked(t, all, sent, b.Unasked.Random)
+	if meanwhile == 0 {
+		t.Error("no packet met a change")
+	}
 	t.Logf("%d of %d or more packets were for endpoints; %d more met %d changes", forwarded, n, meanwhile, changes)
 }
 
@@ -212,13 +215,15 @@ func Random(t *testing.T, b Backend, seed uint64, n int) {
 // the Services, as two tables or maps may have it for a moment. Those of session affinity are left out: a change
 // may end what is remembered.
 func (b Backend) common(old, new *plan.Plan, rows []Row) []Row {
-	var ways []*plan.Resolver
+	out := slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Sticky })
 	for _, p := range []*plan.Plan{old, {Node: old.Node, Services: new.Services}, {Node: new.Node, Services: old.Services}} {
-		ways = append(ways, plan.NewResolver(b.node(p)))
+		was := plan.NewResolver(b.node(p))
+		out = slices.DeleteFunc(out, func(r Row) bool {
+			before := r.in(was.Resolve(r.Packet()))
+			return before.Outcome() != r.Outcome() || len(b.rows(p, []Row{before})) == 0
+		})
 	}
-	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool {
-		return r.Sticky || slices.ContainsFunc(ways, func(w *plan.Resolver) bool { return r.in(w.Resolve(r.Packet())).Outcome() != r.Outcome() })
-	})
+	return out
 }
 
 // changing goes from one plan to the next, and back and again as long as ask goes on; it ends at the next. It tells
@@ -228,7 +233,7 @@ func changing(ctx context.Context, target Target, old, new *plan.Plan, ask func(
 	var changed error
 	var running sync.WaitGroup
 	running.Go(func() {
-		close(begun)
+		close(begun) // as good as
 		for times = 1; ; times += 2 {
 			if changed = target.Apply(ctx, old, new); changed != nil {
 				return

@@ -11,9 +11,9 @@ func affinityLocalPolicy() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-local-policy", Level: kit.Must, Profile: kit.ProfileAffinity,
 		Says:     "Under policy Local a client stays with one of its node's endpoints at the ClusterIP, whatever it had before at the address of a load balancer, where it is one of all, by TCP and UDP; from outside with one of the node it arrives at, and with the other one there when that is gone, and either sees its address.",
-		Promises: []promise.Promise{promise.Affinity, promise.InternalLocal, promise.ExternalFromInside},
+		Promises: []promise.Promise{promise.Affinity, promise.InternalLocal, promise.ExternalFromInside, promise.ExternalLocal},
 		Writes:   kit.SinceClass,
-		Needs:    []kit.Need{kit.NeedNodes},
+		Needs:    []kit.Need{kit.NeedNodes, kit.NeedOutside},
 		Run: func(s *kit.Spec) {
 			svc, vip := s.Service(kit.LoadBalanced, kit.InternalLocal, kit.ExternalLocal, kit.Sticky(600), kit.Both), s.FreeAddr()
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)

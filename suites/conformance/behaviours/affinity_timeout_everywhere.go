@@ -38,7 +38,7 @@ func affinityTimeoutEverywhere() kit.Behaviour {
 				}
 			}
 			s.Pause((timeout + 1) * time.Second)
-			for kind, ways := range kinds { // by chance a client gets the same again at all of them once in 10^7 runs: 8^-8
+			for kind, ways := range kinds { // by chance a client gets the same again at all of a kind once in 10^6 runs: ten times 8^-8
 				moved := false
 				for i, way := range ways {
 					moved = s.ExpectOne(way.From, way.To, 1, pods...).Name != before[kind][i] || moved

@@ -54,9 +54,13 @@ func changesWhileAwayFollowed() kit.Behaviour {
 					svc.Endpoints(a.Ready())
 					more = append(more, svc.Ways(client)...)
 				}
-				gone.Delete() // when no other is made that might get its addresses
+				was := again.ClusterIP()
 				again.DeleteAlone()
 				again.Make()
+				if again.ClusterIP() == was {
+					s.Inconclusive("the API gave the Service the address again that it had before")
+				}
+				gone.Delete() // when no other is made that might get its addresses
 			})
 			s.Each(more, kit.Pods(a).Times(4))
 			s.Each(append(at(moved), at(filled)...), kit.Pods(b))

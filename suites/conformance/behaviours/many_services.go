@@ -29,16 +29,16 @@ func manyServices() kit.Behaviour {
 				}
 			}
 			served := func(first int) {
-				for of, p := range pods {
+				for at, p := range pods {
 					var its []kit.Way
-					for i := first + of; i < len(ways); i += len(pods) {
+					for i := first + at; i < len(ways); i += len(pods) {
 						its = append(its, ways[i]...)
 					}
 					s.Each(its, kit.Pods(p).Times(4))
 				}
 			}
 			served(0)
-			const half = of / 2 / 8 * 8 // the first is of the first pod again
+			half := of / 2 / len(pods) * len(pods) // the first is of the first pod again
 			for i, svc := range services[:half] {
 				svc.Delete()
 				if i >= half-len(pods) {

@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
@@ -29,6 +31,7 @@ func portAdded() kit.Behaviour {
 						svc.Endpoints(kit.ReadyAll(pods)...)
 						s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP("more")), kit.Pods(pods...))
 						s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[3], "more")), kit.Pods(pods...))
+						s.Pause(500 * time.Millisecond) // the streams meet each state
 					}
 				}, pod.Client, also.Client)
 			}, pod.Client, also.Client)

@@ -17,6 +17,7 @@ func tcpConnectionKeptWithoutEndpoints() kit.Behaviour {
 			inside, cluster := s.Nodes[2].B.Client, kit.TCP(svc.ClusterIP())
 			outside, nodePort := s.Outside(), kit.TCP(svc.NodePort(s.Nodes[2]))
 			s.Expect(inside, cluster, kit.Pods(a))
+			s.Expect(s.Nodes[2].Client, cluster, kit.Pods(a))
 			s.Expect(outside, nodePort, kit.Pods(a))
 			flows := []*kit.Flows{s.Flows(inside, cluster, 8), s.Flows(s.Nodes[2].Client, cluster, 8), s.Flows(outside, nodePort, 8)}
 			for _, left := range [][]kit.Endpoint{{a.NotReady(), b.Ready()}, {b.Ready()}} {

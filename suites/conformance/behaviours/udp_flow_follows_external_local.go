@@ -10,7 +10,7 @@ import (
 func udpFlowFollowsExternalLocal() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-follows-external-local", Level: kit.Must, Profile: kit.ProfileUDP,
-		Says:     "UDP flows from outside under externalTrafficPolicy=Local, to a node port to the address of a load balancer and to an external IP, whose endpoint has gone reach another one of the same node.",
+		Says:     "UDP flows from outside under externalTrafficPolicy=Local, to a node port, to the address of a load balancer and to an external IP, whose endpoint has gone reach another one of the same node.",
 		Promises: []promise.Promise{promise.ClientsUnaware, promise.ExternalLocal},
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},

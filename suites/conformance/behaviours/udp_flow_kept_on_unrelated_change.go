@@ -30,7 +30,9 @@ func udpFlowKeptOnUnrelatedChange() kit.Behaviour {
 			}
 			svc.Endpoints(a.Ready(), b.Ready())
 			s.Each(ways, kit.Pods(a, b))
-			later := append(slices.Clone(flows), s.Flows(ways[0].From, ways[0].To, 8)) // of both endpoints
+			ofBoth := s.Flows(ways[0].From, ways[0].To, 8)
+			ofBoth.Reach(a.Client, b.Client)
+			later := append(slices.Clone(flows), ofBoth)
 			stay := func(flows []*kit.Flows) {
 				for _, f := range flows {
 					f.Stay()

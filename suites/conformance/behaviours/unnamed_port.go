@@ -16,7 +16,9 @@ func unnamedPort() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			none := kit.SlicePort("", corev1.ProtocolTCP, kit.PodPort)
 			none.Name = nil
-			for _, port := range []discoveryv1.EndpointPort{kit.SlicePort("", corev1.ProtocolTCP, kit.PodPort), none, kit.SlicePort("", corev1.ProtocolUDP, kit.PodPort)} {
+			nor := kit.SlicePort("", corev1.ProtocolUDP, kit.PodPort)
+			nor.Name = nil
+			for _, port := range []discoveryv1.EndpointPort{kit.SlicePort("", corev1.ProtocolTCP, kit.PodPort), none, kit.SlicePort("", corev1.ProtocolUDP, kit.PodPort), nor} {
 				svc := s.Service(kit.NodePorts, kit.Ports(kit.Port("", *port.Protocol, 80)))
 				svc.Slice("a", []discoveryv1.EndpointPort{port}, s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
 				want := kit.Pods(s.Nodes[0].A, s.Nodes[1].A)

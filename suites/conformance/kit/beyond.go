@@ -60,8 +60,8 @@ func (s *Spec) HostWithRow(n *Node) (host Client, row []netip.Addr) {
 // many are more clients than any list that is short by mistake has room for.
 const many = 96
 
-// HostOfMany is a HostBeyond with 96 addresses, each of which is a client to a dataplane. They are of
-// FurtherRange, which no Service has while behaviours run side by side.
+// HostOfMany is a HostBeyond with 96 addresses, each of which is a client to a dataplane. Those of IPv4
+// are the lower half of FurtherRange, which no Service has while behaviours run side by side.
 func (s *Spec) HostOfMany(n *Node) (host Client, addrs []netip.Addr) {
 	within := netip.PrefixFrom(netip.AddrFrom4([4]byte{203, 0, 113, 0}), 25)
 	if s.Family == corev1.IPv6Protocol {

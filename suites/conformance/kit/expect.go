@@ -263,7 +263,8 @@ func (s *Spec) judged(c Client, t Target, w Want, res *remote.Results) string {
 
 // spread is what is wanted of a dataplane that may send a client to one endpoint alone.
 func (s *Spec) spread(w Want) Want {
-	w.some = w.some || !s.Has(FeatureSpread)
+	_, declared := s.env.cfg.Features[FeatureSpread]
+	w.some = w.some || declared
 	return w
 }
 

@@ -3,6 +3,7 @@ package kit
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,22 +49,40 @@ const (
 )
 
 // Has tells whether the dataplane has a feature that a part of the behaviour is about. External IPs it has not
-// where the cluster refuses them.
+// where the cluster refuses them. A part that is left out is said.
 func (s *Spec) Has(f Feature) bool {
 	_, lacks := s.env.cfg.Features[f]
-	return !lacks && (f != FeatureExternalIPs || !s.env.denied)
+	lacks = lacks || f == FeatureExternalIPs && s.env.denied
+	return !lacks || s.leftOut(string(f))
 }
 
 // Met tells whether there is what a part of the behaviour needs.
-func (s *Spec) Met(n Need) bool { return s.planned != nil || s.env.missing(n) == "" }
+func (s *Spec) Met(n Need) bool {
+	lacks := s.planned == nil && s.env.missing(n) != ""
+	return !lacks || s.leftOut(string(n))
+}
+
+// leftOut says once what a part was about that is not asked.
+func (s *Spec) leftOut(what string) bool {
+	if said := "left out: what is about " + what; !slices.Contains(s.said, said) {
+		s.Say("%s", said)
+	}
+	return false
+}
 
 // findDenied asks, and makes nothing, whether the cluster refuses external IPs.
 func (e *Env) findDenied(ctx context.Context) error {
 	o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "external-ips"}}
 	o.Spec.Ports, o.Spec.ExternalIPs = []corev1.ServicePort{{Port: 80}}, []string{"192.0.2.1"}
 	_, err := e.client.CoreV1().Services(e.namespace).Create(ctx, o, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if e.denied = deniedExternalIPs(err); err != nil && !e.denied {
+	if err == nil {
+		return nil
+	}
+	// By whatever admission it is refused: if the same without them is not, it is for them.
+	o.Spec.ExternalIPs = nil
+	if _, without := e.client.CoreV1().Services(e.namespace).Create(ctx, o, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); without != nil {
 		return fmt.Errorf("ask whether Services may have external IPs: %w", err)
 	}
+	e.denied = true
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,12 +23,16 @@ func TestAsksWhetherExternalIPsAreDenied(t *testing.T) {
 		"allowed": {},
 		"denied": {says: apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "external-ips",
 			errors.New("Use of external IPs is denied by admission control.")), denied: true},
-		"another refusal": {says: apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "external-ips", errors.New("exceeded quota")), fails: true},
+		"denied by a webhook": {says: apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "external-ips", errors.New("admission webhook denied the request")), denied: true},
+		"all are refused":     {says: errors.New("exceeded quota"), fails: true},
 	} {
 		client := fake.NewClientset()
 		client.PrependReactor("create", "services", func(a clienttesting.Action) (bool, runtime.Object, error) {
 			if dry := a.(clienttesting.CreateActionImpl).CreateOptions.DryRun; len(dry) != 1 || dry[0] != "All" {
 				t.Errorf("%s: it is made: %v", name, dry)
+			}
+			if o := a.(clienttesting.CreateActionImpl).Object.(*corev1.Service); len(o.Spec.ExternalIPs) == 0 && !c.fails {
+				return true, nil, nil
 			}
 			return true, nil, c.says
 		})

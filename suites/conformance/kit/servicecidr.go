@@ -30,7 +30,7 @@ func (s *Spec) AddServiceCIDR(p netip.Prefix) *ServiceCIDR {
 }
 
 // FurtherRange is a range for documentation (RFC 5737, RFC 3849) that behaviours
-// use for nothing else while one that runs by itself has it.
+// add as one of Services when they run by themselves.
 func (s *Spec) FurtherRange() netip.Prefix {
 	if s.Family == corev1.IPv6Protocol {
 		return netip.MustParsePrefix("2001:db8:0:53::/112")

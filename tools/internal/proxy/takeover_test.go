@@ -110,8 +110,8 @@ func TestTakeOver(t *testing.T) {
 					out = s.load(t, func() {
 						own.end(t, syscall.SIGTERM)
 						kube = s.w.kubeProxy(t, program, mode)
+						s.w.output(t, "--cleanup") // until then the one before serves beside it
 						ready = time.Now()
-						s.w.output(t, "--cleanup")
 					})
 					out.judge(t, "back from "+to, forwards, all[to].Keeps == backend.Conntrack, ready)
 					if left, err := all[to].Left(); err != nil || len(left) > 0 {
