@@ -233,7 +233,7 @@ func changing(ctx context.Context, target Target, old, new *plan.Plan, ask func(
 	var changed error
 	var running sync.WaitGroup
 	running.Go(func() {
-		close(begun) // as good as
+		close(begun) // the first change is next
 		for times = 1; ; times += 2 {
 			if changed = target.Apply(ctx, old, new); changed != nil {
 				return
