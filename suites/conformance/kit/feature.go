@@ -72,17 +72,19 @@ func (s *Spec) leftOut(what string) bool {
 
 // findDenied asks, and makes nothing, whether the cluster refuses external IPs.
 func (e *Env) findDenied(ctx context.Context) error {
-	o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "external-ips"}}
-	o.Spec.Ports, o.Spec.ExternalIPs = []corev1.ServicePort{{Port: 80}}, []string{"192.0.2.1"}
-	_, err := e.client.CoreV1().Services(e.namespace).Create(ctx, o, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	ask := func(externalIPs ...string) error {
+		o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "external-ips"}}
+		o.Spec.Ports, o.Spec.ExternalIPs = []corev1.ServicePort{{Port: 80}}, externalIPs
+		_, err := e.client.CoreV1().Services(e.namespace).Create(ctx, o, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	err := ask("192.0.2.1")
 	if err == nil {
 		return nil
 	}
-	// By whatever admission it is refused: if the same without them is not, it is for them.
-	o.Spec.ExternalIPs = nil
-	if _, without := e.client.CoreV1().Services(e.namespace).Create(ctx, o, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); without != nil {
+	if without := ask(); without != nil { // it is not for them
 		return fmt.Errorf("ask whether Services may have external IPs: %w", err)
 	}
-	e.denied = true
+	e.denied = true // by whatever admission
 	return nil
 }

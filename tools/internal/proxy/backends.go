@@ -109,18 +109,16 @@ func (b *backendFlags) atSockets(cfg *agent.Config, taken func() error) error {
 	}
 	var path string
 	var err error
-	given := ", without --cgroup-root"
+	why := ", without --cgroup-root"
 	if b.cgroupRoot == "" {
 		path, err = ebpf.HostCgroup()
-	} else {
-		given = ""
-		path, err = ebpf.NodeCgroup(b.cgroupRoot)
-	}
-	switch {
-	case err != nil && given == "" && !errors.Is(err, ebpf.ErrOnlyV1):
+	} else if path, err = ebpf.NodeCgroup(b.cgroupRoot); errors.Is(err, ebpf.ErrOnlyV1) {
+		why = ""
+	} else if err != nil {
 		return fmt.Errorf("--cgroup-root %s: %w", b.cgroupRoot, err)
-	case err != nil:
-		cfg.Backend.NoNode += "; as with --sockets=" + socketsOff + given + ": " + err.Error()
+	}
+	if err != nil {
+		cfg.Backend.NoNode += "; as with --sockets=" + socketsOff + why + ": " + err.Error()
 		return nil
 	}
 	if err := taken(); err != nil {
