@@ -63,8 +63,8 @@ type Env struct {
 	outside   Client
 	within    string // the node at whose address this program runs, as in a pod of its network
 
-	unlimited bool // nodes send every ICMP error
-	denied    bool // Services may have no external IPs
+	unlimited bool  // nodes send every ICMP error
+	denied    error // why Services may have no external IPs; nil: they may
 
 	mu      sync.Mutex // guards the fields below
 	noise   Noise

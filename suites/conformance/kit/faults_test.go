@@ -1,22 +1,11 @@
 package kit
 
 import (
-	"errors"
-	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
-
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/fixtures/record"
-	"github.com/plumbline/plumbline/suites/report/conformance"
 )
 
 // A run's own limit holds for what a behaviour allows, too, in proportion.
@@ -48,27 +37,5 @@ func TestLastAnswer(t *testing.T) {
 	}
 	if got := LastAnswer(res, b, since); got != 0 {
 		t.Errorf("last answer of b: after %s, want 0", got)
-	}
-}
-
-// Where the API admits no externalIPs, that is what the cluster lacks; other refusals
-// are the harness's.
-func TestExternalIPsDenied(t *testing.T) {
-	resource := schema.GroupResource{Resource: "services"}
-	for _, c := range []struct {
-		err  error
-		want conformance.Result
-	}{
-		{apierrors.NewForbidden(resource, "x-s1", errors.New("Use of external IPs is denied by admission control")), ResultSkip},
-		{apierrors.NewForbidden(resource, "x-s1", errors.New("no leave")), ResultInconclusive},
-		{errors.New("external IPs is denied"), ResultInconclusive},
-	} {
-		client := fake.NewClientset()
-		client.PrependReactor("create", "services", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.err })
-		s := &Spec{Family: corev1.IPv4Protocol, env: &Env{client: client}, ctx: t.Context(), id: "x"}
-		out, ok := s.protected(func(s *Spec) { s.Service(ExternalIPs(netip.MustParseAddr("192.0.2.1"))) })
-		if ok || out.result != c.want || !strings.Contains(out.reason+strings.Join(s.said, ""), c.err.Error()) || c.want == ResultSkip && out.reason != "the cluster lacks leave to set externalIPs" {
-			t.Errorf("%v: %v %+v, want %s", c.err, ok, out, c.want)
-		}
 	}
 }

@@ -52,7 +52,7 @@ const (
 // where the cluster refuses them. A part that is left out is said.
 func (s *Spec) Has(f Feature) bool {
 	_, lacks := s.env.cfg.Features[f]
-	lacks = lacks || f == FeatureExternalIPs && s.env.denied
+	lacks = lacks || f == FeatureExternalIPs && s.env.denied != nil
 	return !lacks || s.leftOut(string(f))
 }
 
@@ -85,6 +85,6 @@ func (e *Env) findDenied(ctx context.Context) error {
 	if without := ask(); without != nil { // it is not for them
 		return fmt.Errorf("ask whether Services may have external IPs: %w", err)
 	}
-	e.denied = true // by whatever admission
+	e.denied = err // by whatever admission
 	return nil
 }

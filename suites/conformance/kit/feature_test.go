@@ -2,6 +2,7 @@ package kit
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,6 +43,13 @@ func TestAsksWhetherExternalIPsAreDenied(t *testing.T) {
 		}
 		if has := (&Spec{env: e}).Has(FeatureExternalIPs); has == c.denied {
 			t.Errorf("%s: has external IPs: %t", name, has)
+		}
+		if !c.denied {
+			continue
+		}
+		about := Behaviour{Features: []Feature{FeatureExternalIPs}, Run: func(*Spec) { t.Errorf("%s: what is about external IPs is asked", name) }}
+		if r := e.run(t.Context(), about, corev1.IPv4Protocol); r.Result != ResultSkip || !strings.HasPrefix(r.Reason, "the cluster lacks leave to set externalIPs (") || !strings.Contains(r.Reason, c.says.Error()) {
+			t.Errorf("%s: %s: %s", name, r.Result, r.Reason)
 		}
 	}
 	e := &Env{cfg: Config{Features: map[Feature]string{FeatureExternalIPs: "none"}}}

@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -158,21 +156,11 @@ func (s *Spec) Later(mutate ...func(*corev1.Service)) *Service {
 func (v *Service) Make() {
 	s := v.spec
 	made, err := s.env.client.CoreV1().Services(s.env.namespace).Create(s.ctx, v.draft.DeepCopy(), metav1.CreateOptions{})
-	if deniedExternalIPs(err) {
-		s.Say("%v", err) // beside the reason, which is one for all
-		s.Skip("the cluster lacks leave to set externalIPs")
-	}
 	s.must(err, "make Service %s", v.draft.Name)
 	v.obj, v.deleted = made, false
 	v.stands()
 	s.did(handService(v.draft), "made Service %s: %s", v.draft.Name, serviceText(v.obj))
 	s.changed()
-}
-
-// deniedExternalIPs tells what the admission plugin DenyServiceExternalIPs says from other
-// refusals.
-func deniedExternalIPs(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "external IPs is denied")
 }
 
 // NodePorts makes it a Service of type NodePort.

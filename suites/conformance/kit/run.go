@@ -127,6 +127,10 @@ func (e *Env) run(ctx context.Context, b Behaviour, f corev1.IPFamily) (r Result
 			return r
 		}
 	}
+	if e.denied != nil && slices.Contains(b.Features, FeatureExternalIPs) {
+		r.Result, r.Reason = ResultSkip, fmt.Sprintf("the cluster lacks leave to set externalIPs (%v)", e.denied)
+		return r
+	}
 	began := time.Now()
 	s := e.spec(ctx, b, f)
 	watched := func(s *Spec) {
