@@ -73,7 +73,8 @@ func New(cfg Config) *Target {
 // complete, our chains are read back once, and only differences are written.
 // Nothing is flushed, and connections keep their rules throughout.
 //
-// After an error the state is unknown again; the next Apply must have a nil old.
+// After an error the state is unknown again; the next Apply must have a nil old. A family that fails
+// does not keep the other from what is new.
 // An error that wraps *plan.Refused is none: all but its frontends are as asked.
 func (t *Target) Apply(ctx context.Context, old, new *plan.Plan) error {
 	if err := ctx.Err(); err != nil {
@@ -150,6 +151,7 @@ func (t *Target) takeOver(ctx context.Context, p *plan.Plan, refused map[plan.Ke
 	}
 	ports := slices.Sorted(maps.Keys(t.health))
 	var sums [2]uint64
+	var errs []error
 	for _, v6 := range t.tool.families {
 		groups, err := t.takeOverFamily(ctx, p.Node, v6, groups(index, v6), ports, plan.First(p), refused)
 		if v6 && lacksTables(err) {
@@ -160,9 +162,13 @@ func (t *Target) takeOver(ctx context.Context, p *plan.Plan, refused map[plan.Ke
 			continue
 		}
 		if err != nil {
-			return err
+			errs = append(errs, err)
+			continue // the other family is served all the same
 		}
 		sums[number(v6)] = render(v6, p.Node, t.cfg.Mark, groups, ports).sum()
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
 	}
 	t.expect(&sums)
 	t.without6.Store(t.lack != nil)
@@ -239,12 +245,14 @@ func (t *Target) change(ctx context.Context, d plan.Changes, refused map[plan.Ke
 	}
 	closed, opened := t.ports(d)
 	var sums [2]uint64
+	var errs []error
 	for _, v6 := range t.families() {
 		old, new := t.regroup(d, v6)
 		was, had := render(v6, t.node, t.cfg.Mark, old, closed), render(v6, t.node, t.cfg.Mark, old, closed)
 		c := &change{Target: t, v6: v6, have: had, node: node, groups: new, health: opened, refused: refused}
 		if err := c.run(ctx); err != nil {
-			return fmt.Errorf("change iptables: %w", err)
+			errs = append(errs, fmt.Errorf("change iptables: %w", err))
+			continue // as above
 		}
 		for group, fs := range old {
 			for _, f := range fs {
@@ -258,6 +266,9 @@ func (t *Target) change(ctx context.Context, d plan.Changes, refused map[plan.Ke
 			t.note(group, fs)
 		}
 		sums[number(v6)] = render(v6, node, t.cfg.Mark, c.groups, opened).sum() - was.sum()
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
 	}
 	t.node = node
 	t.expectMore(sums)

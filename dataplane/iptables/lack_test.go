@@ -31,8 +31,7 @@ func withoutNat(t *testing.T) (cure func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, path := t.TempDir(), os.Getenv("PATH")
-	script := fmt.Sprintf(`#!/bin/sh
+	return before(t, name, fmt.Sprintf(`#!/bin/sh
 input=$(cat)
 printf '%%s\n' "$input" | sed '/^\*nat/,$d' | %s "$@" || exit
 case "$input" in *'*nat'*)
@@ -40,7 +39,13 @@ case "$input" in *'*nat'*)
 	echo "line 4: CHAIN_ADD failed (No such file or directory): chain PREROUTING" >&2
 	exit 4
 esac
-`, program, name)
+`, program, name))
+}
+
+// before puts a script before a program until the function that it returns is called.
+func before(t *testing.T, name, script string) (cure func()) {
+	t.Helper()
+	dir, path := t.TempDir(), os.Getenv("PATH")
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -74,14 +79,6 @@ func TestWithoutNatForIPv6(t *testing.T) {
 			t.Errorf("refused (-want +got):\n%s", diff)
 		}
 	}
-	ofFamily := func(text, family string) (out []string) {
-		for line := range strings.Lines(text) {
-			if strings.HasPrefix(line, family+" ") {
-				out = append(out, line)
-			}
-		}
-		return out
-	}
 	serves := func(p *plan.Plan) {
 		t.Helper()
 		if diff := cmp.Diff(ofFamily(iptables.Render(p), "ip"), ofFamily(dump(t, ns, iptables.NFT), "ip")); diff != "" {
@@ -111,4 +108,63 @@ func TestWithoutNatForIPv6(t *testing.T) {
 	if target.WithoutIPv6() {
 		t.Error("the Target says that it is still missing")
 	}
+}
+
+// ofFamily are the lines of a dump, or of what is rendered, that are about one family.
+func ofFamily(text, family string) (out []string) {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, family+" ") {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// A family whose programs fail, whatever the reason, does not keep the other from what is new; it has
+// it when they work again.
+func TestFamiliesApart(t *testing.T) {
+	needFlavour(t, iptables.NFT)
+	for family, other := range map[string]string{"ip": "ip6", "ip6": "ip"} {
+		ns := netns.ForTest(t, "apart")
+		target := iptables.New(iptables.Config{Logger: slog.New(slog.DiscardHandler), NetNS: ns.FD(), Flavour: iptables.NFT})
+		has := func(p *plan.Plan, families ...string) {
+			t.Helper()
+			for _, f := range families {
+				if diff := cmp.Diff(ofFamily(iptables.Render(p), f), ofFamily(dump(t, ns, iptables.NFT), f)); diff != "" {
+					t.Errorf("%s while %s fails (-want +got):\n%s", f, family, diff)
+				}
+			}
+		}
+		first, second, third := inBoth(1), inBoth(2), inBoth(3)
+		apply(t, target, nil, first)
+		cure := before(t, family+"tables-nft-restore", "#!/bin/sh\necho 'line 1 failed: no such luck' >&2\nexit 4\n")
+		fails := func(old, new *plan.Plan) {
+			t.Helper()
+			var refused *plan.Refused
+			if err := target.Apply(t.Context(), old, new); err == nil || errors.As(err, &refused) {
+				t.Errorf("%s fails, but the change: %v", family, err)
+			}
+			has(new, other)
+			has(first, family)
+		}
+		fails(first, second)
+		fails(nil, third)
+		cure()
+		apply(t, target, nil, third)
+		has(third, family, other)
+	}
+}
+
+// inBoth is a plan of a Service in both families with some endpoints.
+func inBoth(k int) *plan.Plan {
+	six := plan.Frontend{Key: plan.Key{IPv6: true, Addr: netip.MustParseAddr("fd00::1"), Protocol: objects.TCP, Port: 80}, Kind: plan.ClusterIP, Outside: plan.Route{Action: plan.Forward}}
+	six.Group = six.Key
+	for i := range k {
+		six.Outside.Endpoints = append(six.Outside.Endpoints, plan.Endpoint{Addr: netip.MustParseAddr(fmt.Sprintf("fd00::a%d", i)), Port: 80})
+	}
+	p := many(1, k)
+	s := p.Services[name(0)]
+	s.Frontends = append(s.Frontends, six)
+	p.Services[name(0)] = s
+	return p
 }
