@@ -19,7 +19,8 @@
 // held late is asked a few times more at once. How long it took is reported. Each
 // behaviour has control attempts before and after it that go to the nodes without a
 // Service, a steady stream has another beside it, and each failure has some that go
-// its way, in its protocol and as many; if they fail, the result is inconclusive.
+// its way, in its protocol and as many; if they fail, the result is inconclusive, and
+// the behaviour is made anew (anew.go).
 package kit
 
 import (

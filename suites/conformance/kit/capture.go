@@ -23,7 +23,7 @@ import (
 // much time with what is around them; then they may still be under way.
 const (
 	repeats       = 6
-	repeatLimit   = 2 * remote.DefaultTimeout
+	repeatLimit   = 10 * remote.DefaultTimeout // but for a host that stands still, one is enough
 	repeatLinger  = 200 * time.Millisecond
 	keepPackets   = 2000
 	keepPcapBytes = 256 << 10

@@ -3,6 +3,7 @@ package kit
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -17,8 +18,32 @@ type trial struct {
 	path    string // asked for by HTTP; empty: another exchange
 	n       int
 	servers []Client        // those that were to answer
+	stand   bool            // connections were to, to whatever server
 	res     *remote.Results // nil: of HTTP
 	said    string          // what HTTP came to
+	late    time.Duration   // how much longer than it may HTTP took
+}
+
+// heldUp is how late a client is with the end of an attempt that is not on a busy host alone late, but had
+// no processor for a while.
+const heldUp = 50 * time.Millisecond
+
+// heldUp tells whether all that a trial lacks are answers whose time was over while the client itself was held
+// up: its host, and so the server, too, may have been, for as long as an answer may take.
+func (t trial) heldUp() bool {
+	if t.res == nil {
+		return t.late > heldUp
+	}
+	held := false
+	for _, r := range t.res.Attempts {
+		switch {
+		case r.Class == remote.Timeout && r.Late > heldUp:
+			held = true
+		case r.Class != remote.OK || !t.stand && !slices.ContainsFunc(t.servers, func(c Client) bool { return c.Name == r.Name }):
+			return false
+		}
+	}
+	return held && (t.stand || len(t.servers) > 0)
 }
 
 // tried notes what was attempted.

@@ -72,6 +72,7 @@ type Env struct {
 	numbers map[string]int  // the last given of each kind of address that is made up
 	used    map[string]bool // those that a behaviour has now
 	spare   []*beyond       // hosts outside that no behaviour has, the longest first
+	repeats int             // behaviours that were made anew
 
 	allowances map[netip.Addr]*allowance // of ICMP errors, by the address they are sent to
 	icmp       map[remote.Network]bool   // it has refused attempts of these

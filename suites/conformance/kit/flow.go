@@ -37,7 +37,11 @@ func (s *Spec) flows(c Client, t Target, n int, unconnected bool) *Flows {
 		conns := s.planned.open(c, t, n)
 		return &Flows{s, c, t, conns, conns.First}
 	}
-	conns, err := c.probe.Open(s.ctx, remote.Batch{Network: t.network, Target: t.to, Attempts: n, Timeout: silence, Unconnected: unconnected})
+	first := remote.Batch{Network: t.network, Target: t.to, Attempts: n, Unconnected: unconnected}
+	if t.network == remote.UDP {
+		first.Timeout = silence // may be what it meets
+	}
+	conns, err := c.probe.Open(s.ctx, first)
 	s.must(err, "flows of %s to %s", c.at(), t)
 	s.env.spent(c, t, conns.First)
 	s.onEnd(func() error { return conns.Close(s.ctx) })
@@ -46,7 +50,8 @@ func (s *Spec) flows(c Client, t Target, n int, unconnected bool) *Flows {
 	s.sound(c, t, conns.First)
 	f := &Flows{s, c, t, conns, conns.First}
 	if sum := conns.First.Summary(); t.network == remote.TCP && !sum.All(remote.OK) {
-		f.fail(nil, "want connections that stand, but %s", sum)
+		s.tried(trial{client: c, to: t, n: n, stand: true, res: conns.First})
+		s.Fail("flows of %s to %s: want connections that stand, but %s", c.at(), t, sum)
 	}
 	return f
 }

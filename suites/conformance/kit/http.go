@@ -75,7 +75,7 @@ func (s *Spec) askHTTP(c Client, at netip.AddrPort, path string, wrong func(*rem
 	s.must(err, "ask http://%s%s", at, path)
 	s.attempts++
 	why := wrong(r)
-	s.tried(trial{client: c, to: TCP(at), path: path, n: 1, said: cmp.Or(why, fmt.Sprintf("status %d", r.Status))})
+	s.tried(trial{client: c, to: TCP(at), path: path, n: 1, late: r.Latency - remote.DefaultTimeout, said: cmp.Or(why, fmt.Sprintf("status %d", r.Status))})
 	s.round(dial{way: Way{c, TCP(at)}, path: path, n: 1}, fmt.Sprintf("asked http://%s%s", at, path), cmp.Or(why, fmt.Sprintf("as wanted: status %d", r.Status)), why != "")
 	if r.Class == remote.LocalErr {
 		s.Inconclusive("%s asks http://%s%s: the client itself failed: %s", c.at(), at, path, r.Err)

@@ -64,7 +64,7 @@ func (s *Spec) Spread(c Client, t Target, n int, servers ...Client) map[string]i
 
 // Skip ends the behaviour: it cannot be looked at here, which is no pass.
 func (s *Spec) Skip(format string, args ...any) {
-	panic(outcome{ResultSkip, fmt.Sprintf(format, args...)})
+	panic(outcome{ResultSkip, fmt.Sprintf(format, args...), false})
 }
 
 // ServeSCTP has pods serve SCTP at PodPort. Where the kernel has no SCTP, the
@@ -93,7 +93,7 @@ func (s *Spec) Open(c Client, t Target, b remote.Batch) *remote.Conns {
 	s.must(err, "connections of %s to %s", c.Name, t)
 	s.onEnd(func() error { return conns.Close(context.WithoutCancel(s.ctx)) })
 	s.attempts += len(conns.First.Attempts)
-	s.tried(trial{client: c, to: t, n: len(conns.First.Attempts), res: conns.First})
+	s.tried(trial{client: c, to: t, n: len(conns.First.Attempts), stand: true, res: conns.First})
 	s.dialled(Way{c, t}, Want{text: "connections that stay"}, conns.First, notAll(conns.First))
 	s.sound(c, t, conns.First)
 	if sum := conns.First.Summary(); !sum.All(remote.OK) {

@@ -37,6 +37,7 @@ type Result struct {
 	Streams   []Stream // in the order they ended
 	Evidence  []string // paths below Config.Dir
 	Failure            // of what failed or is inconclusive
+	unsound   bool     // the host, not the dataplane, may be why it is inconclusive
 }
 
 // Failure is what somebody needs to act on one: what was done, what decided it, and who is who.
@@ -71,7 +72,7 @@ func (e *Env) Run(ctx context.Context, list []Behaviour, done func(Result)) {
 	var mu sync.Mutex
 	one := func(b Behaviour) {
 		for _, f := range e.cfg.Families {
-			r := e.run(ctx, b, f)
+			r := e.judged(ctx, b, f)
 			mu.Lock()
 			done(r)
 			mu.Unlock()
@@ -148,23 +149,30 @@ func (e *Env) run(ctx context.Context, b Behaviour, f corev1.IPFamily) (r Result
 			e.keepFrontend(s)
 			e.evidence(s, b.Says)
 		}
-		r.Result, r.Reason = out.result, out.reason
+		r.Result, r.Reason, r.unsound = out.result, out.reason, out.unsound
 		if out.result != ResultSkip {
 			r.Failure = s.failure(out.reason)
 		}
 	}
-	if err := s.end(); err != nil && r.Result == ResultPass {
-		r.Result, r.Reason = ResultInconclusive, fmt.Sprintf("clean up: %v", err)
+	if err := s.end(); err != nil {
+		r.unsound = false // what is left would be in the way
+		if r.Result == ResultPass {
+			r.Result, r.Reason = ResultInconclusive, fmt.Sprintf("clean up: %v", err)
+		}
 	}
 	r.Attempts, r.Delay, r.Said, r.Streams, r.Evidence, r.Took = s.attempts, s.delay, s.said, s.streams, s.files, time.Since(began)
 	return r
 }
 
 // confirmed is a failure, or inconclusive if what failed does not work without a
-// Service either.
+// Service either, or the client could not see whether it did.
 func (s *Spec) confirmed(failure outcome) outcome {
-	if doubt, ok := s.protected((*Spec).control); !ok {
-		return outcome{ResultInconclusive, failure.reason + "; " + doubt.reason}
+	doubt, ok := s.protected((*Spec).control)
+	switch {
+	case !ok:
+		return outcome{ResultInconclusive, failure.reason + "; " + doubt.reason, doubt.unsound}
+	case s.last.heldUp():
+		return outcome{ResultInconclusive, failure.reason + "; each that was not answered ended while the client itself was held up", true}
 	}
 	return failure
 }
@@ -177,7 +185,7 @@ func (s *Spec) protected(f func(*Spec)) (out outcome, ok bool) {
 		case outcome:
 			out, ok = p, false
 		default:
-			out, ok = outcome{ResultInconclusive, fmt.Sprintf("the behaviour panicked: %v\n%s", p, debug.Stack())}, false
+			out, ok = outcome{ResultInconclusive, fmt.Sprintf("the behaviour panicked: %v\n%s", p, debug.Stack()), false}, false
 		}
 	}()
 	f(s)

@@ -93,8 +93,9 @@ func (e *Env) turned(id string) []*Node {
 
 // outcome is how a function ended early.
 type outcome struct {
-	result conformance.Result // ResultFail, ResultInconclusive
-	reason string
+	result  conformance.Result // ResultFail, ResultInconclusive
+	reason  string
+	unsound bool // as of a Result
 }
 
 // name is an object's name that no other behaviour has.
@@ -108,12 +109,12 @@ func (s *Spec) name(what string) string {
 
 // Fail ends the behaviour: the dataplane does not keep the promise.
 func (s *Spec) Fail(format string, args ...any) {
-	panic(outcome{ResultFail, fmt.Sprintf(format, args...)})
+	panic(outcome{ResultFail, fmt.Sprintf(format, args...), false})
 }
 
 // Inconclusive ends the behaviour: nothing can be said of the dataplane.
 func (s *Spec) Inconclusive(format string, args ...any) {
-	panic(outcome{ResultInconclusive, fmt.Sprintf(format, args...)})
+	panic(outcome{ResultInconclusive, fmt.Sprintf(format, args...), true})
 }
 
 // must ends the behaviour if the harness could not do something.
