@@ -33,17 +33,25 @@ func (n *Net) on(from Source, cpu int, f func() error) error {
 
 // anyCPU is one of those that this process may use.
 func anyCPU() (int, error) {
+	usable, err := allCPUs()
+	if err != nil {
+		return 0, err
+	}
+	return usable[rand.IntN(len(usable))], nil
+}
+
+// allCPUs are those that this process may use.
+func allCPUs() (usable []int, err error) {
 	var all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
-		return 0, fmt.Errorf("read processors: %w", err)
+		return nil, fmt.Errorf("read processors: %w", err)
 	}
-	var usable []int
 	for i := range 64 * len(all) {
 		if all.IsSet(i) {
 			usable = append(usable, i)
 		}
 	}
-	return usable[rand.IntN(len(usable))], nil
+	return usable, nil
 }
 
 // reachedServer is the action of an answer.

@@ -21,8 +21,8 @@ import (
 // same protocol, from the same place through the node to world, all begun after
 // that, have been answered, no server has a packet left that it did not answer and
 // no program of the node one that it did not read, as much time again has passed as
-// slack times the slowest control took, and silence at least, and the kernel still
-// has no answer. On a busy machine this takes longer; it is never guessed. Where the controls themselves get no answer, or
+// slack times the slowest control took, and silence at least, every processor has been at
+// work since, and the kernel still has no answer. On a busy machine this takes longer; it is never guessed. Where the controls themselves get no answer, or
 // the kernel has one that nobody reads, there is no verdict but an error.
 //
 // What was sent and what was answered the kernel is asked, never the goroutine
@@ -203,23 +203,50 @@ func (n *Net) awaitSilence(ctx context.Context, cpu int, from Source, f *flight,
 	}
 	slowest, err := n.slowestControl(ctx, cpu, from, f.proto, like)
 	if err != nil {
-		// Never taken for the row's own, so nothing of it is wrapped.
-		return fmt.Errorf("no verdict: control connection from %s to %s: %v", from, n.control(like), err)
+		return noVerdict(from, n.control(like), err)
 	}
 	for all := false; !all; { // who was late once may be late again
 		if err := n.idle(ctx); err != nil {
 			return err
 		}
+		wait := max(silence(f.proto), slack*slowest)
 		select {
-		case <-time.After(max(silence(f.proto), slack*slowest)):
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if all, err = n.read(); err != nil {
+		if all, err = n.read(); err == nil && all {
+			all, err = n.allRun(ctx, from, f.proto, like, wait)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return await(ctx, "the kernel has an answer that was not read", func() bool { return f.phase() == underway })
+}
+
+// allRun tells whether every processor has been at work of late: a dataplane's process may have had the packet in
+// hand, which is in no queue then, where one stood still for as long as a wait. A control there does too.
+func (n *Net) allRun(ctx context.Context, from Source, p objects.Protocol, like netip.Addr, wait time.Duration) (bool, error) {
+	cpus, err := allCPUs()
+	if err != nil {
+		return false, err
+	}
+	for _, cpu := range cpus {
+		slowest, err := n.slowestControl(ctx, cpu, from, p, like)
+		if err != nil {
+			return false, noVerdict(from, n.control(like), err)
+		}
+		if slowest > wait/4 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// noVerdict is never taken for the row's own error, so nothing of it is wrapped.
+func noVerdict(from Source, control netip.AddrPort, err error) error {
+	return fmt.Errorf("no verdict: control connection from %s to %s: %v", from, control, err)
 }
 
 func (n *Net) slowestControl(ctx context.Context, cpu int, from Source, p objects.Protocol, like netip.Addr) (slowest time.Duration, err error) {
