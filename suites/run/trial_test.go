@@ -215,7 +215,7 @@ func (r reloaded) Reload(context.Context, disrupt.LB) error {
 
 func (reloaded) End(context.Context, disrupt.LB, bool) error { return errors.New("not to be ended") }
 
-const phaseInterval = 400 * time.Millisecond
+const phaseInterval = 1600 * time.Millisecond
 
 // phasedStage has a load balancer that can be reloaded.
 type phasedStage struct {
