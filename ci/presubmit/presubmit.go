@@ -102,6 +102,25 @@ func Tree(root fs.FS) ([]string, error) {
 	return out, nil
 }
 
+// topLevel is what the root of the repository has.
+var topLevel = []string{ // const
+	".ci", ".github", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "NOTICE", "README.md",
+	"ci", "dataplane", "docs", "fixtures", "go.mod", "go.sum", "lbprovider", "suites", "tools",
+}
+
+// TopLevel finds what is at the root and is none of that.
+func TopLevel(tree []string) []Finding {
+	var out []Finding
+	for _, name := range tree {
+		top, _, _ := strings.Cut(name, "/")
+		f := Finding{File: top, Text: "the root of the repository has a fixed list (topLevel): put it below one of its folders"}
+		if !slices.Contains(topLevel, top) && !slices.Contains(out, f) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
 // GoFiles parses the Go files of this module; folders with a go.mod of their own
 // and testdata are others' affair.
 func GoFiles(root fs.FS, tree []string) ([]*File, error) {

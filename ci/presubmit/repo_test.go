@@ -37,6 +37,7 @@ func repository(t *testing.T) (fs.FS, []string) {
 
 func TestGo(t *testing.T) {
 	root, tree := repository(t)
+	report(t, TopLevel(tree))
 	files, err := GoFiles(root, tree)
 	if err != nil {
 		t.Fatal(err)

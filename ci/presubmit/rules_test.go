@@ -169,6 +169,13 @@ func TestPinsDiffer(t *testing.T) {
 	}
 }
 
+func TestTopLevel(t *testing.T) {
+	got := TopLevel([]string{"README.md", "docs/a.md", "stray", "other/a.go", "other/b.go"})
+	if len(got) != 2 || got[0].File != "stray" || got[1].File != "other" {
+		t.Errorf("found %v", got)
+	}
+}
+
 func TestPagesName(t *testing.T) {
 	tree := []string{"README.md", "docs/a.md", "suites/x/x.go", "ci/run.tsv"}
 	text := "`suites/x`, `suites/x/x.go`, `ci/run.tsv`, [here](../README.md), [there](https://example.com/x), `suites/*/x.go`, `go test ./suites/y`, `a/b`, [part](#part)\n"
