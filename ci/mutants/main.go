@@ -2,7 +2,7 @@
 // of these mutants no test notices: a condition is negated, one of several is dropped, a constant
 // is another one, a call, an assignment or a case is missing (operators.go). What is changed, and
 // by which tests it may be noticed, cheapest first, is in targets.go. Those that do not compile
-// are no mutants. Of the nftables backend only what makes rules of a plan is changed (targets.go); left out
+// are no mutants. Of the nftables and iptables backends only what makes rules of a plan is changed (targets.go); left out
 // is how they are written to the kernel, held against what is there, watched and taken over (apply.go,
 // hooks.go, takeover.go and others), which tests of faults and of histories are for, and what is shown of
 // them (path.go, say.go), which decides about no packet.

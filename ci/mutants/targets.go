@@ -18,7 +18,8 @@ type stage struct {
 // targets have their stages by cost. What decides for all backends, the plan, is held against its
 // own tests, the cases' packet tables, who follows differences of plans, who ends stale flows,
 // and the contract of one backend; a renderer against what it is known to write, its other tests,
-// and its contract; what carries changes to it over time against its own tests and histories.
+// and its contract; what carries changes to it over time against its own tests and histories; what
+// ends flows, and what answers for health, against their own.
 var targets = []target{ // const
 	{"dataplane/plan", nil, []stage{
 		{"plan", "dataplane/plan", ".", false, false},
@@ -33,6 +34,19 @@ var targets = []target{ // const
 		{"rules", "dataplane/nftables", "^(TestNftListsCases|TestSlotsIn.*|TestScriptIsTaken|TestChainsComeFirst|TestHooksComeLast|TestSCTP|TestMemorySurvives|TestMirror|TestElementsThatDiffer|TestMasqueradeSet|TestPodsOfOneBridge)$", false, true},
 		{"random packets", "dataplane/nftables", "^TestContract$/^(Random|Distribution|Names)$", false, true},
 		{"contract", "dataplane/nftables", "^TestContract$", true, true},
+	}},
+	{"dataplane/iptables", []string{"render.go", "refusal.go", "affinity.go", "names.go"}, []stage{
+		{"golden", "dataplane/iptables", "^(TestGolden|TestOrder|TestGrammar|TestRulesPerService|TestExplain|TestDiffReplays|TestDiffIsSmall|TestScriptIsTaken)$", false, true},
+		{"rules", "dataplane/iptables", "^(TestOneMemory|TestWhereNothingIsLetThrough|TestForeignRulesStay)$", false, true},
+		{"random packets", "dataplane/iptables", "^TestContract$/^nft$/^(Random|Distribution|Names)$", false, true},
+		{"contract", "dataplane/iptables", "^TestContract$/^nft$", true, true},
+	}},
+	{"dataplane/conntrack", []string{"flow.go", "forget.go", "kept.go", "masqueraded.go", "questions.go", "reset.go", "run.go", "stale.go", "work.go"}, []stage{
+		{"judging", "dataplane/conntrack", "^(TestQuestions|TestFilterMatches|TestNodeAddressAlone|TestGoneTCP|TestJudgeUDP|TestDone|TestFaults|TestParsePart|TestMasquerade.*|TestResetAfterGrace)$", false, true},
+		{"conntrack", "dataplane/conntrack", ".", false, true},
+	}},
+	{"dataplane/healthz", nil, []stage{
+		{"healthz", "dataplane/healthz", ".", false, true},
 	}},
 	{"dataplane/loop", nil, []stage{
 		{"loop", "dataplane/loop", ".", false, false},

@@ -422,3 +422,37 @@ func TestDone(t *testing.T) {
 		t.Error("the frontend is never forgotten")
 	}
 }
+
+// A flow that was not asked for is told from one that was, by each part of the question: it shows that a kernel
+// does not know of filters.
+func TestFilterMatches(t *testing.T) {
+	four, six := netip.MustParseAddrPort("10.0.0.1:53"), netip.MustParseAddrPort("[fd00::1]:53")
+	at := func(a netip.AddrPort, port uint16) netip.AddrPort { return netip.AddrPortFrom(a.Addr(), port) }
+	f := flow{protocol: objects.UDP, dst: four, from: at(four, 1053)}
+	f6 := flow{protocol: objects.UDP, dst: six, from: at(six, 1053)}
+	for _, c := range []struct {
+		q    filter
+		f    flow
+		want bool
+	}{
+		{toward(objects.UDP, four), f, true},
+		{toward(objects.TCP, four), f, false},
+		{toward(objects.UDP, at(four, 54)), f, false},
+		{toward(objects.UDP, netip.MustParseAddrPort("10.0.0.2:53")), f, false},
+		{toward(objects.UDP, six), f, false},
+		{toward(objects.UDP, six), f6, true},
+		{toward(objects.UDP, netip.MustParseAddrPort("[fd00::2]:53")), f6, true}, // the port alone is asked for
+		{toward(objects.UDP, at(six, 54)), f6, false},
+		{answeredBy(objects.UDP, f.from), f, true},
+		{answeredBy(objects.UDP, at(four, 1054)), f, false},
+		{answeredBy(objects.UDP, four), f, false},
+		{answeredBy(objects.UDP, netip.MustParseAddrPort("10.0.0.2:1053")), f, false},
+		{filter{protocol: objects.UDP}, f, true},
+		{filter{protocol: objects.UDP}, f6, false},
+		{filter{protocol: objects.UDP, ipv6: true}, f, false},
+	} {
+		if got := c.q.matches(c.f); got != c.want {
+			t.Errorf("%s: matches %s %t", c.q, c.f, got)
+		}
+	}
+}

@@ -92,8 +92,13 @@ func TestProxyBodies(t *testing.T) {
 		{"/livez", Report{}, `{"lastUpdated":"2026-01-01T12:00:00Z","currentTime":"2026-01-01T12:00:00Z","healthy":true}`},
 	} {
 		p := NewProxy(func() Report { return c.report }, func() time.Time { return now }, logger(t))
+		told := ""
+		p.Answered = func(path string, code int) { told = fmt.Sprint(path, " ", code) }
 		w := httptest.NewRecorder()
 		p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, c.path, nil))
+		if want := fmt.Sprint(c.path, " ", w.Code); told != want {
+			t.Errorf("%s: told of %q, want %q", c.path, told, want)
+		}
 		if diff := cmp.Diff(c.want, w.Body.String()); diff != "" {
 			t.Errorf("%s of %+v (-want +got):\n%s", c.path, c.report, diff)
 		}
