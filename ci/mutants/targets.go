@@ -35,7 +35,7 @@ var targets = []target{ // const
 		{"random packets", "dataplane/nftables", "^TestContract$/^(Random|Distribution|Names)$", false, true},
 		{"contract", "dataplane/nftables", "^TestContract$", true, true},
 	}},
-	{"dataplane/iptables", []string{"render.go", "refusal.go", "affinity.go", "names.go"}, []stage{
+	{"dataplane/iptables", []string{"render.go", "refusal.go", "names.go"}, []stage{
 		{"golden", "dataplane/iptables", "^(TestGolden|TestOrder|TestGrammar|TestRulesPerService|TestExplain|TestDiffReplays|TestDiffIsSmall|TestScriptIsTaken)$", false, true},
 		{"rules", "dataplane/iptables", "^(TestOneMemory|TestWhereNothingIsLetThrough|TestForeignRulesStay)$", false, true},
 		{"random packets", "dataplane/iptables", "^TestContract$/^nft$/^(Random|Distribution|Names)$", false, true},

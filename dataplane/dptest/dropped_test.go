@@ -276,3 +276,16 @@ func TestLossNamesTheKernel(t *testing.T) {
 		}
 	}
 }
+
+// A processor whose controls take as long as a wait, or a good part of it, has stood still for all that is known.
+func TestAllRun(t *testing.T) {
+	n := NewNet(t)
+	like := netip.MustParseAddr("10.96.0.8")
+	for _, proto := range []objects.Protocol{objects.TCP, objects.UDP} {
+		for wait, want := range map[time.Duration]bool{time.Minute: true, time.Nanosecond: false} {
+			if all, err := n.allRun(t.Context(), Outside, proto, like, wait); err != nil || all != want {
+				t.Errorf("%s, after a wait of %s: %t, %v", proto, wait, all, err)
+			}
+		}
+	}
+}

@@ -15,8 +15,8 @@ const (
 	anewInAll = 20
 )
 
-// judged is the result of a behaviour, which says why it was made anew if it was.
-func (e *Env) judged(ctx context.Context, b Behaviour, f corev1.IPFamily) Result {
+// runUntilJudged is the result of a behaviour, which says why it was made anew if it was.
+func (e *Env) runUntilJudged(ctx context.Context, b Behaviour, f corev1.IPFamily) Result {
 	r := e.run(ctx, b, f)
 	var told []string
 	for len(told) < anew && r.unsound && ctx.Err() == nil && e.mayRepeat() {

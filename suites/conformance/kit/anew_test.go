@@ -26,6 +26,7 @@ func TestMadeAnew(t *testing.T) {
 		"late once":             {func(s *Spec, n int) { late(s, n == 1) }, 0, ResultPass, 2},
 		"late for ever":         {func(s *Spec, _ int) { late(s, true) }, 0, ResultInconclusive, 1 + anew},
 		"late, then fails":      {func(s *Spec, n int) { late(s, n == 1); s.Fail("not so") }, 0, ResultFail, 2},
+		"held up, then passes":  {func(s *Spec, n int) { silent(s, n == 1) }, 0, ResultPass, 2},
 		"fails":                 {func(s *Spec, _ int) { s.Fail("not so") }, 0, ResultFail, 1},
 		"panics":                {func(*Spec, int) { panic("a mistake") }, 0, ResultInconclusive, 1},
 		"late, leaves things":   {func(s *Spec, _ int) { s.onEnd(func() error { return errors.New("stays") }); late(s, true) }, 0, ResultInconclusive, 1},
@@ -36,9 +37,9 @@ func TestMadeAnew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, _ := served(t)
-			e.repeats = c.before
-			n := 0
-			r := e.judged(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) { n++; c.run(s, n) }}, corev1.IPv4Protocol)
+			e.repeats, e.cfg.Families = c.before, []corev1.IPFamily{corev1.IPv4Protocol}
+			n, r := 0, Result{}
+			e.Run(t.Context(), []Behaviour{{ID: "x", Run: func(s *Spec) { n++; c.run(s, n) }}}, func(one Result) { r = one })
 			said := strings.Count(strings.Join(r.Said, "\n"), "made anew, for it could not be judged: ")
 			if r.Result != c.result || n != c.made || said != n-1 {
 				t.Errorf("%s (%s) after %d times, of which it says %d; want %s after %d", r.Result, r.Reason, n, said, c.result, c.made)
@@ -54,6 +55,14 @@ func TestMadeAnew(t *testing.T) {
 func late(s *Spec, so bool) {
 	if so {
 		s.sound(s.Outside(), TCP(netip.MustParseAddrPort("192.0.2.2:9")), &remote.Results{Attempts: []remote.Result{{Class: remote.OK, Late: 2 * starved}}})
+	}
+}
+
+// silent is a server that does not answer a client that has no processor when the time is over.
+func silent(s *Spec, so bool) {
+	if so {
+		to := TCP(netip.MustParseAddrPort("192.0.2.2:9"))
+		s.All(s.Outside(), to, &remote.Results{Attempts: []remote.Result{{Class: remote.Timeout, Late: 2 * heldUp}}}, s.Nodes[0].Client)
 	}
 }
 
@@ -76,6 +85,7 @@ func TestHeldUp(t *testing.T) {
 		"refused":                 {trial{servers: b, res: came(refused, timeout(2*heldUp))}, false},
 		"silence was wanted":      {trial{res: came(timeout(2 * heldUp))}, false},
 		"connections were wanted": {trial{stand: true, res: came(other, timeout(2*heldUp))}, true},
+		"a stream":                {trial{servers: b, beside: true, res: came(ok, timeout(2*heldUp))}, false},
 		"HTTP, in time":           {trial{path: "/", late: heldUp / 2}, false},
 		"HTTP, held up":           {trial{path: "/", late: 2 * heldUp}, true},
 	} {

@@ -19,14 +19,15 @@ type trial struct {
 	n       int
 	servers []Client        // those that were to answer
 	stand   bool            // connections were to, to whatever server
+	beside  bool            // controls went on beside it, and say whether the host was at fault
 	res     *remote.Results // nil: of HTTP
 	said    string          // what HTTP came to
 	late    time.Duration   // how much longer than it may HTTP took
 }
 
-// heldUp is how late a client is with the end of an attempt that is not on a busy host alone late, but had
-// no processor for a while.
-const heldUp = 50 * time.Millisecond
+// heldUp is how late a client is with the end of an attempt for whom the host stood still: one that is merely
+// busy makes nobody so late, and what is lost there is a loss.
+const heldUp = remote.DefaultTimeout / 3
 
 // heldUp tells whether all that a trial lacks are answers whose time was over while the client itself was held
 // up: its host, and so the server, too, may have been, for as long as an answer may take.
@@ -43,7 +44,7 @@ func (t trial) heldUp() bool {
 			return false
 		}
 	}
-	return held && (t.stand || len(t.servers) > 0)
+	return held && !t.beside && (t.stand || len(t.servers) > 0)
 }
 
 // tried notes what was attempted.

@@ -64,7 +64,7 @@ func (s *Spec) Spread(c Client, t Target, n int, servers ...Client) map[string]i
 
 // Skip ends the behaviour: it cannot be looked at here, which is no pass.
 func (s *Spec) Skip(format string, args ...any) {
-	panic(outcome{ResultSkip, fmt.Sprintf(format, args...), false})
+	panic(outcome{result: ResultSkip, reason: fmt.Sprintf(format, args...)})
 }
 
 // ServeSCTP has pods serve SCTP at PodPort. Where the kernel has no SCTP, the

@@ -72,7 +72,7 @@ func (e *Env) Run(ctx context.Context, list []Behaviour, done func(Result)) {
 	var mu sync.Mutex
 	one := func(b Behaviour) {
 		for _, f := range e.cfg.Families {
-			r := e.judged(ctx, b, f)
+			r := e.runUntilJudged(ctx, b, f)
 			mu.Lock()
 			done(r)
 			mu.Unlock()
@@ -170,9 +170,9 @@ func (s *Spec) confirmed(failure outcome) outcome {
 	doubt, ok := s.protected((*Spec).control)
 	switch {
 	case !ok:
-		return outcome{ResultInconclusive, failure.reason + "; " + doubt.reason, doubt.unsound}
+		return outcome{result: ResultInconclusive, reason: failure.reason + "; " + doubt.reason, unsound: doubt.unsound}
 	case s.last.heldUp():
-		return outcome{ResultInconclusive, failure.reason + "; each that was not answered ended while the client itself was held up", true}
+		return outcome{result: ResultInconclusive, reason: failure.reason + "; each that was not answered ended while the client itself was held up", unsound: true}
 	}
 	return failure
 }
@@ -185,7 +185,7 @@ func (s *Spec) protected(f func(*Spec)) (out outcome, ok bool) {
 		case outcome:
 			out, ok = p, false
 		default:
-			out, ok = outcome{ResultInconclusive, fmt.Sprintf("the behaviour panicked: %v\n%s", p, debug.Stack()), false}, false
+			out, ok = outcome{result: ResultInconclusive, reason: fmt.Sprintf("the behaviour panicked: %v\n%s", p, debug.Stack())}, false
 		}
 	}()
 	f(s)

@@ -109,12 +109,12 @@ func (s *Spec) name(what string) string {
 
 // Fail ends the behaviour: the dataplane does not keep the promise.
 func (s *Spec) Fail(format string, args ...any) {
-	panic(outcome{ResultFail, fmt.Sprintf(format, args...), false})
+	panic(outcome{result: ResultFail, reason: fmt.Sprintf(format, args...)})
 }
 
 // Inconclusive ends the behaviour: nothing can be said of the dataplane.
 func (s *Spec) Inconclusive(format string, args ...any) {
-	panic(outcome{ResultInconclusive, fmt.Sprintf(format, args...), true})
+	panic(outcome{result: ResultInconclusive, reason: fmt.Sprintf(format, args...), unsound: true})
 }
 
 // must ends the behaviour if the harness could not do something.

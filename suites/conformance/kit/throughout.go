@@ -111,7 +111,7 @@ func (s *Spec) start(w way, rate float64, ended func(*stream)) *stream {
 // judge demands that each attempt of a stream was answered by one of the servers.
 func (s *Spec) judge(st *stream, controls []*stream, servers []Client) {
 	s.asks(st.from, st.at)
-	s.tried(trial{client: st.from, to: st.at, n: len(st.res.Attempts), servers: servers, res: st.res})
+	s.tried(trial{client: st.from, to: st.at, n: len(st.res.Attempts), servers: servers, beside: true, res: st.res})
 	s.streamed(st, servers)
 	s.sound(st.from, st.at, st.res)
 	w := Only(servers...)
