@@ -133,7 +133,9 @@ func (p *play) row(ctx context.Context, n int, row report.Row) error {
 			return err
 		}
 		rows = p.perStream(row)
-		return p.rollouts(ctx, rows)
+		return p.rollouts(ctx, rows, func(n int) ([]verdict.Rollout, error) {
+			return p.trial(ctx, n, filepath.Join(p.dir, row.Records, rolloutDir(n)))
+		})
 	})
 	if err != nil {
 		p.log.Error("row ended early", "scenario", p.sum.Name, "dataplane", row.Name, "error", err)
@@ -181,14 +183,15 @@ func (p *play) finish(out *report.Row, err error) {
 }
 
 // rollouts runs rollouts until as many as wanted may be counted, of every stream. One that the
-// harness itself spoiled for any of them is kept, shown, and repeated.
-func (p *play) rollouts(ctx context.Context, rows []report.Row) error {
+// harness itself spoiled for any of them is kept, shown, and repeated, on a host that has had time
+// to become quiet.
+func (p *play) rollouts(ctx context.Context, rows []report.Row, try func(n int) ([]verdict.Rollout, error)) error {
 	for n := 1; len(rows[0].Rollouts) < p.params.Rollouts; n++ {
 		if p.began.IsZero() {
 			p.began = time.Now()
 		}
 		p.log.Debug("recording", "scenario", p.sum.Name, "dataplane", rows[0].Name, "rollout", n)
-		all, err := p.trial(ctx, n, filepath.Join(p.dir, rows[0].Records, rolloutDir(n)))
+		all, err := try(n)
 		if err != nil {
 			for i, v := range all { // what was seen until then
 				rows[i].Invalid = append(rows[i].Invalid, v)
@@ -213,6 +216,11 @@ func (p *play) rollouts(ctx context.Context, rows []report.Row) error {
 		}
 		if n := len(rows[0].Invalid); n > p.params.Rollouts+maxInvalid {
 			return fmt.Errorf("%d rollouts in all were invalid, the last: %s", n, reasons)
+		}
+		if reasons != "" {
+			if err := p.stage.AwaitQuiet(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

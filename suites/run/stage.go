@@ -18,6 +18,9 @@ type Stage interface {
 	// UsedMiB is how much less memory the host has free now than before all was
 	// brought up.
 	UsedMiB() int
+	// AwaitQuiet gives a busy host time to become quiet, as much as is left of what the run may spend on
+	// that, and says so.
+	AwaitQuiet(ctx context.Context) error
 	// Run is the run in the cluster: in names, and on what it makes.
 	Run() cluster.Run
 	// Cluster has no dataplane until Install.

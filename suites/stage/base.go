@@ -61,7 +61,7 @@ type Options struct {
 	docker clean.Engine  // set by Enter, of kind
 	dead   []cluster.Run // set by Enter, of an existing cluster: what of the same name ran here
 
-	AwaitQuiet time.Duration // for a busy host to become quiet before the first row
+	AwaitQuiet time.Duration // in all, for a busy host to become quiet: before the first row and before repeats
 }
 
 // What a lab's API, controllers and scheduler are.
@@ -96,7 +96,7 @@ func (o *Options) Flags(fs *pflag.FlagSet) {
 
 // MeasureFlags are those of Measure alone.
 func (o *Options) MeasureFlags(fs *pflag.FlagSet) {
-	fs.DurationVar(&o.AwaitQuiet, "await-quiet", 2*time.Minute, "how long to wait for a busy host to become quiet, once, before the first row")
+	fs.DurationVar(&o.AwaitQuiet, "await-quiet", 2*time.Minute, "how long to wait in all for a busy host to become quiet, before the first row and before a rollout that is repeated")
 }
 
 // Enter puts this process where the clients of the cluster are. It comes before

@@ -32,7 +32,7 @@ func Measure(ctx context.Context, todo scenario.Run, o Options, results string, 
 		return sum, dir, err
 	}
 	defer func() { err = errors.Join(err, st.Close(context.WithoutCancel(ctx))) }()
-	if err := awaitQuiet(ctx, o.AwaitQuiet, log); err != nil {
+	if err := st.AwaitQuiet(ctx); err != nil {
 		return sum, dir, err
 	}
 	sum, err = run.Do(ctx, todo, st, dir, log)
@@ -59,16 +59,17 @@ func nameOf(todo scenario.Run) string {
 	return fmt.Sprintf("%d-scenarios", len(todo.Scenarios))
 }
 
-// awaitQuiet looks whether timers are as punctual as a rollout that counts asks for, and
-// gives a busy host time to become quiet. If it does not the run goes on: rollouts are
+// AwaitQuiet looks whether timers are as punctual as a rollout that counts asks for, and gives a busy
+// host what is left of Options.AwaitQuiet to become quiet. If it does not the run goes on: rollouts are
 // judged by what they measured.
-func awaitQuiet(ctx context.Context, patience time.Duration, log *slog.Logger) error {
-	limit := verdict.DefaultLimits().LateP99
-	noise, err := host.AwaitQuiet(ctx, limit, patience, func(n host.Noise) {
-		log.Info("the host is busy; waiting for quiet", "noise", n, "atMost", patience)
+func (b *base) AwaitQuiet(ctx context.Context) error {
+	limit, begun := verdict.DefaultLimits().LateP99, time.Now()
+	noise, err := host.AwaitQuiet(ctx, limit, b.opts.AwaitQuiet, func(n host.Noise) {
+		b.log.Info("the host is busy; waiting for quiet", "noise", n, "atMost", b.opts.AwaitQuiet)
 	})
+	b.opts.AwaitQuiet -= time.Since(begun)
 	if err == nil && !noise.Quiet(limit) {
-		log.Warn("the host is busy: rollouts may be invalid; end what else runs on it", "noise", noise)
+		b.log.Warn("the host is busy: rollouts may be invalid; end what else runs on it", "noise", noise)
 	}
 	return err
 }
