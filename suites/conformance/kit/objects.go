@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -229,17 +230,36 @@ func ExternalIPs(addrs ...netip.Addr) func(*corev1.Service) {
 
 // Update changes the Service.
 func (v *Service) Update(mutate func(*corev1.Service)) {
-	v.spec.must(v.retry(func(o *corev1.Service) error {
+	v.spec.must(v.update(mutate), "change Service %s", v.obj.Name)
+}
+
+// UpdateIfValid changes the Service unless the API finds that invalid, as later ones do of what earlier ones took:
+// why is what it says then.
+func (v *Service) UpdateIfValid(mutate func(*corev1.Service)) (why string) {
+	err := v.update(mutate)
+	if apierrors.IsInvalid(err) {
+		return err.Error()
+	}
+	v.spec.must(err, "change Service %s", v.obj.Name)
+	return ""
+}
+
+func (v *Service) update(mutate func(*corev1.Service)) error {
+	err := v.retry(func(o *corev1.Service) error {
 		mutate(o)
 		made, err := v.spec.env.client.CoreV1().Services(v.spec.env.namespace).Update(v.spec.ctx, o, metav1.UpdateOptions{})
 		if err == nil {
 			v.obj = made
 		}
 		return err
-	}), "change Service %s", v.obj.Name)
+	})
+	if err != nil {
+		return err
+	}
 	v.stands()
 	v.spec.did(handService(v.obj), "changed Service %s, now: %s", v.obj.Name, serviceText(v.obj))
 	v.spec.changed()
+	return nil
 }
 
 // Ingress writes status.loadBalancer: addresses with an ipMode (empty: none given).
