@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 
 	"github.com/plumbline/plumbline/ci/version"
 	"github.com/plumbline/plumbline/fixtures/again"
@@ -88,6 +89,8 @@ func rootCommand() *cobra.Command {
 				handler = slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})
 			}
 			slog.SetDefault(slog.New(handler))
+			// What an API warns of is said once, as kubectl does, and not for each of a thousand objects.
+			rest.SetDefaultWarningHandler(rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true}))
 		},
 	}
 	root.Version = version.String()
