@@ -14,6 +14,7 @@ func affinitySurvivesRestart() kit.Behaviour {
 		Features: []kit.Feature{kit.FeatureAffinitySurvives},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
+		Shares:   true,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Sticky(600), kit.Both)
 			pods := s.EightPods()

@@ -15,6 +15,7 @@ func agentsAwayHealthRefused() kit.Behaviour {
 		Features: []kit.Feature{kit.FeatureHealthz},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
+		Shares:   true,
 		Run: func(s *kit.Spec) {
 			svc, n := s.Service(kit.LoadBalanced, kit.ExternalLocal), s.Nodes[0]
 			svc.Endpoints(n.A.Ready())

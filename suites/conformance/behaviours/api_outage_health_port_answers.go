@@ -17,6 +17,7 @@ func apiOutageHealthPortAnswers() kit.Behaviour {
 		Features: []kit.Feature{kit.FeatureHealthz},
 		Needs:    []kit.Need{kit.NeedAPI, kit.NeedAgents},
 		Serial:   true,
+		Shares:   true,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.ExternalLocal)
 			svc.Endpoints(s.Nodes[0].A.Ready())

@@ -17,6 +17,7 @@ func apiOutageKeepsServing() kit.Behaviour {
 		Promises: []promise.Promise{promise.WithoutAgents},
 		Needs:    []kit.Need{kit.NeedAPI, kit.NeedAgents},
 		Serial:   true,
+		Shares:   true,
 		Run: func(s *kit.Spec) {
 			s.Allow(time.Minute) // clients of the API ask again after a second, then half as often each time
 			svc := s.Service(kit.NodePorts, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("dns", corev1.ProtocolUDP, 53)))

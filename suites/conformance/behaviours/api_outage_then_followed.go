@@ -17,6 +17,7 @@ func apiOutageThenFollowed() kit.Behaviour {
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360"},
 		Needs:    []kit.Need{kit.NeedAPI, kit.NeedAgents},
 		Serial:   true,
+		Shares:   true,
 		Run: func(s *kit.Spec) {
 			s.Allow(time.Minute) // clients of the API ask again after a second, then half as often each time
 			moved := s.Service()

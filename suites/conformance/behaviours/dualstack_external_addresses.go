@@ -18,6 +18,7 @@ func dualStackExternalAddresses() kit.Behaviour {
 		Source:   []string{"KEP-563"},
 		Needs:    []kit.Need{kit.NeedDual},
 		Serial:   true,
+		Shares:   true,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.LoadBalanced, kit.Both, kit.DualStack)
 			at := map[corev1.IPFamily]*kit.Pod{corev1.IPv4Protocol: s.Nodes[0].A, corev1.IPv6Protocol: s.Nodes[1].A}

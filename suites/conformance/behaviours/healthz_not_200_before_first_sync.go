@@ -20,6 +20,7 @@ func healthzNot200BeforeFirstSync() kit.Behaviour {
 		Features: []kit.Feature{kit.FeatureHealthz},
 		Needs:    []kit.Need{kit.NeedAPI, kit.NeedAgents},
 		Serial:   true,
+		Shares:   true,
 		Run: func(s *kit.Spec) {
 			s.Allow(time.Minute) // clients of the API ask again after a second, then half as often each time
 			n := s.Nodes[0]

@@ -16,6 +16,7 @@ func hintsChangedWhileAway() kit.Behaviour {
 		Features: []kit.Feature{kit.FeatureZoneHints},
 		Needs:    []kit.Need{kit.NeedZones, kit.NeedAgents},
 		Serial:   true,
+		Shares:   true,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Distribution(corev1.ServiceTrafficDistributionPreferSameZone))
 			n := s.Zoned()

@@ -20,6 +20,7 @@ func lbWithoutAgents() kit.Behaviour {
 		Features: []kit.Feature{kit.FeatureForwardsAlone, kit.FeatureHealthz},
 		Needs:    []kit.Need{kit.NeedLB, kit.NeedAgents},
 		Serial:   true,
+		Shares:   true,
 		Run: func(s *kit.Spec) {
 			s.Allow(time.Minute) // the load balancer has a pace of its own
 			svc, via := s.Service(kit.Balanced), s.Nodes[2]

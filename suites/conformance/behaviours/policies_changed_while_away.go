@@ -16,6 +16,7 @@ func policiesChangedWhileAway() kit.Behaviour {
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360"},
 		Needs:    []kit.Need{kit.NeedAgents, kit.NeedNodes, kit.NeedOutside},
 		Serial:   true,
+		Shares:   true,
 		Run: func(s *kit.Spec) {
 			svc, vip := atVIP(s)
 			n, host := s.Nodes, s.HostBeyond(s.Nodes[0])

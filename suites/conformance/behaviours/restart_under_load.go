@@ -14,6 +14,7 @@ func restartUnderLoad() kit.Behaviour {
 		Features: []kit.Feature{kit.FeatureForwardsAlone},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
+		Shares:   true,
 		Run: func(s *kit.Spec) {
 			svc, n := s.Service(kit.NodePorts), s.Nodes[2]
 			a, b := s.Nodes[0].A, s.Nodes[1].A

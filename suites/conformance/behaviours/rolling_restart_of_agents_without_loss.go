@@ -16,6 +16,7 @@ func rollingRestartOfAgentsWithoutLoss() kit.Behaviour {
 		Features: []kit.Feature{kit.FeatureForwardsAlone},
 		Needs:    []kit.Need{kit.NeedLB, kit.NeedAgents},
 		Serial:   true,
+		Shares:   true,
 		Run: func(s *kit.Spec) {
 			s.Allow(time.Minute) // kubelets wait before they start again what was killed before
 			svc := s.Service(kit.Balanced, kit.ExternalLocal)

@@ -18,6 +18,7 @@ func rulesKeptWithoutAgents() kit.Behaviour {
 		Features: []kit.Feature{kit.FeatureForwardsAlone},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
+		Shares:   true,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("dns", corev1.ProtocolUDP, 53)))
 			a, b, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2]

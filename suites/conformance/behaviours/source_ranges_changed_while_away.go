@@ -16,6 +16,7 @@ func sourceRangesChangedWhileAway() kit.Behaviour {
 		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Needs:    []kit.Need{kit.NeedAgents, kit.NeedNodes},
 		Serial:   true,
+		Shares:   true,
 		Run: func(s *kit.Spec) {
 			pod, one, two := s.Nodes[0].A, s.HostBeyond(s.Nodes[0]), s.HostBeyond(s.Nodes[0])
 			svc, vip := s.Service(kit.LoadBalanced, kit.SourceRanges(kit.Alone(one.Addr(s.Family)))), s.FreeAddr()

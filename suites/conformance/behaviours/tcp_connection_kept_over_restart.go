@@ -16,6 +16,7 @@ func tcpConnectionKeptOverRestart() kit.Behaviour {
 		Features: []kit.Feature{kit.FeatureConnectionsSurvive, kit.FeatureForwardsAlone},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
+		Shares:   true,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts)
 			a, b, c := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2].A

@@ -16,6 +16,7 @@ func udpFlowFollowsAfterRestart() kit.Behaviour {
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Needs:    []kit.Need{kit.NeedAgents, kit.NeedNodes},
 		Serial:   true,
+		Shares:   true,
 		Run: func(s *kit.Spec) {
 			n, vip := s.Nodes, s.FreeAddr()
 			svc := s.Service(kit.LoadBalanced, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))

@@ -16,6 +16,7 @@ func udpFlowKeptOverRestart() kit.Behaviour {
 		Features: []kit.Feature{kit.FeatureConnectionsSurvive, kit.FeatureForwardsAlone},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
+		Shares:   true,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
 			a, b := s.Nodes[0].A, s.Nodes[1].A

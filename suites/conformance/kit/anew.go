@@ -3,8 +3,6 @@ package kit
 import (
 	"context"
 	"slices"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // A behaviour that could not be judged for the host's or the client's sake is made anew, as a rollout is that the
@@ -15,9 +13,9 @@ const (
 	anewInAll = 20
 )
 
-// runUntilJudged is the result of a behaviour, which says why it was made anew if it was.
-func (e *Env) runUntilJudged(ctx context.Context, b Behaviour, f corev1.IPFamily) Result {
-	r := e.run(ctx, b, f)
+// untilJudged is a behaviour's result r, or that of what is made anew, which says why it was.
+func (e *Env) untilJudged(ctx context.Context, r Result) Result {
+	b, f := r.Behaviour, r.Family
 	var told []string
 	for len(told) < anew && r.unsound && ctx.Err() == nil && e.mayRepeat() {
 		told = append(told, "made anew, for it could not be judged: "+r.Reason)

@@ -94,6 +94,7 @@ type Behaviour struct {
 	Features []Feature         // the dataplane must have them
 	Needs    []Need            // the cluster must have them
 	Serial   bool              // it disturbs others: nothing runs beside it
+	Shares   bool              // but itself in the other IP family: what both do to the cluster is done once
 	Waits    bool              // for longer than it works: it begins first, and as many others run beside it
 	Run      func(*Spec)
 }
@@ -113,6 +114,8 @@ func (b Behaviour) Check() error {
 		return fmt.Errorf("behaviour %s: profile, promise or function is missing", b.ID)
 	case b.Serial && b.Waits:
 		return fmt.Errorf("behaviour %s: it cannot wait beside others, and be alone", b.ID)
+	case b.Shares && !b.Serial:
+		return fmt.Errorf("behaviour %s: it shares what it does to the cluster, which others would meet that run beside it", b.ID)
 	case b.Level == Must && !slices.ContainsFunc(b.Promises, b.carries):
 		return fmt.Errorf("behaviour %s: nobody but kube-proxy promises it to users in words that are quoted, or it is optional and its feature is not there: it is no MUST", b.ID)
 	}

@@ -18,13 +18,14 @@ func (s *Spec) disrupt(act disrupt.Act, by func(*byHand) string, words string) (
 	if s.planned != nil {
 		return s.changed
 	}
-	back, err := act.Do(s.ctx, s.env.world())
-	once := s.onEndOnce(func() error { return back(context.WithoutCancel(s.ctx)) })
-	s.must(err, "disturb the cluster")
+	a := s.together.share(func() (disrupt.Undo, error) { return act.Do(s.ctx, s.env.world()) })
+	once := s.onEndOnce(func() error { return a.letGo(context.WithoutCancel(s.ctx)) })
+	s.must(a.err, "disturb the cluster")
 	s.did(by, "%s", words)
 	s.changed()
 	return func() {
 		s.must(once(), "undo what was done to the cluster")
+		s.must(s.together.awaitUndone(a), "undo what was done to the cluster")
 		s.did(nil, "undid it: %s", words)
 		s.changed()
 	}
@@ -65,13 +66,13 @@ func (s *Spec) WithoutAPI(f func()) {
 	heal()
 }
 
-// renewAgentsAtEnd starts the agents anew when the behaviour ends, so that the next
-// meets none that remember what was done to them.
+// renewAgentsAtEnd starts the agents anew when the behaviour ends, in all families that share what is done to them,
+// so that the next meets none that remember it.
 func (s *Spec) renewAgentsAtEnd() {
 	if s.planned != nil {
 		return
 	}
-	s.onEnd(func() error {
+	s.together.whenAllEnded(func() error {
 		_, err := disrupt.RenewAgents{}.Do(context.WithoutCancel(s.ctx), s.env.world())
 		return err
 	})

@@ -60,7 +60,7 @@ func Plan(ctx context.Context, client kubernetes.Interface, b Behaviour, f corev
 			return Planned{}, err
 		}
 	}
-	s := e.spec(ctx, b, f)
+	s := e.spec(ctx, b, f, alone())
 	s.planned = &planned{lot: rand.New(rand.NewPCG(1, 1)), servers: map[string][]Client{}}
 	out, ok := s.protected(b.Run)
 	err := s.end()

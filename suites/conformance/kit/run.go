@@ -72,7 +72,7 @@ func (e *Env) Run(ctx context.Context, list []Behaviour, done func(Result)) {
 	var mu sync.Mutex
 	one := func(b Behaviour) {
 		for _, f := range e.cfg.Families {
-			r := e.runUntilJudged(ctx, b, f)
+			r := e.untilJudged(ctx, e.run(ctx, b, f))
 			mu.Lock()
 			done(r)
 			mu.Unlock()
@@ -100,13 +100,49 @@ func (e *Env) Run(ctx context.Context, list []Behaviour, done func(Result)) {
 	close(work)
 	wg.Wait()
 	for _, b := range list {
-		if b.Serial {
+		switch {
+		case b.Serial && b.Shares:
+			for _, r := range e.runTogether(ctx, b) {
+				done(e.untilJudged(ctx, r))
+			}
+		case b.Serial:
 			one(b)
 		}
 	}
 }
 
-func (e *Env) run(ctx context.Context, b Behaviour, f corev1.IPFamily) (r Result) {
+// runTogether are the results of a behaviour in all families, side by side.
+func (e *Env) runTogether(ctx context.Context, b Behaviour) []Result {
+	out, with := make([]Result, len(e.cfg.Families)), &together{members: len(e.cfg.Families)}
+	var wg sync.WaitGroup
+	for i, f := range e.cfg.Families {
+		wg.Go(func() { out[i] = e.runWith(ctx, b, f, with) })
+	}
+	wg.Wait()
+	return out
+}
+
+func (e *Env) run(ctx context.Context, b Behaviour, f corev1.IPFamily) Result {
+	return e.runWith(ctx, b, f, alone())
+}
+
+func (e *Env) runWith(ctx context.Context, b Behaviour, f corev1.IPFamily, with *together) Result {
+	r := e.runSpec(ctx, b, f, with)
+	if err := with.leave(); err != nil {
+		r.unclean(err)
+	}
+	return r
+}
+
+// unclean notes that what a behaviour did is left, where others might meet it.
+func (r *Result) unclean(err error) {
+	r.unsound = false // what is left would be in the way
+	if r.Result == ResultPass {
+		r.Result, r.Reason = ResultInconclusive, fmt.Sprintf("clean up: %v", err)
+	}
+}
+
+func (e *Env) runSpec(ctx context.Context, b Behaviour, f corev1.IPFamily, with *together) (r Result) {
 	r = Result{Behaviour: b, Family: f, Result: ResultPass}
 	if ctx.Err() != nil {
 		r.Result, r.Reason = ResultInconclusive, "the run was interrupted"
@@ -133,7 +169,7 @@ func (e *Env) run(ctx context.Context, b Behaviour, f corev1.IPFamily) (r Result
 		return r
 	}
 	began := time.Now()
-	s := e.spec(ctx, b, f)
+	s := e.spec(ctx, b, f, with)
 	watched := func(s *Spec) {
 		s.controlNodes()
 		b.Run(s)
@@ -155,10 +191,7 @@ func (e *Env) run(ctx context.Context, b Behaviour, f corev1.IPFamily) (r Result
 		}
 	}
 	if err := s.end(); err != nil {
-		r.unsound = false // what is left would be in the way
-		if r.Result == ResultPass {
-			r.Result, r.Reason = ResultInconclusive, fmt.Sprintf("clean up: %v", err)
-		}
+		r.unclean(err)
 	}
 	r.Attempts, r.Delay, r.Said, r.Streams, r.Evidence, r.Took = s.attempts, s.delay, s.said, s.streams, s.files, time.Since(began)
 	return r

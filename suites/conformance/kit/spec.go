@@ -72,11 +72,12 @@ type Spec struct {
 	planned   *planned             // nil: attempts are made
 	datagrams bool                 // some were sent
 	ends      []func() error
+	together  *together // with whom it shares what it does to the cluster
 }
 
 // spec is what a behaviour works with in a family.
-func (e *Env) spec(ctx context.Context, b Behaviour, f corev1.IPFamily) *Spec {
-	return &Spec{Family: f, Nodes: e.turned(b.ID), env: e, ctx: ctx, id: b.ID, began: time.Now(), at: time.Now(), beyonds: map[netip.Addr]*Node{}, held: map[string]bool{}, cells: map[cell.Cell]bool{}}
+func (e *Env) spec(ctx context.Context, b Behaviour, f corev1.IPFamily, with *together) *Spec {
+	return &Spec{together: with, Family: f, Nodes: e.turned(b.ID), env: e, ctx: ctx, id: b.ID, began: time.Now(), at: time.Now(), beyonds: map[netip.Addr]*Node{}, held: map[string]bool{}, cells: map[cell.Cell]bool{}}
 }
 
 // turned are the nodes from one on that a behaviour's id and the run's seed draw, so that
