@@ -60,8 +60,8 @@ func nameOf(todo scenario.Run) string {
 }
 
 // AwaitQuiet looks whether timers are as punctual as a rollout that counts asks for, and gives a busy
-// host what is left of Options.AwaitQuiet to become quiet. If it does not the run goes on: rollouts are
-// judged by what they measured.
+// host what is left of Options.AwaitQuiet to become quiet, of which each look takes two seconds. If it
+// does not the run goes on: rollouts are judged by what they measured.
 func (b *base) AwaitQuiet(ctx context.Context) error {
 	limit, begun := verdict.DefaultLimits().LateP99, time.Now()
 	noise, err := host.AwaitQuiet(ctx, limit, b.opts.AwaitQuiet, func(n host.Noise) {

@@ -34,8 +34,7 @@ func rollingRestartOfAgentsWithoutLoss() kit.Behaviour {
 					if n == a.Node || n == b.Node {
 						want = kit.Status(200)
 					}
-					began := time.Now()
-					s.KillAgent(n)
+					began := s.KillAgent(n)
 					s.ExpectHTTP(s.Outside(), svc.HealthPort(n), "/", want)
 					gap = max(gap, time.Since(began))
 				}

@@ -12,7 +12,7 @@ import (
 func sourceRangesWide() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "source-ranges-wide", Level: kit.Must, Profile: kit.ProfileSourceRanges,
-		Says:     "A source range that is more than one address lets its first and its last address through, and not those before and after it, also where ranges touch, lie within each other or are there twice, and where one names an address within it.",
+		Says:     "A source range that is more than one address lets its first and its last address through, and not those before and after it, also where ranges touch, lie within each other or are there twice, and, where the API has such, where one names an address within it.",
 		Promises: []promise.Promise{promise.SourceRanges},
 		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
@@ -34,8 +34,8 @@ func sourceRangesWide() kit.Behaviour {
 					}
 				}
 			}
-			// Of an object that is there since before Kubernetes 1.36, whose API takes it no more (KEP-4858).
-			if why := svc.UpdateIfValid(kit.SourceRanges(unmasked)); why != "" {
+			// Kubernetes 1.36 refuses such a range where it is new (KEP-4858); objects from before may have it still.
+			if why := svc.UpdateIfValid("spec.loadBalancerSourceRanges", kit.SourceRanges(unmasked)); why != "" {
 				s.Say("the API has no ranges that name an address within them: %s", why)
 			} else {
 				hold()

@@ -18,15 +18,19 @@ func (s *Spec) disrupt(act disrupt.Act, by func(*byHand) string, words string) (
 	if s.planned != nil {
 		return s.changed
 	}
-	a := s.together.share(func() (disrupt.Undo, error) { return act.Do(s.ctx, s.env.world()) })
-	once := s.onEndOnce(func() error { return a.letGo(context.WithoutCancel(s.ctx)) })
+	began, goesOn := time.Now(), false
+	a := s.together.share(words, func() (disrupt.Undo, error) { return act.Do(s.ctx, s.env.world()) })
+	once := s.onEndOnce(func() error { return s.together.letGo(context.WithoutCancel(s.ctx), a, goesOn) })
 	s.must(a.err, "disturb the cluster")
+	s.acted = a.at
+	s.waited(a.at.Sub(began))
 	s.did(by, "%s", words)
 	s.changed()
 	return func() {
+		began, goesOn = time.Now(), true
 		s.must(once(), "undo what was done to the cluster")
-		s.must(s.together.awaitUndone(a), "undo what was done to the cluster")
 		s.did(nil, "undid it: %s", words)
+		s.waited(a.undoAt.Sub(began))
 		s.changed()
 	}
 }
@@ -41,9 +45,18 @@ func (e *Env) world() disrupt.World {
 	return w
 }
 
-// KillAgent ends a node's agent with SIGKILL; something starts it again at once.
-func (s *Spec) KillAgent(n *Node) {
+// waited counts how long it was kept waiting by its run in the other family, and leaves the rest for a run by itself if
+// that is too long.
+func (s *Spec) waited(d time.Duration) {
+	if s.kept += max(0, d); s.kept > waitForOther {
+		panic(outcome{result: ResultInconclusive, reason: fmt.Sprintf("it waited %s for its run with the other IP family", s.kept.Round(time.Second)), apart: true})
+	}
+}
+
+// KillAgent ends a node's agent with SIGKILL, and tells when; something starts it again at once.
+func (s *Spec) KillAgent(n *Node) (at time.Time) {
 	s.disrupt(disrupt.KillAgent{Node: n.Name}, nil, "killed the dataplane's agent on "+n.Name+", which is started again")
+	return s.acted
 }
 
 // WithoutAgents runs f while no agent runs anywhere; their rules stay.

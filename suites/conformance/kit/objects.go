@@ -1,9 +1,11 @@
 package kit
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -233,12 +235,17 @@ func (v *Service) Update(mutate func(*corev1.Service)) {
 	v.spec.must(v.update(mutate), "change Service %s", v.obj.Name)
 }
 
-// UpdateIfValid changes the Service unless the API finds that invalid, as later ones do of what earlier ones took:
-// why is what it says then.
-func (v *Service) UpdateIfValid(mutate func(*corev1.Service)) (why string) {
+// UpdateIfValid changes the Service unless the API finds a field of it invalid, as later ones do of what earlier ones
+// took: why is what it says then.
+func (v *Service) UpdateIfValid(field string, mutate func(*corev1.Service)) (why string) {
 	err := v.update(mutate)
-	if apierrors.IsInvalid(err) {
-		return err.Error()
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Reason == metav1.StatusReasonInvalid && status.ErrStatus.Details != nil {
+		of := func(c metav1.StatusCause) bool {
+			return strings.HasPrefix(strings.ToLower(c.Field), strings.ToLower(field))
+		}
+		if slices.ContainsFunc(status.ErrStatus.Details.Causes, of) {
+			return err.Error()
+		}
 	}
 	v.spec.must(err, "change Service %s", v.obj.Name)
 	return ""

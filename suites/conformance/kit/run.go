@@ -38,6 +38,7 @@ type Result struct {
 	Evidence  []string // paths below Config.Dir
 	Failure            // of what failed or is inconclusive
 	unsound   bool     // the host, not the dataplane, may be why it is inconclusive
+	apart     bool     // it is to be asked by itself, for it waited too long for the other family
 }
 
 // Failure is what somebody needs to act on one: what was done, what decided it, and who is who.
@@ -63,8 +64,8 @@ func (s *Spec) failure(reason string) (f Failure) {
 func (e *Env) Runs(list []Behaviour) int { return len(list) * len(e.cfg.Families) }
 
 // Run runs behaviours in an order that the seed decides: first those that disturb
-// nobody, several at once and beside those that wait, then the others one by one. Each
-// result is handed to done as it is there, one at a time.
+// nobody, several at once and beside those that wait, then the others one by one, some of them in all
+// families at once. Each result is handed to done as it is there, one at a time.
 func (e *Env) Run(ctx context.Context, list []Behaviour, done func(Result)) {
 	rng := rand.New(rand.NewPCG(uint64(e.cfg.Seed), 0))
 	list = slices.Clone(list)
@@ -101,7 +102,7 @@ func (e *Env) Run(ctx context.Context, list []Behaviour, done func(Result)) {
 	wg.Wait()
 	for _, b := range list {
 		switch {
-		case b.Serial && b.Shares:
+		case b.Serial && b.Shares && e.cfg.Parallel > 1:
 			for _, r := range e.runTogether(ctx, b) {
 				done(e.untilJudged(ctx, r))
 			}
@@ -111,7 +112,7 @@ func (e *Env) Run(ctx context.Context, list []Behaviour, done func(Result)) {
 	}
 }
 
-// runTogether are the results of a behaviour in all families, side by side.
+// runTogether are the results of a behaviour in all families, side by side, but for those that could not go so.
 func (e *Env) runTogether(ctx context.Context, b Behaviour) []Result {
 	out, with := make([]Result, len(e.cfg.Families)), &together{members: len(e.cfg.Families)}
 	var wg sync.WaitGroup
@@ -119,6 +120,15 @@ func (e *Env) runTogether(ctx context.Context, b Behaviour) []Result {
 		wg.Go(func() { out[i] = e.runWith(ctx, b, f, with) })
 	}
 	wg.Wait()
+	for i, r := range out {
+		switch {
+		case with.broken:
+			out[i].unsound, out[i].apart = false, false // made anew, it would meet what is left
+		case r.apart:
+			out[i] = e.run(ctx, b, e.cfg.Families[i])
+			out[i].Said = append([]string{"asked by itself, for " + r.Reason}, out[i].Said...)
+		}
+	}
 	return out
 }
 
@@ -185,7 +195,7 @@ func (e *Env) runSpec(ctx context.Context, b Behaviour, f corev1.IPFamily, with 
 			e.keepFrontend(s)
 			e.evidence(s, b.Says)
 		}
-		r.Result, r.Reason, r.unsound = out.result, out.reason, out.unsound
+		r.Result, r.Reason, r.unsound, r.apart = out.result, out.reason, out.unsound, out.apart
 		if out.result != ResultSkip {
 			r.Failure = s.failure(out.reason)
 		}

@@ -72,7 +72,9 @@ type Spec struct {
 	planned   *planned             // nil: attempts are made
 	datagrams bool                 // some were sent
 	ends      []func() error
-	together  *together // with whom it shares what it does to the cluster
+	together  *together     // with whom it shares what it does to the cluster
+	kept      time.Duration // waiting for them
+	acted     time.Time     // when the last act began
 }
 
 // spec is what a behaviour works with in a family.
@@ -97,6 +99,7 @@ type outcome struct {
 	result  conformance.Result // ResultFail, ResultInconclusive
 	reason  string
 	unsound bool // as of a Result
+	apart   bool // as of a Result
 }
 
 // name is an object's name that no other behaviour has.

@@ -58,6 +58,7 @@ func (s *Spec) throughout(loads []Load, rate float64, f func(), servers []Client
 			}
 		}
 	}
+	first := time.Now()
 	// The controls cost a host no more than the loads, however many their ways are.
 	controlRate := min(rate, rate*float64(len(loads))/float64(max(1, len(distinct))))
 	var controls, streams []*stream
@@ -76,6 +77,9 @@ func (s *Spec) throughout(loads []Load, rate float64, f func(), servers []Client
 	began := time.Now()
 	f()
 	s.Pause(atLeast - time.Since(began)) // or a quick f is over before the first attempt
+	if took := time.Since(first); took > throughoutLimit {
+		s.Inconclusive("what was to be seen under load took %s, and the streams end after %s", took.Round(time.Second), throughoutLimit)
+	}
 	for _, st := range slices.Concat(streams, controls) {
 		s.must(st.stop(), "the stream of %s to %s", st.from.Name, st.at)
 	}

@@ -2,8 +2,10 @@ package kit
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/plumbline/plumbline/fixtures/disrupt"
 )
@@ -11,38 +13,51 @@ import (
 // together are the runs of one behaviour, one for each IP family, that go side by side. What they do to the cluster is
 // done once, when all that have not ended have come to it, and undone when none uses it any more: agents that are
 // stopped and started take the longest of all that behaviours do. All of them do the same, so one that fails keeps
-// only its own kind waiting.
+// only its own kind waiting, and not for long (waitForOther).
 type together struct {
 	mu      sync.Mutex
 	members int          // guarded by mu; that have not ended
 	waiting int          // guarded by mu; of them, until an act is undone
 	next    *act         // guarded by mu; that some have come to
 	atEnd   func() error // guarded by mu; of the last to end
+	broken  bool         // guarded by mu; something could not be undone
 }
 
 // alone is one that shares nothing.
 func alone() *together { return &together{members: 1} }
 
+// waitForOther is how long a run may be kept waiting by the other one, in all: after longer what it has set up is not as it
+// was, such as flows that nobody uses, and streams that are to last. It is asked by itself then.
+const waitForOther = 10 * time.Second
+
 // act is what is done to the cluster once, for those who came to it.
 type act struct {
-	do     func() (disrupt.Undo, error)
-	came   int
-	done   chan struct{} // closed when back and err are there
-	back   disrupt.Undo
-	err    error
-	users  atomic.Int32  // that have not let go of it
-	undone chan struct{} // closed when undoErr is there
-	// undoErr is how it was undone.
+	words string
+	do    func() (disrupt.Undo, error)
+	came  int           // guarded by together's mu, as users and left are
+	users int           // that have not let go of it
+	left  int           // that have, and wait until it is undone
+	done  chan struct{} // closed when it was done; then there are:
+	at    time.Time     // when that began
+	back  disrupt.Undo
+	err   error
+	// undone is closed when it was undone, if it was done; then there are:
+	undone  chan struct{}
+	undoAt  time.Time // when that began
 	undoErr error
 }
 
 // share returns when f was called for all members, and with what came of it.
-func (t *together) share(f func() (disrupt.Undo, error)) *act {
+func (t *together) share(words string, f func() (disrupt.Undo, error)) *act {
 	t.mu.Lock()
 	if t.next == nil {
-		t.next = &act{do: f, done: make(chan struct{}), undone: make(chan struct{})}
+		t.next = &act{words: words, do: f, done: make(chan struct{}), undone: make(chan struct{})}
 	}
 	a := t.next
+	if a.words != words {
+		t.mu.Unlock()
+		return refusedAct(fmt.Errorf("with the other IP family this behaviour comes to another act first: %s", a.words))
+	}
 	a.came++
 	complete := t.complete()
 	t.mu.Unlock()
@@ -51,50 +66,69 @@ func (t *together) share(f func() (disrupt.Undo, error)) *act {
 	return a
 }
 
+// refusedAct is one that was not done.
+func refusedAct(err error) *act {
+	return &act{users: 1, err: err, undone: make(chan struct{})}
+}
+
 // complete is the next act if nobody is to come to it any more. It is called with mu held.
 func (t *together) complete() *act {
 	a := t.next
 	if a == nil || a.came+t.waiting < t.members {
 		return nil
 	}
-	t.next = nil
+	t.next, a.users = nil, a.came
 	return a
 }
+
+var errNoReturn = errors.New("what does it did not return")
 
 func (a *act) begin() {
 	if a == nil {
 		return
 	}
-	a.users.Store(int32(a.came))
+	a.at, a.err = time.Now(), errNoReturn
+	defer close(a.done)
 	a.back, a.err = a.do()
-	close(a.done)
 }
 
-// letGo undoes the act if nobody uses it any more.
-func (a *act) letGo(ctx context.Context) error {
-	if a.users.Add(-1) > 0 {
-		return nil
-	}
-	a.undoErr = a.back(ctx)
-	close(a.undone)
-	return a.undoErr
-}
-
-// awaitUndone returns when an act that was let go of is undone.
-func (t *together) awaitUndone(a *act) error {
-	t.wait(1)
-	<-a.undone
-	t.wait(-1)
-	return a.undoErr
-}
-
-// wait notes that so many members more come to no act for now.
-func (t *together) wait(more int) {
+// letGo undoes the act if nobody else uses it. Who goes on waits until it is undone.
+func (t *together) letGo(ctx context.Context, a *act, goesOn bool) error {
 	t.mu.Lock()
-	t.waiting += more
+	a.users--
+	last := a.users == 0
+	if !last && goesOn {
+		a.left++
+		t.waiting++
+	}
 	complete := t.complete()
 	t.mu.Unlock()
 	complete.begin()
+	switch {
+	case last:
+		t.undo(ctx, a)
+	case !goesOn:
+		return nil
+	}
+	<-a.undone
+	return a.undoErr
+}
+
+// undo is the last user's.
+func (t *together) undo(ctx context.Context, a *act) {
+	a.undoAt, a.undoErr = time.Now(), errNoReturn
+	defer func() {
+		t.mu.Lock()
+		t.waiting -= a.left // at once: none of them comes to an act that the others begin
+		t.broken = t.broken || a.undoErr != nil
+		t.mu.Unlock()
+		close(a.undone)
+	}()
+	if a.back == nil { // it was not done
+		a.undoErr = nil
+		return
+	}
+	a.undoErr = a.back(ctx)
 }
 
 // whenAllEnded has f called by the last member that ends, once however many ask for it.
@@ -117,5 +151,9 @@ func (t *together) leave() error {
 	if atEnd == nil {
 		return nil
 	}
-	return atEnd()
+	err := atEnd()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.broken = t.broken || err != nil
+	return err
 }
