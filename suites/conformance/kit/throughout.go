@@ -30,20 +30,20 @@ func (s *Spec) UnderLoad(loads []Load, f func(), servers ...Client) {
 	for _, l := range loads {
 		s.Expect(l.From, l.To, Only(servers...))
 	}
-	s.throughout(loads, loadRate, f, servers)
+	s.throughout(loads, loadRate, throughoutLimit, f, servers)
 }
 
 // Throughout makes attempts at a steady rate (per second) while f runs, and demands
 // that each was answered by one of the servers. An Expect of the same must have held
 // before: here no delay is allowed. It returns what became of them.
 func (s *Spec) Throughout(c Client, t Target, rate float64, f func(), servers ...Client) *remote.Results {
-	return s.throughout([]Load{{c, t}}, rate, f, servers)[0].res
+	return s.throughout([]Load{{c, t}}, rate, throughoutLimit, f, servers)[0].res
 }
 
 // throughout runs a stream of each load while f runs, and beside them control streams:
 // the ways that the loads take, past every Service. What fails of a load while its
 // control fails too is not the dataplane's. The controls begin first and end last.
-func (s *Spec) throughout(loads []Load, rate float64, f func(), servers []Client) []*stream {
+func (s *Spec) throughout(loads []Load, rate float64, limit time.Duration, f func(), servers []Client) []*stream {
 	if s.planned != nil {
 		return s.planStreams(loads, f)
 	}
@@ -63,10 +63,10 @@ func (s *Spec) throughout(loads []Load, rate float64, f func(), servers []Client
 	controlRate := min(rate, rate*float64(len(loads))/float64(max(1, len(distinct))))
 	var controls, streams []*stream
 	for _, w := range distinct {
-		controls = append(controls, s.start(w, controlRate, func(st *stream) { s.env.count(st.res) }))
+		controls = append(controls, s.start(w, controlRate, limit, func(st *stream) { s.env.count(st.res) }))
 	}
 	for _, l := range loads {
-		streams = append(streams, s.start(way{from: l.From, at: l.To}, rate, func(st *stream) {
+		streams = append(streams, s.start(way{from: l.From, at: l.To}, rate, limit, func(st *stream) {
 			s.attempts += len(st.res.Attempts)
 			s.streams = append(s.streams, st.measured(servers))
 		}))
@@ -75,16 +75,23 @@ func (s *Spec) throughout(loads []Load, rate float64, f func(), servers []Client
 		s.did(nil, "began a stream of attempts, %g a second: %s to %s", st.rate, st.from.at(), s.frontOf(st.at))
 	}
 	began := time.Now()
-	f()
-	s.Pause(atLeast - time.Since(began)) // or a quick f is over before the first attempt
-	if took := time.Since(first); took > throughoutLimit {
-		s.Inconclusive("what was to be seen under load took %s, and the streams end after %s", took.Round(time.Second), throughoutLimit)
+	out, ok := s.protected(func(*Spec) { f() })
+	if !ok && !out.apart { // what was lost before the rest is left for a run by itself is lost
+		panic(out)
 	}
+	s.Pause(atLeast - time.Since(began)) // or a quick f is over before the first attempt
+	took := time.Since(first)
 	for _, st := range slices.Concat(streams, controls) {
 		s.must(st.stop(), "the stream of %s to %s", st.from.Name, st.at)
 	}
 	for i, st := range streams {
 		s.judge(st, of(controls, ways[i]), servers)
+	}
+	if !ok {
+		panic(out)
+	}
+	if took > limit {
+		s.Inconclusive("what was to be seen under load took %s, and the streams end after %s", took.Round(time.Millisecond), limit)
 	}
 	return streams
 }
@@ -99,9 +106,9 @@ type stream struct {
 }
 
 // start starts a stream, which ends with the behaviour if not before; ended is told.
-func (s *Spec) start(w way, rate float64, ended func(*stream)) *stream {
+func (s *Spec) start(w way, rate float64, limit time.Duration, ended func(*stream)) *stream {
 	st := &stream{way: w, rate: rate, began: time.Now()}
-	running, err := w.from.probe.Stream(s.ctx, remote.Batch{Network: w.at.network, Target: w.at.to, Rate: rate}, throughoutLimit)
+	running, err := w.from.probe.Stream(s.ctx, remote.Batch{Network: w.at.network, Target: w.at.to, Rate: rate}, limit)
 	s.must(err, "a stream of %s to %s", w.from.Name, w.at)
 	st.stop = s.onEndOnce(func() (err error) {
 		if st.res, err = running.Stop(context.WithoutCancel(s.ctx)); err == nil {

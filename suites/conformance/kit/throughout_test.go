@@ -94,6 +94,49 @@ func TestThroughout(t *testing.T) {
 	}
 }
 
+// What was lost is, though the rest be left for a run by itself, or last longer than the streams; with nothing lost
+// nothing is known of the rest.
+func TestThroughoutInPart(t *testing.T) {
+	const lasts = 2 * atLeast
+	for name, c := range map[string]struct {
+		lost, apart bool
+		then        time.Duration
+		result      conformance.Result
+		reason      string
+	}{
+		"as long":             {false, false, 0, ResultPass, ""},
+		"longer":              {false, false, lasts, ResultInconclusive, "the streams end after 600ms"},
+		"longer, and lost":    {true, false, lasts, ResultFail, "want answers of b alone"},
+		"left alone":          {false, true, 0, ResultInconclusive, "it waited 10s"},
+		"left alone and lost": {true, true, 0, ResultFail, "want answers of b alone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, b := served(t)
+			r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
+				loads := []Load{{s.Outside(), TCP(netip.MustParseAddrPort("192.0.2.2:9"))}}
+				limit := throughoutLimit
+				if c.then > 0 {
+					limit = lasts
+				}
+				s.throughout(loads, 200, limit, func() {
+					if c.lost {
+						mode(t, b, servicePort, remote.Closed)
+						s.Pause(atLeast / 3)
+						mode(t, b, servicePort, remote.Serving)
+					}
+					s.Pause(c.then)
+					if c.apart {
+						s.waited(waitForOther + 1)
+					}
+				}, []Client{b})
+			}}, corev1.IPv4Protocol)
+			if r.Result != c.result || !strings.Contains(r.Reason, c.reason) {
+				t.Errorf("%s: %s", r.Result, r.Reason)
+			}
+		})
+	}
+}
+
 // A stream is reported too if what was done beside it failed.
 func TestThroughoutOfFailure(t *testing.T) {
 	e, b := served(t)

@@ -56,7 +56,8 @@ func (t *together) share(words string, f func() (disrupt.Undo, error)) *act {
 	a := t.next
 	if a.words != words {
 		t.mu.Unlock()
-		return refusedAct(fmt.Errorf("with the other IP family this behaviour comes to another act first: %s", a.words))
+		err := fmt.Errorf("with the other IP family this behaviour comes to another act first: %s", a.words)
+		return &act{users: 1, err: err, undone: make(chan struct{})}
 	}
 	a.came++
 	complete := t.complete()
@@ -64,11 +65,6 @@ func (t *together) share(words string, f func() (disrupt.Undo, error)) *act {
 	complete.begin()
 	<-a.done // each of the others comes, or ends
 	return a
-}
-
-// refusedAct is one that was not done.
-func refusedAct(err error) *act {
-	return &act{users: 1, err: err, undone: make(chan struct{})}
 }
 
 // complete is the next act if nobody is to come to it any more. It is called with mu held.

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/fixtures/disrupt"
+	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
 
 // diary has what was done, in order.
@@ -233,4 +234,15 @@ func runBoth(t *testing.T, run func(*Spec)) string {
 	}
 	slices.Sort(came)
 	return strings.Join(came, ", ")
+}
+
+// Who shares what disturbs others has the cluster for itself.
+func TestSharesAlone(t *testing.T) {
+	b := Behaviour{ID: "x", Says: "It holds.", Level: Should, Profile: ProfileUDP, Promises: []promise.Promise{promise.FlowsCleaned}, Shares: true, Run: func(*Spec) {}}
+	if err := b.Check(); err == nil || !strings.Contains(err.Error(), "shares") {
+		t.Errorf("beside others: %v", err)
+	}
+	if b.Serial = true; b.Check() != nil {
+		t.Error(b.Check())
+	}
 }
