@@ -14,7 +14,7 @@ func addressesChangedWhileAway() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "addresses-changed-while-away", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "What changed while the agents were away is followed when they are back, at the addresses of load balancers and at external IPs too, by TCP and UDP: one that was exchanged, one whose Service is gone, a port that was taken away and other endpoints.",
-		Promises: []promise.Promise{promise.Synchronized, promise.Ingress},
+		Promises: []promise.Promise{promise.Synchronized, promise.Ingress, promise.ExternalIPs},
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360"},
 		Needs:    []kit.Need{kit.NeedAgents},

@@ -9,7 +9,7 @@ func affinityGoneRebindsEverywhere() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-gone-rebinds-everywhere", Level: kit.Must, Profile: kit.ProfileAffinity,
 		Says:     "A client whose endpoint is gone, or not ready, or terminates while another is ready, gets that one, and one that is at another port there, by TCP and UDP, at the ClusterIP, a node port, the address of a load balancer in VIP mode and an external IP, from inside and outside.",
-		Promises: []promise.Promise{promise.Affinity, promise.Synchronized, promise.Ready, promise.SomeTerminating},
+		Promises: []promise.Promise{promise.Affinity, promise.Synchronized, promise.Ready, promise.SomeTerminating, promise.EveryNode, promise.Ingress, promise.ExternalIPs},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {

@@ -8,8 +8,8 @@ import (
 func affinityStaysEverywhere() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-stays-everywhere", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:     "A client stays with its endpoint when others leave, and when something else of the Service changes, at the address of a load balancer in VIP mode, at an external IP and from outside at a node port too, by TCP and UDP.",
-		Promises: []promise.Promise{promise.Affinity},
+		Says:     "A client stays with its endpoint when others leave and come back, and when something else of the Service changes, at the address of a load balancer in VIP mode, at an external IP and from outside at a node port too, by TCP and UDP.",
+		Promises: []promise.Promise{promise.Affinity, promise.EveryNode, promise.Ingress, promise.ExternalIPs},
 		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
 			svc, vip := atVIP(s, kit.Sticky(600))

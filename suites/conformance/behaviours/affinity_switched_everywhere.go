@@ -11,7 +11,7 @@ func affinitySwitchedEverywhere() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-switched-everywhere", Level: kit.Must, Profile: kit.ProfileAffinity,
 		Says:     "sessionAffinity that a Service gets and loses again is followed at its ClusterIP, a node port, the address of its load balancer in VIP mode and an external IP, by TCP and UDP, from inside and outside.",
-		Promises: []promise.Promise{promise.Affinity, promise.Synchronized},
+		Promises: []promise.Promise{promise.Affinity, promise.Synchronized, promise.EveryNode, promise.Ingress, promise.ExternalIPs},
 		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] Services should be able to switch session affinity for NodePort service [LinuxOnly]",
 		Needs:    []kit.Need{kit.NeedNodes},

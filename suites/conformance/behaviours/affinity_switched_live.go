@@ -11,7 +11,7 @@ func affinitySwitchedLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-switched-live", Level: kit.Must, Profile: kit.ProfileAffinity,
 		Says:     "A change of sessionAffinity is followed: without it connections spread again, and with it anew they stay.",
-		Promises: []promise.Promise{promise.Affinity, promise.Synchronized},
+		Promises: []promise.Promise{promise.Affinity, promise.Synchronized, promise.EveryNode},
 		Upstream: "[sig-network] Services should be able to switch session affinity for service with type clusterIP [LinuxOnly]",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Sticky(600))

@@ -9,7 +9,7 @@ func affinityTerminatingFallback() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-terminating-fallback", Level: kit.Must, Profile: kit.ProfileAffinity,
 		Says:     "With sessionAffinity=ClientIP and no ready endpoint left, one of those that terminate and serve answers a client, at the ClusterIP, a node port and the address of a load balancer in VIP mode, by TCP and UDP.",
-		Promises: []promise.Promise{promise.AllTerminating, promise.Affinity},
+		Promises: []promise.Promise{promise.AllTerminating, promise.Affinity, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1672"},
 		Features: []kit.Feature{kit.TerminatingFallback},

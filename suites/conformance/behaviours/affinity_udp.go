@@ -11,7 +11,7 @@ func affinityUDP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-udp", Level: kit.Must, Profile: kit.ProfileAffinity,
 		Says:     "With sessionAffinity=ClientIP datagrams of a client go to one endpoint, whichever port they are sent from.",
-		Promises: []promise.Promise{promise.Affinity, promise.UDP},
+		Promises: []promise.Promise{promise.Affinity, promise.UDP, promise.EveryNode},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts, kit.Sticky(600), kit.Ports(kit.Port("http", corev1.ProtocolUDP, 80)))
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready(), s.Nodes[2].A.Ready())

@@ -10,7 +10,7 @@ import (
 func dualStackFamiliesApart() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "dualstack-families-apart", Level: kit.Must, Profile: kit.ProfileDual,
-		Says:     "Each address of a Service of both families leads to the endpoints of its family alone, those that are there now, and is not answered while that has none, or when the Service is gone.",
+		Says:     "Each address of a Service of both families leads to the endpoints of its family alone, those that are there now, be they the only ones or end while those of the other are ready, and is not answered while that has none, or when the Service is gone.",
 		Promises: []promise.Promise{promise.Families, promise.AddressType},
 		Source:   []string{"KEP-563"},
 		Upstream: "[sig-network] [Feature:IPv6DualStack] should create service with ipv4,v6 cluster ip",
@@ -36,6 +36,15 @@ func dualStackFamiliesApart() kit.Behaviour {
 				kit.InBoth(s, func(f corev1.IPFamily) {
 					s.Each(ways[f], map[bool]kit.Want{true: kit.Pods(n[2].B), false: kit.Unreachable()}[f == only])
 				})
+			}
+			if s.Has(kit.TerminatingFallback) {
+				for _, ends := range []corev1.IPFamily{four, six} {
+					other := map[corev1.IPFamily]corev1.IPFamily{four: six, six: four}[ends]
+					have(map[corev1.IPFamily][]kit.Endpoint{ends: {n[0].B.Draining()}, other: {n[1].A.Ready()}})
+					kit.InBoth(s, func(f corev1.IPFamily) {
+						s.Each(ways[f], kit.Pods(map[bool]*kit.Pod{true: n[0].B, false: n[1].A}[f == ends]))
+					})
+				}
 			}
 			have(map[corev1.IPFamily][]kit.Endpoint{four: {n[0].A.Ready()}, six: {n[0].A.Ready()}})
 			kit.InBoth(s, func(f corev1.IPFamily) { s.Each(ways[f], kit.Pods(n[0].A)) })

@@ -11,7 +11,7 @@ func etpLocalToClusterLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "etp-local-to-cluster-live", Level: kit.Must, Profile: kit.ProfilePolicy,
 		Says:     "A change of externalTrafficPolicy to Cluster is followed: every node leads to all endpoints.",
-		Promises: []promise.Promise{promise.ReadyEndpoints, promise.Synchronized},
+		Promises: []promise.Promise{promise.ReadyEndpoints, promise.Synchronized, promise.EveryNode},
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
 		Needs:    []kit.Need{kit.NeedOutside},
 		Run: func(s *kit.Spec) {

@@ -94,16 +94,25 @@ func fallBackToTerminating(f front) func(*kit.Spec) {
 }
 
 // drainLocally: under policy Local those of a node that terminate and serve answer hosts beyond it,
-// whether others are ready elsewhere or not.
+// whether others are ready elsewhere or not, and their connections stay whole.
 func drainLocally(f front) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		svc, addr := f(s, kit.NodePorts, kit.ExternalLocal)
 		hosts := s.HostsBeyond(s.Nodes[:3]...)
+		svc.Kinds()
+		var open []kit.Way // by TCP
+		for i, server := range s.OfKinds() {
+			ways := svc.WaysTo(addr, hosts[i])
+			s.Each(ways, kit.Only(server))
+			open = append(open, ways[0])
+		}
+		stay := stand(s, open)
 		for _, elsewhere := range [][]kit.Endpoint{nil, {s.Nodes[3].A.Ready()}} {
 			svc.Ending(append(elsewhere, s.Nodes[0].B.Ending())...)
 			for i, server := range s.OfKinds() {
 				s.Each(svc.WaysTo(addr, hosts[i]), kit.Only(server).FromItself())
 			}
+			stay()
 		}
 	}
 }
@@ -146,8 +155,8 @@ func stick(f front) func(*kit.Spec) {
 	}
 }
 
-// stayBound: whoever has an endpoint of a Service with affinity by one of six ways stays with it when others leave,
-// and when something else of the Service changes. The clients are on each node that the ways lead to.
+// stayBound: whoever has an endpoint of a Service with affinity by one of six ways stays with it when others leave
+// and come back, and when something else of the Service changes. The clients are on each node that the ways lead to.
 func stayBound(s *kit.Spec, svc *kit.Service, ways []kit.Way, clients []kit.Client) {
 	pods := s.EightPods()
 	svc.Endpoints(kit.ReadyAll(pods)...)
@@ -169,6 +178,8 @@ func stayBound(s *kit.Spec, svc *kit.Service, ways []kit.Way, clients []kit.Clie
 		svc.Endpoints(kit.ReadyAll(pods)...)
 		stay() // by chance, if all are assigned anew, once in 6^6 runs at most
 	}
+	svc.Endpoints(kit.ReadyAll(s.EightPods())...)
+	stay() // in 8^6
 	svc.Update(func(o *corev1.Service) {
 		o.Annotations = map[string]string{"example.com/note": "changed"}
 		o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81))
@@ -296,6 +307,11 @@ func flowAt(s *kit.Spec, ways []kit.Way) (reach func(p *kit.Pod, port uint16)) {
 			f.ReachPort(port, p.Client)
 		}
 	}
+}
+
+// affinities are a Service without and with one.
+func affinities() []func(*corev1.Service) {
+	return []func(*corev1.Service){func(*corev1.Service) {}, kit.Sticky(600)}
 }
 
 // follow: UDP flows by some ways reach the endpoint that takes the place of another, and so after there

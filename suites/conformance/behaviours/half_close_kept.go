@@ -10,7 +10,7 @@ func halfCloseKept() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "half-close-kept", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "A connection of which the client has closed its direction still carries the answer, and then the end of what the server says.",
-		Promises: []promise.Promise{promise.TCP},
+		Promises: []promise.Promise{promise.TCP, promise.EveryNode},
 		Source:   []string{"RFC 9293, section 3.6"},
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts)

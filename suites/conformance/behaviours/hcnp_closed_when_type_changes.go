@@ -10,8 +10,8 @@ import (
 func hcnpClosedWhenTypeChanges() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hcnp-closed-when-type-changes", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:     "Where a Service that is no LoadBalancer any more had its healthCheckNodePort nobody says 200, also under externalTrafficPolicy=Local.",
-		Promises: []promise.Promise{promise.HealthCheckNodePortOnly, promise.Synchronized},
+		Says:     "Where a Service that is no LoadBalancer any more had its healthCheckNodePort nobody says 200, also under externalTrafficPolicy=Local; and when it becomes one again its new one says where it has endpoints.",
+		Promises: []promise.Promise{promise.HealthCheckNodePortOnly, promise.HealthCheckNodePort, promise.Synchronized},
 		Writes:   kit.SinceClass,
 		Serial:   true, // others may be given the health check port that it gives back
 		Run: func(s *kit.Spec) {
@@ -25,6 +25,9 @@ func hcnpClosedWhenTypeChanges() kit.Behaviour {
 			})
 			s.ExpectNoCheck(s.Outside(), at)
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(s.Nodes[0].A))
+			svc.Update(kit.LoadBalanced)
+			s.ExpectHTTP(s.Outside(), svc.HealthPort(s.Nodes[0]), "/", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), svc.HealthPort(s.Nodes[1]), "/", kit.Status(503))
 		},
 	}
 }

@@ -10,7 +10,7 @@ import (
 func healthzTaintedNodeServes() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "healthz-tainted-node-serves", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:     "A node that is about to be deleted, is cordoned and is excluded from load balancers goes on forwarding what arrives at its node ports: the load balancer drains it.",
+		Says:     "A node that is about to be deleted, is cordoned and is excluded from load balancers goes on forwarding what arrives at its node ports, and its endpoints go on to be reached from everywhere: the load balancer drains it.",
 		Promises: []promise.Promise{promise.EveryNode, promise.AnyNode},
 		Needs:    []kit.Need{kit.NeedTaint},
 		Serial:   true,
@@ -28,6 +28,9 @@ func healthzTaintedNodeServes() kit.Behaviour {
 				s.Pause(kit.Heard)
 			}, n.A.Client, s.Nodes[1].A.Client)
 			flows.Stay()
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), both)
+			s.Expect(s.Nodes[1].B.Client, kit.TCP(svc.ClusterIP()), both)
+			s.Expect(n.B.Client, kit.TCP(svc.ClusterIP()), both)
 		},
 	}
 }

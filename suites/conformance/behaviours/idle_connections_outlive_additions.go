@@ -13,8 +13,9 @@ import (
 func idleConnectionsOutliveAdditions() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "idle-connections-outlive-additions", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Connections that stand idle for half a minute through a ClusterIP and a node port stay with their endpoint when endpoints, ports and Services are added, or when it terminates; and as long as nothing changes no new connection fails, and what was taken away stays away.",
-		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware},
+		Says:     "Connections that stand idle for more than a minute through a ClusterIP and a node port stay with their endpoint when endpoints, ports and Services are added, or when it terminates; and as long as nothing changes no new connection fails, and what was taken away stays away.",
+		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware, promise.EveryNode, promise.Ingress},
+		Source:   []string{"RFC 5382, section 5: idle connections are kept for two hours"},
 		Writes:   kit.SinceClass,
 		Waits:    true,
 		Run: func(s *kit.Spec) {
@@ -58,6 +59,7 @@ func idleConnectionsOutliveAdditions() kit.Behaviour {
 			s.Throughout(outside.From, outside.To, 20, func() {
 				s.Throughout(inside.From, inside.To, 20, func() { s.Pause(30 * time.Second) }, left...)
 			}, left...)
+			s.Pause(40 * time.Second) // a minute is a usual timeout
 			s.Each(away, kit.Unreachable())
 			s.Expect(s.Nodes[0].B.Client, drained, kit.Pods(pod))
 			res := s.Ask(s.Nodes[0].A.Client, drained, last, 0, 1<<10)

@@ -11,7 +11,7 @@ func itpLocalNoneUnanswered() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "itp-local-none-unanswered", Level: kit.Must, Profile: kit.ProfilePolicy,
 		Says:     "Under internalTrafficPolicy=Local, where a node has no endpoint and others have, the ClusterIP is not answered there, by TCP and UDP, also where their nodes' names have the node's in them; and an endpoint that is said to be on another node than before is there.",
-		Promises: []promise.Promise{promise.InternalLocal, promise.InternalLocalOnly},
+		Promises: []promise.Promise{promise.InternalLocal, promise.InternalLocalOnly, promise.NodeName},
 		Writes:   kit.SinceInternalPolicy,
 		Upstream: "[sig-network] Services should respect internalTrafficPolicy=Local Pod to Pod",
 		Run: func(s *kit.Spec) {

@@ -13,8 +13,8 @@ import (
 func manyPorts() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "many-ports", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Each of a hundred and forty ports of a Service is served, at its ClusterIP and its node port, by its own endpoints.",
-		Promises: []promise.Promise{promise.MultiPort, promise.PortName},
+		Says:     "Each of a hundred and forty ports of a Service is served, at its ClusterIP and its node port, by its own endpoints, also where a hundred of them are those of one slice.",
+		Promises: []promise.Promise{promise.MultiPort, promise.PortName, promise.SlicePorts},
 		Run: func(s *kit.Spec) {
 			var ports []corev1.ServicePort
 			for i := range int32(140) {
@@ -36,6 +36,15 @@ func manyPorts() kit.Behaviour {
 				}
 				s.Each(ways, kit.Pods(p).Times(4))
 			}
+			var most []discoveryv1.EndpointPort // as many as the API says that a slice may have
+			for _, p := range ports[:100] {
+				most = append(most, kit.SlicePort(p.Name, p.Protocol, kit.PodPort))
+			}
+			for _, p := range pods[1:] {
+				svc.DeleteSlice(p.Name)
+			}
+			svc.Slice(pods[0].Name, most, pods[0].Ready())
+			s.Each(append(inside[:100:100], outside[:100]...), kit.Pods(pods[0]).Times(4))
 		},
 	}
 }

@@ -13,7 +13,7 @@ func portAdded() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "port-added", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "A port that a Service gets is served, and its other port loses no connection meanwhile, nor while endpoints come and go, of a pod and of a client outside to its node port.",
-		Promises: []promise.Promise{promise.MultiPort, promise.Synchronized},
+		Promises: []promise.Promise{promise.MultiPort, promise.Synchronized, promise.EveryNode},
 		Upstream: "[sig-network] Services should be updated after adding or deleting ports",
 		Run: func(s *kit.Spec) {
 			svc, pod, also := s.Service(kit.NodePorts), s.Nodes[1].A, s.Nodes[2].A

@@ -11,7 +11,7 @@ func portRemoved() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "port-removed", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "A port that a Service has no more is reached no more, and its other port loses no connection meanwhile, of a pod and of a client outside to its node port.",
-		Promises: []promise.Promise{promise.MultiPort, promise.Synchronized},
+		Promises: []promise.Promise{promise.MultiPort, promise.Synchronized, promise.EveryNode},
 		Upstream: "[sig-network] Services should be updated after adding or deleting ports",
 		Run: func(s *kit.Spec) {
 			svc, pod := s.Service(kit.NodePorts, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("more", corev1.ProtocolTCP, 81))), s.Nodes[1].A

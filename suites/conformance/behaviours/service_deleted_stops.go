@@ -9,7 +9,7 @@ func serviceDeletedStops() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "service-deleted-stops", Level: kit.Must, Profile: kit.ProfileLifecycle,
 		Says:     "A Service that is deleted is reached no more, by its ClusterIP and by its node port, and others with the same endpoints lose no connection.",
-		Promises: []promise.Promise{promise.Synchronized},
+		Promises: []promise.Promise{promise.Synchronized, promise.EveryNode},
 		Upstream: "[sig-network] Services should be able to up and down services",
 		Serial:   true, // others may be given the node ports that it expects to be silent
 		Run: func(s *kit.Spec) {

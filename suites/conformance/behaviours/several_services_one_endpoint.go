@@ -9,8 +9,8 @@ import (
 func severalServicesOneEndpoint() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "several-services-one-endpoint", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Pods that are endpoints of several Services at once are reached by each of them, also from the source port of a connection to another one, and by the others when one goes.",
-		Promises: []promise.Promise{promise.ClusterIP, promise.Slices},
+		Says:     "Pods that are endpoints of several Services at once are reached by each of them, also from the source port of a connection to another one, and by the others when one goes or loses them; and each reaches itself by those that it is an endpoint of.",
+		Promises: []promise.Promise{promise.ClusterIP, promise.Slices, promise.Hairpin},
 		Upstream: "[sig-network] Networking Granular Checks: Services should function for multiple endpoint-Services with same selector",
 		Serial:   true, // others may be given the node ports that it expects to be silent
 		Run: func(s *kit.Spec) {
@@ -41,6 +41,15 @@ func severalServicesOneEndpoint() kit.Behaviour {
 			gone := len(ways) / 3
 			s.Each(ways[:gone], kit.Unreachable())
 			s.Each(ways[gone:], kit.Pods(pods...))
+			self := func(v *kit.Service) []kit.Way {
+				return append(v.Ways(pods[0].Client), v.NodePortWays(s.Nodes[0], pods[0].Client)...)
+			}
+			for _, left := range services[1:] {
+				s.Each(self(left), kit.Pods(pods...))
+			}
+			services[1].Endpoints(pods[1].Ready())
+			s.Each(self(services[1]), kit.Pods(pods[1]))
+			s.Each(self(services[2]), kit.Pods(pods...))
 		},
 	}
 }

@@ -10,7 +10,7 @@ import (
 func slicesMerged() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "slices-merged", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "The endpoints of a Service are those of all its slices; those of a slice that is deleted are none any more, be it the last. An endpoint with several addresses is reached by one of them, and a slice of a family that the Service has not spoils nothing.",
+		Says:     "The endpoints of a Service are those of all its slices; those of a slice that is deleted are none any more, be it the last. An endpoint with several addresses is reached by one of them, and a slice of a family that the Service has not, or of names, spoils nothing.",
 		Promises: []promise.Promise{promise.Slices},
 		Source:   []string{"KEP-752"},
 		Upstream: "[sig-network] EndpointSlice should support a Service with multiple endpoint IPs specified in multiple EndpointSlices",
@@ -21,6 +21,7 @@ func slicesMerged() kit.Behaviour {
 			svc.Slice("c", nil, s.Nodes[1].B.Ready())
 			other := map[corev1.IPFamily]corev1.IPFamily{corev1.IPv4Protocol: corev1.IPv6Protocol, corev1.IPv6Protocol: corev1.IPv4Protocol}[s.Family]
 			s.In(other, func() { svc.Slice("other", nil, kit.Address(s.FreeAddr())) }) // for whom the Service has no address
+			svc.SliceOfNames("names", "pod.example.com")
 			s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[0].A, s.Nodes[1].A, s.Nodes[1].B))
 			svc.DeleteSlice("b")
 			s.Expect(client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[0].A, s.Nodes[1].B))

@@ -9,7 +9,7 @@ func targetPortChangedEverywhere() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "target-port-changed-everywhere", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "When the target port of the endpoints changes, connections and datagrams go to the new one alone, at the ClusterIP, node ports, the address of a load balancer in VIP mode and an external IP, from inside and outside.",
-		Promises: []promise.Promise{promise.AnyTargetPort, promise.Ingress, promise.EveryNode, promise.Synchronized},
+		Promises: []promise.Promise{promise.AnyTargetPort, promise.Ingress, promise.EveryNode, promise.Synchronized, promise.ExternalIPs},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {

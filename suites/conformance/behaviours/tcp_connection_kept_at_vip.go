@@ -10,36 +10,48 @@ import (
 func tcpConnectionKeptAtVIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "tcp-connection-kept-at-vip", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "TCP connections to the address of a load balancer in VIP mode, or to an external IP, of a pod, a node and a host outside, stay whole while endpoints, ports and addresses of their Service come and go.",
+		Says:     "TCP connections to the address of a load balancer in VIP mode, or to an external IP, of a pod, a node and a host outside, stay whole while endpoints, ports and addresses of their Service come and go, and no new one fails meanwhile, nor is a datagram lost.",
 		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
 			n, vip, second := s.Nodes, s.FreeAddr(), s.FreeAddr()
 			external, give := externalIP(s)
-			svc := s.Service(kit.LoadBalanced, give)
+			svc := s.Service(kit.LoadBalanced, kit.Both, give)
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			svc.Endpoints(n[0].A.Ready(), n[1].A.Ready())
 			ways := waysToAll(svc, append(external, vip), n[3].B.Client, n[3].Client, s.HostBeyond(n[3]))
 			s.Each(ways, kit.Pods(n[0].A, n[1].A))
-			stay := stand(s, ways)
+			var open []kit.Way
+			var loads []kit.Load
+			for i, way := range ways { // by TCP and UDP in turn
+				loads = append(loads, kit.Load{From: way.From, To: way.To})
+				if i%2 == 0 {
+					open = append(open, way)
+				}
+			}
+			stay := stand(s, open)
 			two, three := []*kit.Pod{n[0].A, n[1].A}, []*kit.Pod{n[0].A, n[1].A, n[2].A}
-			for _, change := range []struct {
+			svc.Endpoints(kit.ReadyAll(three)...)
+			changes := []struct {
 				made func()
 				want []*kit.Pod
 			}{
-				{func() { svc.Endpoints(kit.ReadyAll(three)...) }, three},
 				{func() {
 					svc.Update(func(o *corev1.Service) { o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81)) })
 				}, three},
 				{func() { svc.Ingress(corev1.LoadBalancerIPModeVIP, second, vip) }, three},
 				{func() { svc.Endpoints(kit.ReadyAll(two)...) }, two},
 				{func() { svc.Ingress(corev1.LoadBalancerIPModeVIP, vip) }, two},
-			} {
-				change.made()
-				s.Each(ways, kit.Pods(change.want...))
-				stay()
+				{func() { svc.Endpoints(kit.ReadyAll(three)...) }, three},
 			}
+			s.UnderLoad(loads, func() {
+				for _, change := range changes {
+					change.made()
+					s.Each(ways, kit.Pods(change.want...))
+					stay()
+				}
+			}, kit.Clients(three...)...)
 		},
 	}
 }

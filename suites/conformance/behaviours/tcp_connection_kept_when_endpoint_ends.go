@@ -8,8 +8,9 @@ import (
 func tcpConnectionKeptWhenEndpointEnds() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "tcp-connection-kept-when-endpoint-ends", Level: kit.Must, Profile: kit.ProfileTerminating,
-		Says:     "A TCP connection stays whole when its endpoint ends, as long as the pod itself serves it.",
+		Says:     "A TCP connection stays whole when its endpoint ends, as long as the pod itself serves it, also to the one endpoint of its node under the policies Local.",
 		Promises: []promise.Promise{promise.ConnectionsEnd, promise.DrainLocal},
+		Writes:   kit.SinceInternalPolicy,
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.NodePorts)
 			a, b := s.Nodes[0].A, s.Nodes[1].A
@@ -19,11 +20,19 @@ func tcpConnectionKeptWhenEndpointEnds() kit.Behaviour {
 			s.Expect(inside, cluster, kit.Pods(a))
 			s.Expect(s.Nodes[2].Client, cluster, kit.Pods(a))
 			s.Expect(outside, nodePort, kit.Pods(a))
+			local := s.Service(kit.NodePorts, kit.ExternalLocal, kit.InternalLocal)
+			local.Endpoints(a.Ready(), b.Ready())
+			here := append(local.Ways(s.Nodes[0].B.Client, s.Nodes[0].Client), local.NodePortWays(s.Nodes[0], outside)...)
+			s.Each(here, kit.Pods(a))
+			stay := stand(s, here)
 			flows := []*kit.Flows{s.Flows(inside, cluster, 8), s.Flows(s.Nodes[2].Client, cluster, 8), s.Flows(outside, nodePort, 8)}
 			for _, end := range [][]kit.Endpoint{{a.Draining(), b.Ready()}, {a.Ending(), b.Ready()}} {
 				svc.Endpoints(end...)
+				local.Endpoints(end...)
 				s.Expect(inside, cluster, kit.Pods(b))
 				s.Expect(outside, nodePort, kit.Pods(b))
+				s.Each(local.Ways(s.Nodes[1].B.Client), kit.Pods(b))
+				stay()
 				for _, f := range flows {
 					f.Stay()
 				}

@@ -18,7 +18,7 @@ func udpFlowFollows() kit.Behaviour {
 			n := s.Nodes
 			other := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
 			other.Endpoints(n[0].A.Ready(), n[1].A.Ready(), n[2].A.Ready())
-			for _, affinity := range []func(*corev1.Service){func(*corev1.Service) {}, kit.Sticky(600)} {
+			for _, affinity := range affinities() {
 				svc := s.Service(affinity, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53), kit.Port("more", corev1.ProtocolUDP, 54)))
 				svc.Endpoints(n[0].A.Ready())
 				follow(s, svc, svc.Ways(n[3].B.Client, n[0].B.Client), n[0].A, n[1].A, n[2].A)

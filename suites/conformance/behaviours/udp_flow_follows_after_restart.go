@@ -11,7 +11,7 @@ func udpFlowFollowsAfterRestart() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-follows-after-restart", Level: kit.Must, Profile: kit.ProfileUDP,
 		Says:     "UDP flows whose endpoint has gone while the agents were away reach another one when they are back: of a pod, a node and hosts outside, to a ClusterIP, a node port and the address of a load balancer.",
-		Promises: []promise.Promise{promise.ClientsUnaware, promise.Synchronized},
+		Promises: []promise.Promise{promise.ClientsUnaware, promise.Synchronized, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Needs:    []kit.Need{kit.NeedAgents, kit.NeedNodes},

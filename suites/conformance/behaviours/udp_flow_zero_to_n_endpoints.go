@@ -11,7 +11,7 @@ func udpFlowZeroToNEndpoints() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-zero-to-n-endpoints", Level: kit.Must, Profile: kit.ProfileUDP,
 		Says:     "A UDP flow that was begun while the Service had no endpoint is answered once there is one, without a new source port: of pods, beside the endpoint too, and nodes to a ClusterIP, of a pod and outside to a node port, and of a pod and a node to the address of a load balancer.",
-		Promises: []promise.Promise{promise.ClientsUnaware, promise.UDP},
+		Promises: []promise.Promise{promise.ClientsUnaware, promise.UDP, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Upstream: "[sig-network] Conntrack should be able to preserve UDP traffic when initial unready endpoints get ready",

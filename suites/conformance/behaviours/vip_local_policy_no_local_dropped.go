@@ -10,7 +10,7 @@ import (
 func vipLocalPolicyNoLocalDropped() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-local-policy-no-local-dropped", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "Under externalTrafficPolicy=Local what arrives from outside at a node without an endpoint is dropped while others have some, by TCP and UDP.",
+		Says:     "Under externalTrafficPolicy=Local what arrives from outside at a node without an endpoint is dropped while others have some, by TCP and UDP, which each has endpoints of its own.",
 		Promises: []promise.Promise{promise.ExternalLocalDrops},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
@@ -23,6 +23,8 @@ func vipLocalPolicyNoLocalDropped() kit.Behaviour {
 			want := svc.Kinds()
 			s.Each(to, kit.Dropped())
 			s.Each(svc.WaysTo(vip, s.Nodes[3].B.Client), want)
+			ports, its := atVIP(s, kit.ExternalLocal)
+			apartLocally(s, ports, func(n *kit.Node) []kit.Way { return ports.WaysTo(its, s.HostBeyond(n)) }, kit.Dropped())
 		},
 	}
 }

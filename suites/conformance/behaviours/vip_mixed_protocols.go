@@ -12,7 +12,7 @@ func vipMixedProtocols() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-mixed-protocols", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "The same port of a load balancer serves TCP and UDP, each by its own endpoints.",
-		Promises: []promise.Promise{promise.MixedProtocols, promise.EachProtocol},
+		Promises: []promise.Promise{promise.MixedProtocols, promise.EachProtocol, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1435"},
 		Run: func(s *kit.Spec) {

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
@@ -176,6 +177,41 @@ func TestAtAll(t *testing.T) {
 	}
 	if wrong := w.wrong(&remote.Results{Attempts: append(all, answer("b", "10.0.0.2:3"))}, nil); !strings.Contains(wrong, "b answered at its port 3 ") {
 		t.Errorf("at a port that is none of them: %q", wrong)
+	}
+}
+
+// What chance makes is even, what has a bias that one could see in a day's use is not.
+func TestUneven(t *testing.T) {
+	shares := func(r *rand.Rand, weigh func(int) float64) map[place]int {
+		var upTo []float64
+		for i := range 264 {
+			upTo = append(upTo, weigh(i))
+			if i > 0 {
+				upTo[i] += upTo[i-1]
+			}
+		}
+		out := map[place]int{}
+		for range 6500 {
+			at, _ := slices.BinarySearch(upTo, r.Float64()*upTo[263])
+			out[place{"pod", uint16(at)}]++
+		}
+		return out
+	}
+	for name, biased := range map[string]func(int) float64{
+		"half of them twice as much": func(i int) float64 { return float64(1 + i/132) },
+		"the last five shares":       func(i int) float64 { return float64(1 + 4*(i/263)) },
+		"a quarter of them half":     func(i int) float64 { return []float64{0.5, 1, 1, 1}[i/66] },
+	} {
+		for seed := range uint64(20) {
+			if uneven(shares(rand.New(rand.NewPCG(seed, 1)), biased)) == "" {
+				t.Errorf("%s, seed %d: even", name, seed)
+			}
+		}
+	}
+	for seed := range uint64(200) {
+		if wrong := uneven(shares(rand.New(rand.NewPCG(seed, 1)), func(int) float64 { return 1 })); wrong != "" {
+			t.Errorf("chance, seed %d: %s", seed, wrong)
+		}
 	}
 }
 

@@ -287,7 +287,7 @@ func (s *Spec) sound(c Client, t Target, res *remote.Results) {
 
 // wrong says in what results differ from what is wanted; empty: in nothing.
 func (w Want) wrong(res *remote.Results, own map[corev1.IPFamily]netip.Addr) string {
-	seen, ports := map[string]bool{}, map[netip.AddrPort]string{}
+	seen, at := map[string]bool{}, map[place]int{}
 	for _, r := range res.Attempts {
 		switch {
 		case !w.class(r):
@@ -302,31 +302,22 @@ func (w Want) wrong(res *remote.Results, own map[corev1.IPFamily]netip.Addr) str
 			return fmt.Sprintf("%s saw %s as the source, want %s", r.Name, r.Seen.Addr(), w.sources)
 		}
 		seen[r.Name] = true
-		ports[netip.AddrPortFrom(r.Dst.Addr().Unmap(), r.Dst.Port())] = r.Name
+		at[place{r.Name, r.Dst.Port()}]++
 	}
 	for _, c := range w.servers {
 		if !seen[c.Name] && (!w.some || len(seen) == 0) {
 			return fmt.Sprintf("%s never answered (%s)", c.Name, res.Summary())
 		}
-		if at := w.silent(c, ports); at != 0 {
-			return fmt.Sprintf("%s never answered at its port %d (%s)", c.Name, at, res.Summary())
+		for _, port := range w.ports {
+			if !w.some && at[place{c.Name, port}] == 0 {
+				return fmt.Sprintf("%s never answered at its port %d (%s)", c.Name, port, res.Summary())
+			}
 		}
+	}
+	if len(w.ports) > 0 && !w.some {
+		return uneven(at)
 	}
 	return ""
-}
-
-// silent is a port of a server that is among those wanted, and not among those that answered.
-func (w Want) silent(c Client, answered map[netip.AddrPort]string) uint16 {
-	for _, port := range w.ports {
-		missing := !w.some
-		for at, name := range answered {
-			missing = missing && (name != c.Name || at.Port() != port)
-		}
-		if missing {
-			return port
-		}
-	}
-	return 0
 }
 
 func familyOf(a netip.Addr) corev1.IPFamily {

@@ -2,6 +2,8 @@ package kit
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
@@ -42,10 +44,36 @@ func (s *Spec) AnswerLate(p *Pod, number uint16, by time.Duration) {
 	})
 }
 
-// AtAll wants the answers of each server to come from each of these ports and from no other,
+// AtAll wants the answers of each server to come from each of these ports and from no other, evenly,
 // with so many attempts in all.
 func (w Want) AtAll(ports []uint16, n int) Want {
 	w.ports, w.n = ports, n
-	w.text += " at each of their ports"
+	w.text += " at each of their ports, evenly"
 	return w
+}
+
+// place is a server, and a port of it.
+type place struct {
+	name string
+	port uint16
+}
+
+// uneven says of shares of attempts, of which none is zero, that they differ by more than chance has them
+// differ once in 10^9: Pearson's statistic, whose cube root is nearly normal (Wilson and Hilferty).
+func uneven(at map[place]int) string {
+	total, most := 0, place{}
+	for p, n := range at {
+		total += n
+		if n > at[most] {
+			most = p
+		}
+	}
+	mean, free, apart := float64(total)/float64(len(at)), float64(len(at)-1), 0.
+	for _, n := range at {
+		apart += (float64(n) - mean) * (float64(n) - mean) / mean
+	}
+	if math.Cbrt(apart/free) <= 1-2/(9*free)+6*math.Sqrt(2/(9*free)) {
+		return ""
+	}
+	return fmt.Sprintf("of %d attempts at %d places %s at port %d got %d, and all differ from even shares by a chi-squared of %.0f with %.0f degrees of freedom", total, len(at), most.name, most.port, at[most], apart, free)
 }

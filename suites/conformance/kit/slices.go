@@ -46,6 +46,19 @@ func (v *Service) LabelledSlice(name string, labels map[string]string, eps ...En
 	s.changed()
 }
 
+// SliceOfNames makes a slice of what has names and no addresses (addressType FQDN), which no proxy uses.
+func (v *Service) SliceOfNames(name string, names ...string) {
+	s := v.spec
+	slice := s.slice(v.obj, name, nil, nil)
+	slice.AddressType = discoveryv1.AddressTypeFQDN
+	for _, n := range names {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{n}})
+	}
+	s.must(s.putSlice(slice), "write EndpointSlice %s", slice.Name)
+	s.did(handSlice(slice), "wrote EndpointSlice %s: %s", slice.Name, sliceText(slice))
+	s.changed()
+}
+
 // DeleteSlice deletes one of the Service's slices.
 func (v *Service) DeleteSlice(name string) {
 	s := v.spec

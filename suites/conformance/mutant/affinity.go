@@ -1,6 +1,7 @@
 package mutant
 
 import (
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/dataplane/objects"
@@ -12,6 +13,13 @@ func stickyMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
 		"affinity-forgotten-with-fewer-endpoints-at-node-port":     affinityForgottenWithFewer(at(plan.NodePort)),
 		"affinity-forgotten-with-fewer-endpoints-at-load-balancer": affinityForgottenWithFewer(at(plan.LoadBalancer)),
+		"affinity-forgotten-with-more-endpoints-at-load-balancer":  affinityForgottenWithMore(at(plan.LoadBalancer)),
+		"affinity-forgotten-with-more-endpoints-at-node-port":      affinityForgottenWithMore(at(plan.NodePort)),
+		"first-endpoint-preferred-with-affinity": routes(func(f *plan.Frontend, r *plan.Route) {
+			if f.Affinity > 0 && len(r.Endpoints) > 2 {
+				r.Endpoints = append(slices.Repeat(r.Endpoints[:1], 2*len(r.Endpoints)), r.Endpoints...)
+			}
+		}),
 		"affinity-to-draining-endpoints-at-load-balancer": routes(func(f *plan.Frontend, r *plan.Route) {
 			if f.Affinity > 0 && f.Kind == plan.LoadBalancer && r.Action == plan.Forward {
 				r.Endpoints = append(r.Endpoints, f.Draining...)
@@ -35,17 +43,27 @@ func stickyMutations() map[string]func(*changes) {
 
 // affinityForgottenWithFewer forgets the clients of some frontends whenever they have fewer endpoints.
 func affinityForgottenWithFewer(of func(*plan.Frontend) bool) func(*changes) {
+	return affinityForgottenWhen(of, func(had, has int) bool { return has < had })
+}
+
+// affinityForgottenWithMore forgets them whenever they have more, but for the first.
+func affinityForgottenWithMore(of func(*plan.Frontend) bool) func(*changes) {
+	return affinityForgottenWhen(of, func(had, has int) bool { return had > 0 && has > had })
+}
+
+func affinityForgottenWhen(of func(*plan.Frontend) bool, forget func(had, has int) bool) func(*changes) {
 	return func(c *changes) {
-		had, fewer := map[plan.Key]int{}, map[plan.Key]uint16{}
+		had, forgotten := map[plan.Key]int{}, map[plan.Key]uint16{}
 		frontends(func(f *plan.Frontend) {
 			if f.Affinity == 0 || !of(f) {
 				return
 			}
-			if n := len(f.Outside.Endpoints); n < had[f.Key] {
-				fewer[f.Key]++
+			has := len(f.Outside.Endpoints)
+			if forget(had[f.Key], has) {
+				forgotten[f.Key]++
 			}
-			had[f.Key] = len(f.Outside.Endpoints)
-			f.Group.Port += 1000 * fewer[f.Key]
+			had[f.Key] = has
+			f.Group.Port += 1000 * forgotten[f.Key]
 		})(c)
 	}
 }

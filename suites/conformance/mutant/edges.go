@@ -50,15 +50,26 @@ func edgeMutations() map[string]func(*changes) {
 		"node-ports-at-addresses-of-nobody": func(c *changes) {
 			c.plan = func(p *plan.Plan) { p.Node.Addrs = append(slices.Clone(p.Node.Addrs), nobodys()...) }
 		},
-		"excluded-nodes-serve-no-node-ports": func(c *changes) {
-			var excluded atomic.Bool
-			nodeOf(func(n *corev1.Node) { excluded.Store(n.Labels[corev1.LabelNodeExcludeBalancers] != "") })(c)
-			c.plan = func(p *plan.Plan) {
-				if excluded.Load() {
-					p.Node.Addrs = nil
-				}
+		"excluded-nodes-serve-no-node-ports": whereExcluded(func(p *plan.Plan) { p.Node.Addrs = nil }),
+		"endpoints-of-excluded-nodes-not-used": whereExcluded(services(func(_ objects.Name, s *plan.Service) {
+			for i := range s.Frontends {
+				out := &s.Frontends[i].Outside
+				out.Endpoints = slices.DeleteFunc(slices.Clone(out.Endpoints), func(e plan.Endpoint) bool { return e.Local && len(out.Endpoints) > 1 })
 			}
-		},
+		})),
+	}
+}
+
+// whereExcluded changes the plan of a node that is excluded from load balancers.
+func whereExcluded(change func(*plan.Plan)) func(*changes) {
+	return func(c *changes) {
+		var excluded atomic.Bool
+		nodeOf(func(n *corev1.Node) { excluded.Store(n.Labels[corev1.LabelNodeExcludeBalancers] != "") })(c)
+		c.plan = func(p *plan.Plan) {
+			if excluded.Load() {
+				change(p)
+			}
+		}
 	}
 }
 

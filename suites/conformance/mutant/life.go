@@ -35,24 +35,15 @@ func lifeMutations() map[string]func(*changes) {
 		"idle-tcp-flows-deleted-at-start": func(c *changes) {
 			c.started = func(backend.Backend) error { return forgetIdle(time.Second) }
 		},
-		"api-loss-ends-service": apiLossEndsService,
+		"api-loss-ends-service":      apiLossEndsService,
+		"start-without-api-is-empty": startWithoutAPI,
 	}
 }
 
 // apiLossEndsService removes all rules and fails the node's health check while the API
 // does not answer.
 func apiLossEndsService(c *changes) {
-	var lost func() bool
-	c.options = func(ctx context.Context, a *agent.Config) {
-		ctx = context.WithoutCancel(ctx)
-		nodes, name := a.Client.CoreV1().Nodes(), a.Node
-		lost = func() bool {
-			ctx, cancel := context.WithTimeout(ctx, time.Second)
-			defer cancel()
-			_, err := nodes.Get(ctx, name, metav1.GetOptions{})
-			return err != nil
-		}
-	}
+	lost := apiLost(c)
 	c.health = func(r *http.Response) error {
 		if lost() {
 			r.StatusCode = http.StatusServiceUnavailable
@@ -69,6 +60,35 @@ func apiLossEndsService(c *changes) {
 		}()
 		return nil
 	}
+}
+
+// startWithoutAPI removes all rules when the API does not answer an agent that starts.
+func startWithoutAPI(c *changes) {
+	lost := apiLost(c)
+	c.started = func(b backend.Backend) error {
+		go func() {
+			if lost() {
+				_ = b.Clean()
+			}
+		}()
+		return nil
+	}
+}
+
+// apiLost tells, once the agent's options are known, whether the API does not answer within a second.
+func apiLost(c *changes) (lost func() bool) {
+	var ask func() bool
+	c.options = func(ctx context.Context, a *agent.Config) {
+		ctx = context.WithoutCancel(ctx)
+		nodes, name := a.Client.CoreV1().Nodes(), a.Node
+		ask = func() bool {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_, err := nodes.Get(ctx, name, metav1.GetOptions{})
+			return err != nil
+		}
+	}
+	return func() bool { return ask() }
 }
 
 // forget deletes what the node's connection tracking remembers of a protocol.

@@ -22,7 +22,7 @@ func packetMutations() map[string]func(*changes) {
 		"large-segments-lost":        beside(largeLost(unix.IPPROTO_TCP)),
 		"large-datagrams-lost":       beside(largeLost(unix.IPPROTO_UDP)),
 		"half-closed-is-forgotten":   forgottenAfter("0", halfClosedTimeouts),
-		"idle-tcp-flows-forgotten":   forgottenAfter("10", map[string]string{"/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established": "432000"}),
+		"idle-tcp-flows-forgotten":   forgottenAfter("60", map[string]string{"/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established": "432000"}),
 		"udp-flows-forgotten-soon":   forgottenAfter("2", map[string]string{"/proc/sys/net/netfilter/nf_conntrack_udp_timeout": "30"}),
 		"long-tcp-flows-lost":        beside(lost(longFlow()...)),
 		"datagrams-refused-seldom":   beside(icmpLost(portUnreachable, nftables.ChainHookOutput, 24)),

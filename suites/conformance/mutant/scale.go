@@ -1,7 +1,10 @@
 package mutant
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -16,7 +19,23 @@ func scaleMutations() map[string]func(*changes) {
 			r.Endpoints = r.Endpoints[:min(100, len(r.Endpoints))]
 		}),
 		"ports-beyond-32-not-served": servicesOf(func(s *corev1.Service) { s.Spec.Ports = s.Spec.Ports[:min(32, len(s.Spec.Ports))] }),
-		"mass-removal-lost":          massRemovalLost,
+		"last-of-many-endpoints-preferred": routes(func(_ *plan.Frontend, r *plan.Route) {
+			if n := len(r.Endpoints); n > 8 {
+				r.Endpoints = append(r.Endpoints, slices.Repeat(r.Endpoints[n-1:], n)...)
+			}
+		}),
+		"first-half-of-many-endpoints-preferred": routes(func(_ *plan.Frontend, r *plan.Route) {
+			if n := len(r.Endpoints); n > 8 {
+				r.Endpoints = append(r.Endpoints, r.Endpoints[:n/2]...)
+			}
+		}),
+		"ports-beyond-20-of-a-slice-not-served": slicesOf(func(s *discoveryv1.EndpointSlice) {
+			s.Ports = s.Ports[:min(20, len(s.Ports))]
+		}),
+		"endpoints-beyond-500-of-a-slice-not-used": slicesOf(func(s *discoveryv1.EndpointSlice) {
+			s.Endpoints = s.Endpoints[:min(500, len(s.Endpoints))]
+		}),
+		"mass-removal-lost": massRemovalLost,
 	}
 }
 
