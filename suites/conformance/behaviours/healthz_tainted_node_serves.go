@@ -28,9 +28,11 @@ func healthzTaintedNodeServes() kit.Behaviour {
 				s.Pause(kit.Heard)
 			}, n.A.Client, s.Nodes[1].A.Client)
 			flows.Stay()
-			s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), both)
-			s.Expect(s.Nodes[1].B.Client, kit.TCP(svc.ClusterIP()), both)
-			s.Expect(n.B.Client, kit.TCP(svc.ClusterIP()), both)
+			svc.Endpoints(n.A.Ready(), s.Nodes[1].A.Ready(), n.B.Ready()) // who is an endpoint is decided anew
+			all := kit.Pods(n.A, s.Nodes[1].A, n.B)
+			s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), all)
+			s.Expect(s.Nodes[1].B.Client, kit.TCP(svc.ClusterIP()), all)
+			s.Expect(s.Nodes[2].Client, kit.TCP(svc.ClusterIP()), all)
 		},
 	}
 }
