@@ -40,6 +40,7 @@ type changes struct {
 	hears    func(watch.EventType, runtime.Object) bool // false: an event is lost
 	object   func(runtime.Object)                       // of every kind
 	plan     func(*plan.Plan)                           // what the kernel gets instead; a copy
+	remade   func(plan.Frontend) bool                   // which a change takes away first, and brings back after a while
 	programs func(*ebpf.CollectionSpec) error           // of plumb-ebpf, before they are loaded
 	started  func(backend.Backend) error                // before the first Apply
 	stopped  func(backend.Backend) error                // when the agent has ended

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/plumbline/plumbline/dataplane/loop"
 	"github.com/plumbline/plumbline/dataplane/objects"
@@ -21,8 +22,25 @@ func (t *brokenTarget) Apply(ctx context.Context, old, new *plan.Plan) error {
 	if t.c.plan != nil {
 		old, new = t.change(old, new)
 	}
+	if t.c.remade != nil {
+		without := &plan.Plan{Node: new.Node, Services: make(map[objects.Name]plan.Service, len(new.Services))}
+		for name, s := range new.Services {
+			if isTarget(name.Namespace) {
+				s.Frontends = slices.DeleteFunc(slices.Clone(s.Frontends), t.c.remade)
+			}
+			without.Services[name] = s
+		}
+		if err := t.Target.Apply(ctx, old, without); err != nil {
+			return err
+		}
+		time.Sleep(remaking)
+		old = without
+	}
 	return t.Target.Apply(ctx, old, new)
 }
+
+// remaking is how long what is made anew is away.
+const remaking = 20 * time.Millisecond
 
 // change is what was handed on of the same Services before, and what is now.
 func (t *brokenTarget) change(old, new *plan.Plan) (*plan.Plan, *plan.Plan) {
@@ -91,4 +109,9 @@ func routes(f func(*plan.Frontend, *plan.Route)) func(*changes) {
 			f(fr, fr.Inside)
 		}
 	})
+}
+
+// remade has frontends of a kind away for a moment with each change of their Service.
+func remade(k plan.Kind) func(*changes) {
+	return func(c *changes) { c.remade = func(f plan.Frontend) bool { return f.Kind == k } }
 }
