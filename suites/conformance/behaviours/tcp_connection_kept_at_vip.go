@@ -10,7 +10,7 @@ import (
 func tcpConnectionKeptAtVIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "tcp-connection-kept-at-vip", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "TCP connections to the address of a load balancer in VIP mode, or to an external IP, of a pod, a node and a host outside, stay whole while endpoints, ports and addresses of their Service come and go, and no new one fails meanwhile, nor is a datagram lost.",
+		Says:     "TCP connections to the address of a load balancer in VIP mode, or to an external IP, of a pod, a node and a host outside, stay whole while endpoints, ports and addresses of their Service come and go, and as long as no endpoint goes no new one fails and no datagram is lost.",
 		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
@@ -31,27 +31,28 @@ func tcpConnectionKeptAtVIP() kit.Behaviour {
 				}
 			}
 			stay := stand(s, open)
-			two, three := []*kit.Pod{n[0].A, n[1].A}, []*kit.Pod{n[0].A, n[1].A, n[2].A}
-			svc.Endpoints(kit.ReadyAll(three)...)
-			changes := []struct {
-				made func()
-				want []*kit.Pod
-			}{
-				{func() {
-					svc.Update(func(o *corev1.Service) { o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81)) })
-				}, three},
-				{func() { svc.Ingress(corev1.LoadBalancerIPModeVIP, second, vip) }, three},
-				{func() { svc.Endpoints(kit.ReadyAll(two)...) }, two},
-				{func() { svc.Ingress(corev1.LoadBalancerIPModeVIP, vip) }, two},
-				{func() { svc.Endpoints(kit.ReadyAll(three)...) }, three},
-			}
-			s.UnderLoad(loads, func() {
-				for _, change := range changes {
-					change.made()
-					s.Each(ways, kit.Pods(change.want...))
+			two, three := kit.ReadyAll([]*kit.Pod{n[0].A, n[1].A}), kit.ReadyAll([]*kit.Pod{n[0].A, n[1].A, n[2].A})
+			all := kit.Pods(n[0].A, n[1].A, n[2].A)
+			svc.Endpoints(three...)
+			s.Each(ways, all)
+			stay()
+			s.UnderLoad(loads, func() { // of endpoints none goes: it may owe an answer
+				for _, change := range []func(){
+					func() { svc.Endpoints(append(three, n[2].B.NotReady())...) },
+					func() {
+						svc.Update(func(o *corev1.Service) { o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81)) })
+					},
+					func() { svc.Ingress(corev1.LoadBalancerIPModeVIP, second, vip) },
+					func() { svc.Ingress(corev1.LoadBalancerIPModeVIP, vip) },
+				} {
+					change()
+					s.Each(ways, all)
 					stay()
 				}
-			}, kit.Clients(three...)...)
+			}, n[0].A.Client, n[1].A.Client, n[2].A.Client)
+			svc.Endpoints(two...)
+			s.Each(ways, kit.Pods(n[0].A, n[1].A))
+			stay()
 		},
 	}
 }
