@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
@@ -20,16 +22,17 @@ func tcpConnectionKeptAtVIP() kit.Behaviour {
 			svc := s.Service(kit.LoadBalanced, kit.Both, give)
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			svc.Endpoints(n[0].A.Ready(), n[1].A.Ready())
-			ways := waysToAll(svc, append(external, vip), n[3].B.Client, n[3].Client, s.HostBeyond(n[3]))
-			s.Each(ways, kit.Pods(n[0].A, n[1].A))
-			var open []kit.Way
+			var ways, open []kit.Way
 			var loads []kit.Load
-			for i, way := range ways { // by TCP and UDP in turn
-				loads = append(loads, kit.Load{From: way.From, To: way.To})
-				if i%2 == 0 {
-					open = append(open, way)
+			for _, a := range append(external, vip) {
+				pod, node, host := svc.WaysTo(a, n[3].B.Client), svc.WaysTo(a, n[3].Client), svc.WaysTo(a, s.HostBeyond(n[3])) // by TCP, and UDP
+				ways = slices.Concat(ways, pod, node, host)
+				open = append(open, pod[0], node[0], host[0])
+				for _, way := range append(pod, host[0]) {
+					loads = append(loads, kit.Load{From: way.From, To: way.To})
 				}
 			}
+			s.Each(ways, kit.Pods(n[0].A, n[1].A))
 			stay := stand(s, open)
 			two, three := kit.ReadyAll([]*kit.Pod{n[0].A, n[1].A}), kit.ReadyAll([]*kit.Pod{n[0].A, n[1].A, n[2].A})
 			all := kit.Pods(n[0].A, n[1].A, n[2].A)
