@@ -27,7 +27,7 @@ func apiOutageKeepsServing() kit.Behaviour {
 			moved.Endpoints(a.Ready())
 			client, to := via.A.Client, kit.TCP(moved.ClusterIP())
 			s.Expect(client, to, kit.Pods(a))
-			loads := []kit.Load{
+			loads := []kit.Way{
 				{From: via.B.Client, To: kit.TCP(svc.ClusterIP())}, {From: via.B.Client, To: kit.UDP(svc.ClusterIP("dns"))},
 				{From: s.Outside(), To: kit.TCP(svc.NodePort(via))}, {From: s.Outside(), To: kit.UDP(svc.NodePort(via, "dns"))},
 			}

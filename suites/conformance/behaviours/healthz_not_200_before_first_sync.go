@@ -27,7 +27,7 @@ func healthzNot200BeforeFirstSync() kit.Behaviour {
 			health := s.ProxyHealth(n)
 			svc, a, b := s.Service(kit.NodePorts), s.Nodes[1].A, s.Nodes[2].A
 			svc.Endpoints(a.Ready(), b.Ready())
-			loads := []kit.Load{{From: n.B.Client, To: kit.TCP(svc.ClusterIP())}, {From: s.Outside(), To: kit.TCP(svc.NodePort(n))}}
+			loads := []kit.Way{{From: n.B.Client, To: kit.TCP(svc.ClusterIP())}, {From: s.Outside(), To: kit.TCP(svc.NodePort(n))}}
 			watched := func(f func()) { f() }
 			if s.Has(kit.FeatureForwardsAlone) {
 				watched = func(f func()) { s.UnderLoad(loads, f, a.Client, b.Client) }

@@ -19,7 +19,7 @@ func restartUnderLoad() kit.Behaviour {
 			svc, n := s.Service(kit.NodePorts), s.Nodes[2]
 			a, b := s.Nodes[0].A, s.Nodes[1].A
 			svc.Endpoints(a.Ready(), b.Ready())
-			loads := []kit.Load{{From: n.B.Client, To: kit.TCP(svc.ClusterIP())}, {From: s.Outside(), To: kit.TCP(svc.NodePort(n))}}
+			loads := []kit.Way{{From: n.B.Client, To: kit.TCP(svc.ClusterIP())}, {From: s.Outside(), To: kit.TCP(svc.NodePort(n))}}
 			s.UnderLoad(loads, func() {
 				s.KillAgent(n) // once: kubelets start again later what ends by itself again and again
 				s.ExpectFollowing()

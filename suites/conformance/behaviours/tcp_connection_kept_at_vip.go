@@ -22,15 +22,12 @@ func tcpConnectionKeptAtVIP() kit.Behaviour {
 			svc := s.Service(kit.LoadBalanced, kit.Both, give)
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
 			svc.Endpoints(n[0].A.Ready(), n[1].A.Ready())
-			var ways, open []kit.Way
-			var loads []kit.Load
+			var ways, open, loads []kit.Way
 			for _, a := range append(external, vip) {
 				pod, node, host := svc.WaysTo(a, n[3].B.Client), svc.WaysTo(a, n[3].Client), svc.WaysTo(a, s.HostBeyond(n[3])) // by TCP, and UDP
 				ways = slices.Concat(ways, pod, node, host)
 				open = append(open, pod[0], node[0], host[0])
-				for _, way := range append(pod, host[0]) {
-					loads = append(loads, kit.Load{From: way.From, To: way.To})
-				}
+				loads = append(append(loads, pod...), host[0])
 			}
 			s.Each(ways, kit.Pods(n[0].A, n[1].A))
 			stay := stand(s, open)

@@ -143,7 +143,7 @@ func (p *planned) ask(conns *remote.Conns) *remote.Results {
 }
 
 // planStreams is that of streams: they are not judged.
-func (s *Spec) planStreams(loads []Load, f func()) (out []*stream) {
+func (s *Spec) planStreams(loads []Way, f func()) (out []*stream) {
 	for _, l := range loads {
 		s.asks(l.From, l.To)
 		out = append(out, &stream{way: way{from: l.From, at: l.To}, res: &remote.Results{}})

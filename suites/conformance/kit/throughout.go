@@ -16,17 +16,11 @@ const (
 	atLeast         = 300 * time.Millisecond
 )
 
-// Load is a client that goes on making attempts, one after the other.
-type Load struct {
-	From Client
-	To   Target
-}
-
-// loadRate is of each Load, per second. Gaps of 20 ms are noticed.
+// loadRate is of each way of UnderLoad, per second. Gaps of 20 ms are noticed.
 const loadRate = 50
 
 // UnderLoad is Throughout for several clients at once, of the same servers.
-func (s *Spec) UnderLoad(loads []Load, f func(), servers ...Client) {
+func (s *Spec) UnderLoad(loads []Way, f func(), servers ...Client) {
 	for _, l := range loads {
 		s.Expect(l.From, l.To, Only(servers...))
 	}
@@ -37,13 +31,13 @@ func (s *Spec) UnderLoad(loads []Load, f func(), servers ...Client) {
 // that each was answered by one of the servers. An Expect of the same must have held
 // before: here no delay is allowed. It returns what became of them.
 func (s *Spec) Throughout(c Client, t Target, rate float64, f func(), servers ...Client) *remote.Results {
-	return s.throughout([]Load{{c, t}}, rate, throughoutLimit, f, servers)[0].res
+	return s.throughout([]Way{{c, t}}, rate, throughoutLimit, f, servers)[0].res
 }
 
 // throughout runs a stream of each load while f runs, and beside them control streams:
 // the ways that the loads take, past every Service. What fails of a load while its
 // control fails too is not the dataplane's. The controls begin first and end last.
-func (s *Spec) throughout(loads []Load, rate float64, limit time.Duration, f func(), servers []Client) []*stream {
+func (s *Spec) throughout(loads []Way, rate float64, limit time.Duration, f func(), servers []Client) []*stream {
 	if s.planned != nil {
 		return s.planStreams(loads, f)
 	}

@@ -113,7 +113,7 @@ func TestThroughoutInPart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, b := served(t)
 			r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
-				loads := []Load{{s.Outside(), TCP(netip.MustParseAddrPort("192.0.2.2:9"))}}
+				loads := []Way{{s.Outside(), TCP(netip.MustParseAddrPort("192.0.2.2:9"))}}
 				limit := throughoutLimit
 				if c.then > 0 {
 					limit = lasts
