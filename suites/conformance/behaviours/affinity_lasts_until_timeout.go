@@ -22,9 +22,7 @@ func affinityLastsUntilTimeout() kit.Behaviour {
 				v.Endpoints(kit.ReadyAll(pods)...)
 			}
 			clients := append(kit.Clients(pods...), s.NodeClients()...)
-			later := s.Service()
-			later.Endpoints(pods[0].Ready())
-			s.Each(later.Ways(s.PodClients()...), kit.Pods(pods[0])) // the Services before it have been heard of on each node
+			heard(s, s.PodClients()...)
 			stays := func(ways []kit.Way, gap, timeout time.Duration) {
 				bound, began := make([]kit.Client, len(ways)), make([]time.Time, len(ways))
 				for i, way := range ways {

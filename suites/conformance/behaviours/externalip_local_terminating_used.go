@@ -8,8 +8,8 @@ import (
 func externalIPLocalTerminatingUsed() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "externalip-local-terminating-used", Level: kit.Must, Profile: kit.ProfileExternalIPs,
-		Says:     "Under externalTrafficPolicy=Local a node whose endpoints all terminate and still serve goes on with them at an external IP, of every kind, by TCP and UDP, whether others are ready elsewhere or not.",
-		Promises: []promise.Promise{promise.SomeTerminatingLocal, promise.ExternalLocal},
+		Says:     "Under externalTrafficPolicy=Local a node whose endpoints all terminate and still serve goes on with them at an external IP, of every kind, by TCP and UDP, whether others are ready elsewhere or not, and their connections stay whole.",
+		Promises: []promise.Promise{promise.SomeTerminatingLocal, promise.ExternalLocal, promise.ConnectionsEnd},
 		Features: []kit.Feature{kit.TerminatingFallback, kit.FeatureExternalIPs},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run:      drainLocally(atExternalIP),

@@ -99,6 +99,12 @@ func drainLocally(f front) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		svc, addr := f(s, kit.NodePorts, kit.ExternalLocal)
 		hosts := s.HostsBeyond(s.Nodes[:3]...)
+		for _, elsewhere := range [][]kit.Endpoint{nil, {s.Nodes[3].A.Ready()}} {
+			svc.Ending(append(elsewhere, s.Nodes[0].B.Ending())...)
+			for i, server := range s.OfKinds() {
+				s.Each(svc.WaysTo(addr, hosts[i]), kit.Only(server).FromItself())
+			}
+		}
 		svc.Kinds()
 		var open []kit.Way // by TCP
 		for i, server := range s.OfKinds() {
@@ -107,13 +113,9 @@ func drainLocally(f front) func(*kit.Spec) {
 			open = append(open, ways[0])
 		}
 		stay := stand(s, open)
-		for _, elsewhere := range [][]kit.Endpoint{nil, {s.Nodes[3].A.Ready()}} {
-			svc.Ending(append(elsewhere, s.Nodes[0].B.Ending())...)
-			for i, server := range s.OfKinds() {
-				s.Each(svc.WaysTo(addr, hosts[i]), kit.Only(server).FromItself())
-			}
-			stay()
-		}
+		svc.Ending(s.Nodes[3].A.Ready())
+		heard(s, s.PodClients()...)
+		stay()
 	}
 }
 
@@ -166,9 +168,7 @@ func stayBound(s *kit.Spec, svc *kit.Service, ways []kit.Way, clients []kit.Clie
 		free = slices.DeleteFunc(free, func(p *kit.Pod) bool { return p.Name == bound[i].Name })
 	}
 	stay := func() {
-		later := s.Service()
-		later.Endpoints(pods[0].Ready())
-		s.Each(later.Ways(clients...), kit.Pods(pods[0])) // the change before it has been heard of on each node
+		heard(s, clients...)
 		for i, way := range ways {
 			s.Expect(way.From, way.To, kit.Only(bound[i]).Times(20))
 		}
@@ -176,15 +176,23 @@ func stayBound(s *kit.Spec, svc *kit.Service, ways []kit.Way, clients []kit.Clie
 	for _, p := range free[:2] { // of eight, of which six at most are bound
 		pods = slices.DeleteFunc(pods, func(o *kit.Pod) bool { return o == p })
 		svc.Endpoints(kit.ReadyAll(pods)...)
-		stay() // by chance, if all are assigned anew, once in 6^6 runs at most
+		stay() // by chance, if all of so many ways are assigned anew, once in 6^ways runs at most
 	}
 	svc.Endpoints(kit.ReadyAll(s.EightPods())...)
-	stay() // in 8^6
+	stay() // in 8^ways
 	svc.Update(func(o *corev1.Service) {
 		o.Annotations = map[string]string{"example.com/note": "changed"}
 		o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81))
 	})
 	stay()
+}
+
+// heard waits until what was changed before has been heard of on the nodes of some clients: until a Service that
+// comes later is served there.
+func heard(s *kit.Spec, clients ...kit.Client) {
+	later, pod := s.Service(), s.Nodes[0].A
+	later.Endpoints(pod.Ready())
+	s.Each(later.Ways(clients...), kit.Pods(pod))
 }
 
 // emptied: when the one endpoint goes, each client in the cluster meets what is wanted, under each policy.

@@ -11,7 +11,7 @@ func healthzTaintedNodeServes() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "healthz-tainted-node-serves", Level: kit.Must, Profile: kit.ProfileHealth,
 		Says:     "A node that is about to be deleted, is cordoned and is excluded from load balancers goes on forwarding what arrives at its node ports, and its endpoints go on to be reached from everywhere: the load balancer drains it.",
-		Promises: []promise.Promise{promise.EveryNode, promise.AnyNode},
+		Promises: []promise.Promise{promise.EveryNode, promise.AnyNode, promise.ClusterIP},
 		Needs:    []kit.Need{kit.NeedTaint},
 		Serial:   true,
 		Run: func(s *kit.Spec) {

@@ -20,8 +20,8 @@ func hintsNoEndpointForZoneFallsBack() kit.Behaviour {
 			n := s.Zoned()
 			svc.Endpoints(n[0].A.Ready().ForZones(n[0].Zone), n[1].A.Ready().ForZones(n[1].Zone), n[2].A.NotReady().ForZones(n[2].Zone))
 			s.Expect(n[2].B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(n[0].A, n[1].A))
-			svc.Endpoints(n[0].A.Ready().ForZones(n[0].Zone), n[1].A.Ready())
-			s.Expect(n[2].B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(n[0].A, n[1].A).OneWillDo())
+			svc.Endpoints(n[0].B.Ready().ForZones(n[0].Zone), n[1].B.Ready())
+			s.Expect(n[2].B.Client, kit.TCP(svc.ClusterIP()), kit.Pods(n[0].B, n[1].B).OneWillDo())
 		},
 	}
 }

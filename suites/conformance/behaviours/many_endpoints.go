@@ -11,7 +11,7 @@ func manyEndpoints() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "many-endpoints", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "A Service of 264 endpoints, in more slices than one, reaches each of them, evenly, and of those that are left when most of them go again each; connections that stand idle meanwhile stay.",
-		Promises: []promise.Promise{promise.Slices, promise.ClusterIP, promise.AllEvenly, promise.EveryNode, promise.ExternalIPs},
+		Promises: []promise.Promise{promise.Slices, promise.ClusterIP, promise.AllEvenly},
 		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/"},
 		Run: func(s *kit.Spec) {
 			pods := s.EightPods()

@@ -14,7 +14,7 @@ func manyPorts() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "many-ports", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "Each of a hundred and forty ports of a Service is served, at its ClusterIP and its node port, by its own endpoints, also where a hundred of them are those of one slice.",
-		Promises: []promise.Promise{promise.MultiPort, promise.PortName, promise.SlicePorts},
+		Promises: []promise.Promise{promise.MultiPort, promise.PortName, promise.SlicePorts, promise.EveryNode},
 		Run: func(s *kit.Spec) {
 			var ports []corev1.ServicePort
 			for i := range int32(140) {

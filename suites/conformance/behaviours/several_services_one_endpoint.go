@@ -10,7 +10,7 @@ func severalServicesOneEndpoint() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "several-services-one-endpoint", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "Pods that are endpoints of several Services at once are reached by each of them, also from the source port of a connection to another one, and by the others when one goes or loses them; and each reaches itself by those that it is an endpoint of.",
-		Promises: []promise.Promise{promise.ClusterIP, promise.Slices, promise.Hairpin},
+		Promises: []promise.Promise{promise.ClusterIP, promise.Slices, promise.Hairpin, promise.EveryNode},
 		Upstream: "[sig-network] Networking Granular Checks: Services should function for multiple endpoint-Services with same selector",
 		Serial:   true, // others may be given the node ports that it expects to be silent
 		Run: func(s *kit.Spec) {

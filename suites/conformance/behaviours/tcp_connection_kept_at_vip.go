@@ -12,8 +12,8 @@ import (
 func tcpConnectionKeptAtVIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "tcp-connection-kept-at-vip", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "TCP connections to the address of a load balancer in VIP mode, or to an external IP, of a pod, a node and a host outside, stay whole while endpoints, ports and addresses of their Service come and go, and as long as no endpoint goes no new one fails and no datagram is lost.",
-		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware, promise.Ingress},
+		Says:     "TCP connections to the address of a load balancer in VIP mode, or to an external IP, of a pod, a node and a host outside, stay whole while endpoints, ports and addresses of their Service come and go, and as long as no endpoint goes no new one of the pod and the host fails, and no datagram of the pod is lost.",
+		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware, promise.Ingress, promise.ExternalIPs, promise.UDP},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
@@ -37,18 +37,18 @@ func tcpConnectionKeptAtVIP() kit.Behaviour {
 			s.Each(ways, all)
 			stay()
 			s.UnderLoad(loads, func() { // of endpoints none goes: it may owe an answer
-				for _, change := range []func(){
-					func() { svc.Endpoints(append(three, n[2].B.NotReady())...) },
-					func() {
-						svc.Update(func(o *corev1.Service) { o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81)) })
-					},
-					func() { svc.Ingress(corev1.LoadBalancerIPModeVIP, second, vip) },
-					func() { svc.Ingress(corev1.LoadBalancerIPModeVIP, vip) },
-				} {
-					change()
-					s.Each(ways, all)
-					stay()
-				}
+				svc.Endpoints(append(three, n[2].B.NotReady())...)
+				heard(s, n[3].B.Client)
+				svc.Update(func(o *corev1.Service) { o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81)) })
+				heard(s, n[3].B.Client)
+				svc.Ingress(corev1.LoadBalancerIPModeVIP, second, vip)
+				its := svc.WaysTo(second, n[3].B.Client)[:2]
+				s.Each(its, all)
+				stay()
+				svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
+				s.Each(its, kit.Unreachable())
+				s.Each(ways, all)
+				stay()
 			}, n[0].A.Client, n[1].A.Client, n[2].A.Client)
 			svc.Endpoints(two...)
 			s.Each(ways, kit.Pods(n[0].A, n[1].A))

@@ -27,11 +27,11 @@ func tcpConnectionKeptWhenEndpointEnds() kit.Behaviour {
 			stay := stand(s, here)
 			flows := []*kit.Flows{s.Flows(inside, cluster, 8), s.Flows(s.Nodes[2].Client, cluster, 8), s.Flows(outside, nodePort, 8)}
 			for _, end := range [][]kit.Endpoint{{a.Draining(), b.Ready()}, {a.Ending(), b.Ready()}} {
-				svc.Endpoints(end...)
 				local.Endpoints(end...)
+				svc.Endpoints(end...)
+				heard(s, s.Nodes[0].B.Client, s.Nodes[2].B.Client)
 				s.Expect(inside, cluster, kit.Pods(b))
 				s.Expect(outside, nodePort, kit.Pods(b))
-				s.Each(local.Ways(s.Nodes[1].B.Client), kit.Pods(b))
 				stay()
 				for _, f := range flows {
 					f.Stay()

@@ -9,7 +9,7 @@ func terminatingFallbackDecidedSeparately() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "terminating-fallback-decided-separately", Level: kit.Must, Profile: kit.ProfileTerminating,
 		Says:     "Whether terminating endpoints are used is decided for each policy alone, for Local may need them where Cluster has ready ones elsewhere, and for each port, at every address.",
-		Promises: []promise.Promise{promise.AllTerminating, promise.EveryNode},
+		Promises: []promise.Promise{promise.AllTerminating, promise.EveryNode, promise.Ingress, promise.ExternalIPs},
 		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.TerminatingFallback},
 		Run: func(s *kit.Spec) {

@@ -11,7 +11,7 @@ func udpFlowTargetPortChange() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-target-port-change", Level: kit.Must, Profile: kit.ProfileUDP,
 		Says:     "A UDP flow to a ClusterIP, a node port, the address of a load balancer or an external IP follows a change of the port of the endpoints, without a new source port.",
-		Promises: []promise.Promise{promise.ClientsUnaware, promise.AnyTargetPort, promise.Ingress},
+		Promises: []promise.Promise{promise.ClientsUnaware, promise.AnyTargetPort, promise.Ingress, promise.EveryNode},
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Upstream: "[sig-network] Conntrack should be able to cleanup conntrack entries when UDP service target port changes for a NodePort service",

@@ -68,6 +68,9 @@ func uneven(at map[place]int) string {
 			most = p
 		}
 	}
+	if len(at) < 2 {
+		return ""
+	}
 	mean, free, apart := float64(total)/float64(len(at)), float64(len(at)-1), 0.
 	for _, n := range at {
 		apart += (float64(n) - mean) * (float64(n) - mean) / mean

@@ -119,7 +119,7 @@ func (s *Spec) judge(st *stream, controls []*stream, servers []Client) {
 	s.tried(trial{client: st.from, to: st.at, n: len(st.res.Attempts), servers: servers, beside: true, res: st.res})
 	s.streamed(st, servers)
 	s.sound(st.from, st.at, st.res)
-	w := Only(servers...)
+	w := s.spread(Only(servers...))
 	wrong := w.wrong(st.res, st.from.addrs)
 	if wrong == "" {
 		return
@@ -135,7 +135,7 @@ func (s *Spec) judge(st *stream, controls []*stream, servers []Client) {
 
 // streamed notes what became of a stream.
 func (s *Spec) streamed(st *stream, servers []Client) {
-	w := Only(servers...)
+	w := s.spread(Only(servers...))
 	w.text += ", all the time"
 	s.dialled(Way{st.from, st.at}, w, st.res, w.wrong(st.res, st.from.addrs))
 }

@@ -67,7 +67,7 @@ func startWithoutAPI(c *changes) {
 	lost := apiLost(c)
 	c.started = func(b backend.Backend) error {
 		go func() {
-			if lost() {
+			if lost() && lost() {
 				_ = b.Clean()
 			}
 		}()
@@ -76,7 +76,7 @@ func startWithoutAPI(c *changes) {
 }
 
 // apiLost tells, once the agent's options are known, whether the API does not answer within a second.
-func apiLost(c *changes) (lost func() bool) {
+func apiLost(c *changes) func() bool {
 	var ask func() bool
 	c.options = func(ctx context.Context, a *agent.Config) {
 		ctx = context.WithoutCancel(ctx)
