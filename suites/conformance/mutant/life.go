@@ -67,9 +67,12 @@ func startWithoutAPI(c *changes) {
 	lost := apiLost(c)
 	c.started = func(b backend.Backend) error {
 		go func() {
-			if lost() && lost() {
-				_ = b.Clean()
+			for range 2 { // once may be a slow host
+				if !lost() {
+					return
+				}
 			}
+			_ = b.Clean()
 		}()
 		return nil
 	}
