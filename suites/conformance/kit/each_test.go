@@ -175,6 +175,13 @@ func TestAtAll(t *testing.T) {
 			t.Errorf("without %s: %q", missing, wrong)
 		}
 	}
+	often := slices.Concat(all, slices.Repeat(all[:1], 40))
+	if wrong := w.wrong(&remote.Results{Attempts: often}, nil); !strings.Contains(wrong, "a at port 1 got 41") {
+		t.Errorf("one far more often than the others: %q", wrong)
+	}
+	if wrong := w.OneWillDo().wrong(&remote.Results{Attempts: often}, nil); wrong != "" {
+		t.Errorf("where the client's address decides: %s", wrong)
+	}
 	if wrong := w.wrong(&remote.Results{Attempts: append(all, answer("b", "10.0.0.2:3"))}, nil); !strings.Contains(wrong, "b answered at its port 3 ") {
 		t.Errorf("at a port that is none of them: %q", wrong)
 	}

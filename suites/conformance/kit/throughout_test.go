@@ -206,3 +206,19 @@ func TestFailedBeside(t *testing.T) {
 		}
 	}
 }
+
+// Of a dataplane that chooses by the client's address one server may answer all of a stream.
+func TestThroughoutByAddress(t *testing.T) {
+	for _, declared := range []bool{false, true} {
+		e, b := served(t)
+		if declared {
+			e.cfg.Features = map[Feature]string{FeatureSpread: "by the client's address"}
+		}
+		r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) {
+			s.throughout([]Way{{s.Outside(), TCP(netip.MustParseAddrPort("192.0.2.2:9"))}}, 200, throughoutLimit, func() {}, []Client{b, {Name: "other"}})
+		}}, corev1.IPv4Protocol)
+		if passed := r.Result == ResultPass; passed != declared {
+			t.Errorf("declared %t: %s: %s", declared, r.Result, r.Reason)
+		}
+	}
+}

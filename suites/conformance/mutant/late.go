@@ -35,7 +35,7 @@ func lateMutations() map[string]func(*changes) {
 		"load-balancers-outlive-their-service":      servicesStay(func(s *corev1.Service) bool { return len(s.Status.LoadBalancer.Ingress) > 0 }),
 		"source-range-changes-not-noticed-for-udp":  rangesOnceForUDP,
 		"ports-of-a-service-share-local-endpoints":  portsShareLocal,
-		"terminating-not-used-beside-a-ready-port":  noFallbackBesideReady,
+		"terminating-not-used-beside-a-ready-port":  noFallbackBeside(func(_, _ plan.Frontend) bool { return true }),
 		"made-as-external-name-stays-it": first(func(s *corev1.Service) bool { return s.Spec.Type == corev1.ServiceTypeExternalName },
 			func(s *corev1.Service, was bool) {
 				if was {
@@ -238,16 +238,20 @@ func portsShareLocal(c *changes) {
 	})
 }
 
-// noFallbackBesideReady uses endpoints that terminate where no port of a Service has a ready one alone.
-func noFallbackBesideReady(c *changes) {
-	c.plan = services(func(_ objects.Name, s *plan.Service) {
-		ready := func(f plan.Frontend) bool { return f.Outside.Action == plan.Forward && !f.Outside.Terminating }
-		for i, f := range s.Frontends {
-			if f.Outside.Terminating && slices.ContainsFunc(s.Frontends, ready) {
-				s.Frontends[i].Outside = plan.Route{Action: plan.Reject}
+// noFallbackBeside uses no endpoints that terminate at a frontend of a Service beside some that have a ready one.
+func noFallbackBeside(these func(f, ready plan.Frontend) bool) func(*changes) {
+	return func(c *changes) {
+		c.plan = services(func(_ objects.Name, s *plan.Service) {
+			for i, f := range s.Frontends {
+				beside := func(o plan.Frontend) bool {
+					return o.Outside.Action == plan.Forward && !o.Outside.Terminating && these(f, o)
+				}
+				if f.Outside.Terminating && slices.ContainsFunc(s.Frontends, beside) {
+					s.Frontends[i].Outside = plan.Route{Action: plan.Reject}
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // rangesOnceForUDP holds for UDP the source ranges that a load balancer's address had first.

@@ -16,7 +16,7 @@ func togetherMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
 		"local-decided-by-first-port-at-load-balancer": decidedByFirstPort(plan.LoadBalancer),
 		"local-decided-by-first-port-at-external-ip":   decidedByFirstPort(plan.ExternalIP),
-		"terminating-not-used-beside-other-family":     notBesideOtherFamily,
+		"terminating-not-used-beside-other-family":     noFallbackBeside(func(f, ready plan.Frontend) bool { return f.Key.IPv6 != ready.Key.IPv6 }),
 		"slices-of-names-spoil-others":                 namesSpoil,
 		"hcnp-not-where-type-changed": func(c *changes) {
 			other := map[string]bool{} // by UID
@@ -47,21 +47,6 @@ func decidedByFirstPort(k plan.Kind) func(*changes) {
 			}
 		})
 	}
-}
-
-// notBesideOtherFamily uses no endpoints that terminate while the Service has ready ones of another family.
-func notBesideOtherFamily(c *changes) {
-	c.plan = services(func(_ objects.Name, s *plan.Service) {
-		ready := map[bool]bool{} // by whether it is IPv6
-		for _, f := range s.Frontends {
-			ready[f.Key.IPv6] = ready[f.Key.IPv6] || f.Outside.Action == plan.Forward && !f.Outside.Terminating
-		}
-		for i, f := range s.Frontends {
-			if f.Outside.Terminating && ready[!f.Key.IPv6] {
-				s.Frontends[i].Outside = plan.Route{Action: plan.Reject}
-			}
-		}
-	})
 }
 
 // namesSpoil forwards to no endpoint of a Service any more that has had a slice of names.
