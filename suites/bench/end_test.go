@@ -72,8 +72,8 @@ func buildProxy(t *testing.T, path string) {
 	}
 }
 
-// A clean-up that hangs is the row's own end: the run goes on, on a node without rules.
-func TestHangingCleanUp(t *testing.T) {
+// A first Apply or a clean-up that hangs is the row's own end: the run goes on, on a node without rules.
+func TestHanging(t *testing.T) {
 	need.Root(t)
 	dir := workDir(t)
 	hangs := filepath.Join(dir, "hangs")
@@ -115,6 +115,11 @@ func TestHangingCleanUp(t *testing.T) {
 	s.spec = proxyproc.Spec{Name: "row", Program: hangs}
 	if err := s.start(); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := s.firstApply(t.Context(), time.Now().Add(100*time.Millisecond)); err == nil || !strings.Contains(err.Error(), "ask plumb-nftables how long its first complete Apply took") {
+		t.Errorf("a first Apply: %v", err)
+	} else if _, ok := errors.AsType[rowsEnd](err); !ok {
+		t.Errorf("a first Apply that does not end is the run's end: %v", err)
 	}
 	if err := s.end(t.Context()); err != nil {
 		t.Errorf("the run ends: %v", err)

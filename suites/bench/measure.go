@@ -191,7 +191,7 @@ func (s *subject) coldStart(ctx context.Context) error {
 		return err
 	}
 	s.out.ColdCPU = use.CPU
-	s.out.ColdApply, err = s.firstApply(ctx)
+	s.out.ColdApply, err = s.firstApply(ctx, begin.Add(s.cfg.Limit))
 	return err
 }
 
@@ -329,7 +329,7 @@ func (s *subject) warmRestart(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	s.out.WarmApply, err = s.firstApply(ctx)
+	s.out.WarmApply, err = s.firstApply(ctx, time.Now().Add(s.cfg.Limit))
 	return err
 }
 

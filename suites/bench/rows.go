@@ -158,17 +158,20 @@ func firstApply(metrics io.Reader) (time.Duration, error) {
 	return time.Duration(all[0].GetGauge().GetValue() * float64(time.Second)), nil
 }
 
-// metricsPatience is how long the metrics may lag behind the rules: they follow them.
-const metricsPatience = 10 * time.Second
-
-// firstApply is how long the process's first complete Apply took; 0 for those of others.
-func (s *subject) firstApply(ctx context.Context) (took time.Duration, err error) {
+// firstApply is how long the process's first complete Apply took; 0 for those of others. It may be over long
+// after the Services answer: other families and what is removed come last. One that is not by until ends the row.
+func (s *subject) firstApply(ctx context.Context, until time.Time) (took time.Duration, err error) {
 	if !s.row.Own() {
 		return 0, nil
 	}
 	last := errors.New("it says none")
 	client := &http.Client{Transport: &http.Transport{DialContext: s.w.dial, DisableKeepAlives: true}}
-	err = s.await(ctx, time.Now().Add(metricsPatience), func() (bool, error) {
+	next := time.Now() // it works at that Apply: to be asked at each tick would take its time
+	err = s.await(ctx, until, func() (bool, error) {
+		if time.Now().Before(next) {
+			return false, nil
+		}
+		defer func() { next = time.Now().Add(50 * time.Millisecond) }()
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+proxyproc.Metrics+"/metrics", nil)
 		if err != nil {
 			return false, err
@@ -183,7 +186,7 @@ func (s *subject) firstApply(ctx context.Context) (took time.Duration, err error
 		return took > 0, err
 	})
 	if errors.Is(err, errLimit) {
-		err = fmt.Errorf("ask %s how long its first complete Apply took: %w", s.row.Name(), last)
+		err = rowsEnd{fmt.Errorf("ask %s how long its first complete Apply took: %w; see %s", s.row.Name(), last, s.agent.Log())}
 	}
 	return took, err
 }
