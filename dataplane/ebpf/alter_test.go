@@ -32,7 +32,7 @@ func TestAlter(t *testing.T) {
 		t.Errorf("asked for the programs of %q", asked)
 	}
 	for _, pattern := range []string{"plumb_ingress_[0-9a-f]*", "plumb_connect4_[0-9a-f]*"} {
-		if name := pinnedAs(t, filepath.Join(cfg.Pins, "v1", pattern)); name != "altered" {
+		if name := pinnedAs(t, filepath.Join(ebpf.LayoutFolder(cfg.Pins), pattern)); name != "altered" {
 			t.Errorf("%s is %s: what was pinned has been taken over", pattern, name)
 		}
 	}

@@ -63,7 +63,7 @@ func TestEndsWhileAttaching(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The next one is of another build.
-		pins, err := filepath.Glob(filepath.Join(cfg.Pins, "v1", "*gress_[0-9a-f]*"))
+		pins, err := filepath.Glob(filepath.Join(dataplane.LayoutFolder(cfg.Pins), "*gress_[0-9a-f]*"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestEndsWhileAttaching(t *testing.T) {
 			t.Errorf("%s has %d programs, want 2", d.Name, n)
 		}
 	}
-	pins, err := filepath.Glob(filepath.Join(cfg.Pins, "v1", "*gress_*"))
+	pins, err := filepath.Glob(filepath.Join(dataplane.LayoutFolder(cfg.Pins), "*gress_*"))
 	if err != nil || len(pins) != 2 {
 		t.Errorf("pinned are %v (%v)", pins, err)
 	}
@@ -212,7 +212,7 @@ func TestTakenAwayMeanwhile(t *testing.T) {
 	needTCX(t)
 	p := planOf(service{number: 1, endpoints: both(2)})
 	w := newWorld(t, p, nil)
-	pins, err := filepath.Glob(filepath.Join(w.cfg.Pins, "v1", "plumb_ingress_*"))
+	pins, err := filepath.Glob(filepath.Join(dataplane.LayoutFolder(w.cfg.Pins), "plumb_ingress_*"))
 	if err != nil || len(pins) != 1 {
 		t.Fatalf("pinned are %v (%v)", pins, err)
 	}

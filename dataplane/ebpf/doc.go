@@ -172,6 +172,23 @@
 // The one entry of plumb_config is written over word by word. Connections and clients are changed in place by the
 // programs; see Limits for those that are deleted.
 //
+// # What it costs
+//
+// A packet that is for no Service meets two programs that find nothing, 60 ns each as long as all they look at
+// is in the processor's caches (BenchmarkPacket). Between two pods (BenchmarkOther: with the programs to
+// without, two or three rounds of 60 turns on 2 CPUs) a byte there and back takes 5 to 6 % more of the
+// processor, a datagram of one byte 13 to 14 %, and of a stream, which crosses in large segments, nothing is to be
+// seen. Of this programs that end at once are 3 to 4 % and 2 to 5 %; to tell what the packet is, up to 1.5 % and
+// 1 to 5 %; to look for its entry, up to 1 % and 2 to 9 %; what follows, the rest.
+//
+// A connection through a Service from outside, opened and reset, takes from 3 % less to 7 % more of the processor than
+// with the nftables backend, and its first packet 1 to 2 µs more of 29 to 39; one of the node's own from 7 % less to
+// 5 % more (suites/bench, three runs at 1000 and 10 000 Services). Conntrack looks for a packet's entry once and keeps
+// it with the packet; of what a program at ingress knows nothing reaches the one at egress but the mark, which other
+// software owns: so that looks again, each time in another place of a table too large for any cache. To leave out
+// the look at ingress for addresses that no Service has would let go of the connections of Services that
+// are deleted.
+//
 // # What is counted
 //
 // Each place where a packet is dropped or refused has a reason (Reasons, bpf/maps.h), counted on

@@ -226,6 +226,9 @@ func (t *Target) Taken() ([]string, error) {
 // LookAtAll is what Watch does twice a second.
 func (t *Target) LookAtAll() (damaged bool, err error) { return t.lookAt(nil) }
 
+// LayoutFolder is where the pins of this build's layout are.
+func LayoutFolder(pins string) string { return layoutFolder(pins) }
+
 // AnotherLayout is what a build with another layout has, until back is called. No other test may run
 // meanwhile.
 func AnotherLayout(name string) (back func()) {

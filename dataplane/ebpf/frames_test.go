@@ -85,7 +85,7 @@ func (f frame) network() []byte {
 // program opens one that is pinned.
 func (w *world) program(name string) *bpf.Program {
 	w.t.Helper()
-	paths, err := filepath.Glob(filepath.Join(w.cfg.Pins, "v1", name+"_*"))
+	paths, err := filepath.Glob(filepath.Join(ebpf.LayoutFolder(w.cfg.Pins), name+"_*"))
 	if err != nil || len(paths) != 1 {
 		w.t.Fatalf("programs %s: %v (%v)", name, paths, err)
 	}

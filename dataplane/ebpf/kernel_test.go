@@ -113,7 +113,7 @@ func TestDamage(t *testing.T) {
 	for _, name := range []string{"plumb_addrs", "plumb_fronts", "plumb_slots", "plumb_members", "plumb_networks"} {
 		for _, how := range []string{"one is gone", "all are gone"} {
 			t.Run(name+"/"+how, func(t *testing.T) {
-				m, err := ebpf.LoadPinnedMap(filepath.Join(cfg.Pins, "v1", name), nil)
+				m, err := ebpf.LoadPinnedMap(filepath.Join(dataplane.LayoutFolder(cfg.Pins), name), nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -147,7 +147,7 @@ func TestDamage(t *testing.T) {
 func counted(t *testing.T, cfg dataplane.Config) {
 	t.Helper()
 	for name, want := range map[string]int{"plumb_slots": 16, "plumb_members": 24} {
-		m, err := ebpf.LoadPinnedMap(filepath.Join(cfg.Pins, "v1", name), nil)
+		m, err := ebpf.LoadPinnedMap(filepath.Join(dataplane.LayoutFolder(cfg.Pins), name), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

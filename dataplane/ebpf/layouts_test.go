@@ -85,26 +85,26 @@ func TestAnotherLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := inPlace(t, w.cfg.Pins, "v1")
-	defer dataplane.AnotherLayout("v2")()
+	before := inPlace(t, w.cfg.Pins, filepath.Base(dataplane.LayoutFolder("")))
+	defer dataplane.AnotherLayout("v8")()
 	apply(t, started(t, w.cfg), nil, p)
 	holds(t, w.cfg, p)
-	if diff := cmp.Diff(before, inPlace(t, w.cfg.Pins, "v2")); diff != "" {
+	if diff := cmp.Diff(before, inPlace(t, w.cfg.Pins, "v8")); diff != "" {
 		t.Errorf("links and maps are others (-before +after):\n%s", diff)
 	}
-	aloneWith(t, w, "v2")
+	aloneWith(t, w, "v8")
 	if err := talk(outside, []byte("x")); err != nil {
 		t.Errorf("an open connection: %v", err)
 	}
 
-	defer dataplane.AnotherLayout("v3")()
+	defer dataplane.AnotherLayout("v9")()
 	log, cfg := &strings.Builder{}, w.cfg
 	cfg.Logger, cfg.Sizes.Connections = slog.New(slog.NewTextHandler(log, nil)), 2*cfg.Sizes.Connections
 	apply(t, started(t, cfg), nil, p)
 	holds(t, cfg, p)
 	for _, name := range []string{"plumb_flows", "plumb_udp"} {
 		if !slices.ContainsFunc(strings.Split(log.String(), "\n"), func(l string) bool {
-			return strings.Contains(l, "is forgotten") && strings.Contains(l, "v2/"+name)
+			return strings.Contains(l, "is forgotten") && strings.Contains(l, "v8/"+name)
 		}) {
 			t.Errorf("the log tells nothing of %s:\n%s", name, log)
 		}
@@ -153,12 +153,12 @@ func TestEndsWhileAnotherLayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	const never = 1 << 30
-	all := takeOver(t, w.cfg, p, "v2", never)
+	all := takeOver(t, w.cfg, p, "v8", never)
 	attached := 2*len(devicesOf(t, w.Node)) + 9 // by the last writes
 	if all <= attached {
 		t.Fatalf("%d writes, of which %d attach", all, attached)
 	}
-	was, next := "v2", "v3"
+	was, next := "v8", "v9"
 	for n, ends := range append([]int{1, (all - attached) / 2}, span(all-attached, all)...) {
 		takeOver(t, w.cfg, p, next, ends)
 		if err := talk(open, []byte("x")); err != nil {

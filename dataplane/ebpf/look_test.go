@@ -51,7 +51,7 @@ func damages(t *testing.T) (out []damage) {
 
 func cut(name string) damage {
 	return damage{"the link of " + name, func(t *testing.T, w *world) {
-		l, err := link.LoadPinnedLink(filepath.Join(w.cfg.Pins, "v1", name+"_link"), nil)
+		l, err := link.LoadPinnedLink(filepath.Join(dataplane.LayoutFolder(w.cfg.Pins), name+"_link"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func takeOut(t *testing.T, m *ebpf.Map, most int) {
 // unpin returns the path of the pin.
 func unpin(t *testing.T, w *world, pattern string) string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(w.cfg.Pins, "v1", pattern))
+	paths, err := filepath.Glob(filepath.Join(dataplane.LayoutFolder(w.cfg.Pins), pattern))
 	if err != nil || len(paths) != 1 {
 		t.Fatalf("pins like %s: %q, %v", pattern, paths, err)
 	}
@@ -203,7 +203,7 @@ func TestPinsWhileOneDeviceFails(t *testing.T) {
 // unpinnable takes all pins away, where none can be made until back is called.
 func unpinnable(t *testing.T, w *world) (back func()) {
 	t.Helper()
-	folder := filepath.Join(w.cfg.Pins, "v1")
+	folder := dataplane.LayoutFolder(w.cfg.Pins)
 	if err := errors.Join(os.RemoveAll(folder), os.Symlink("nowhere", folder)); err != nil {
 		t.Fatal(err)
 	}

@@ -163,7 +163,7 @@ func TestRestartWritesNothing(t *testing.T) {
 // pinnedMap is one of the maps.
 func pinnedMap(t *testing.T, cfg dataplane.Config, name string) *ebpf.Map {
 	t.Helper()
-	m, err := ebpf.LoadPinnedMap(filepath.Join(cfg.Pins, "v1", name), nil)
+	m, err := ebpf.LoadPinnedMap(filepath.Join(dataplane.LayoutFolder(cfg.Pins), name), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

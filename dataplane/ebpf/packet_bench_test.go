@@ -79,7 +79,7 @@ func (w *world) lo() {
 		l2 uint32
 		_  [12]byte // flags, and the device's own address
 	}
-	m, err := bpf.LoadPinnedMap(filepath.Join(w.cfg.Pins, "v1", "plumb_devices"), nil)
+	m, err := bpf.LoadPinnedMap(filepath.Join(ebpf.LayoutFolder(w.cfg.Pins), "plumb_devices"), nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 // layout is the version of what is in the maps: it is in the name of the folder that they are
 // pinned in, and another one never takes over what the plan says in them (layouts.go). It is v and a
 // number. The test of an upgrade builds a program with another one (-ldflags -X).
-var layout = "v1" // const
+var layout = "v2" // const
 
 // Sizes are how much the maps hold at most. A full map of frontends or endpoints refuses what
 // comes; of connections and clients the one that was not used for the longest time goes.

@@ -12,13 +12,7 @@ import (
 // not counted: that would cost each of them a lookup.
 type Tally struct{ Connections, Refused, Dropped uint64 }
 
-func (t *Tally) add(each []plumbTally) {
-	for _, c := range each {
-		t.Connections += c.Connections
-		t.Refused += c.Refused
-		t.Dropped += c.Dropped
-	}
-}
+func toTally(t plumbTally) Tally { return Tally{t.Connections, t.Refused, t.Dropped} }
 
 func (t Tally) String() string {
 	return fmt.Sprintf("%d connections, %d packets refused, %d dropped", t.Connections, t.Refused, t.Dropped)
@@ -26,19 +20,13 @@ func (t Tally) String() string {
 
 // tallied calls f with every tally.
 func tallied(m *plumbMaps, f func(plumbFrontendKey, Tally)) error {
-	cpus, err := ebpf.PossibleCPU()
-	if err != nil {
-		return fmt.Errorf("read tallies: %w", err)
-	}
-	const some = 256 // each as often as there are processors
-	keys, vals := make([]plumbFrontendKey, some), make([]plumbTally, some*cpus)
+	const some = 256
+	keys, vals := make([]plumbFrontendKey, some), make([]plumbTally, some)
 	var cursor ebpf.MapBatchCursor
 	for {
 		n, err := m.PlumbTallies.BatchLookup(&cursor, keys, vals, nil)
 		for i := range n {
-			var t Tally
-			t.add(vals[i*cpus : (i+1)*cpus])
-			f(keys[i], t)
+			f(keys[i], toTally(vals[i]))
 		}
 		switch {
 		case errors.Is(err, ebpf.ErrKeyNotExist):
@@ -50,14 +38,13 @@ func tallied(m *plumbMaps, f func(plumbFrontendKey, Tally)) error {
 }
 
 // tally is zero for a frontend that no packet came to.
-func (m *plumbMaps) tally(k plumbFrontendKey) (t Tally, err error) {
-	var each []plumbTally
-	err = m.PlumbTallies.Lookup(k, &each)
+func (m *plumbMaps) tally(k plumbFrontendKey) (Tally, error) {
+	var t plumbTally
+	err := m.PlumbTallies.Lookup(k, &t)
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
-		return t, nil
+		return Tally{}, nil
 	}
-	t.add(each)
-	return t, err
+	return toTally(t), err
 }
 
 // forgetTallies deletes those of frontends that are not there: a packet on its way may have made

@@ -2,6 +2,7 @@ package ebpf_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/plumbline/plumbline/dataplane/ebpf"
@@ -69,6 +70,32 @@ func TestTallies(t *testing.T) {
 	w.tallied(want)
 	apply(t, w.target, nil, planOf(serving)) // also when it is gone in a take-over
 	w.tallied(map[plan.Key]ebpf.Tally{})
+}
+
+// What two processors count of one frontend at once is all there.
+func TestTalliesOfTwoProcessors(t *testing.T) {
+	restricted := service{number: 3, endpoints: both(2)}
+	p := planOf(restricted)
+	s := p.Services[objects.Name{Namespace: "default", Name: "web-3"}]
+	for i := range s.Frontends {
+		s.Frontends[i].Restricted = true
+	}
+	w := newWorld(t, p, nil)
+	w.lo()
+	const each = 1 << 22
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			verdict, _ := w.time("plumb_ingress", frame{src: from(podA), dst: restricted.vip(false), proto: objects.UDP}, each)
+			if verdict != isDropped {
+				t.Errorf("it is not dropped but %d", verdict)
+			}
+		})
+	}
+	all.Wait()
+	w.tallied(map[plan.Key]ebpf.Tally{
+		{Addr: restricted.vip(false).Addr(), Protocol: objects.UDP, Port: 80}: {Dropped: 2 * each},
+	})
 }
 
 func (w *world) tallied(want map[plan.Key]ebpf.Tally) {

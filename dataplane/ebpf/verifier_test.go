@@ -65,7 +65,7 @@ func TestVerifierLog(t *testing.T) {
 	if log.Len() > 0 {
 		t.Error("who does not ask for it gets it")
 	}
-	if left, err := os.ReadDir(w.cfg.Pins + "/v1"); err != nil || len(left) != 2+15 {
+	if left, err := os.ReadDir(ebpf.LayoutFolder(w.cfg.Pins)); err != nil || len(left) != 2+15 {
 		t.Errorf("%d pins, want two programs and 15 maps: %v", len(left), err)
 	}
 }

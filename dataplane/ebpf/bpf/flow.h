@@ -219,7 +219,7 @@ static __always_inline struct scratch *scratch(void)
 	return bpf_map_lookup_elem(&plumb_scratch, &zero);
 }
 
-// tally is what is counted of a connection's frontend. The first packet of a processor makes it.
+// tally is what is counted of a connection's frontend. The first packet makes it.
 static __always_inline struct tally *tally(const struct plan *want)
 {
 	struct scratch *all = scratch();
@@ -239,8 +239,8 @@ SEPARATE int tally_stopped(const struct plan *want, int refused)
 	struct tally *t = want ? tally(want) : NULL;
 	if (!t)
 		return -1;
-	t->refused += !!refused;
-	t->dropped += !refused;
+	add(&t->refused, !!refused);
+	add(&t->dropped, !refused);
 	return 0;
 }
 
@@ -397,7 +397,7 @@ SEPARATE int begin(const struct packet *p, const struct plan *want, struct chang
 		count(COUNT_NEW);
 		struct tally *t = tally(want);
 		if (t)
-			t->connections += 1;
+			add(&t->connections, 1);
 	}
 	out->addr = w->f.addr;
 	out->port = w->f.port;

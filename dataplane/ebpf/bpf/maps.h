@@ -197,7 +197,8 @@ struct peer {
 	__u32 node; // 1: the socket is in the node's own namespace
 };
 
-// What is counted of a frontend: by packets that no entry is for.
+// What is counted of a frontend: by packets that no entry is for. All processors count in one place, for little is
+// counted: a place for each is allocated by the first packet of a frontend, which took 41 µs instead of 27.
 struct tally {
 	__u64 connections, refused, dropped;
 };
@@ -281,7 +282,7 @@ MAP(plumb_affinity, BPF_MAP_TYPE_LRU_HASH, struct affinity_key, struct affinity,
 MAP(plumb_flows, BPF_MAP_TYPE_LRU_HASH, struct flow_key, struct flow, 1, 0);
 MAP(plumb_frags, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct ports, 1, 0);
 MAP(plumb_counts, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u64, MAX_COUNTERS, 0);
-MAP(plumb_tallies, BPF_MAP_TYPE_PERCPU_HASH, struct frontend_key, struct tally, 1, BPF_F_NO_PREALLOC);
+MAP(plumb_tallies, BPF_MAP_TYPE_HASH, struct frontend_key, struct tally, 1, BPF_F_NO_PREALLOC);
 
 // Of sockets that are connected; an entry goes with its socket.
 struct {
@@ -304,6 +305,12 @@ static __always_inline void count(__u32 what)
 	__u64 *n = bpf_map_lookup_elem(&plumb_counts, &what);
 	if (n)
 		*n += 1;
+}
+
+// add counts in a place that is all processors'.
+static __always_inline void add(__u64 *n, __u64 more)
+{
+	__sync_fetch_and_add(n, more);
 }
 
 static __always_inline int same(const struct addr *a, const struct addr *b)

@@ -135,7 +135,7 @@ SEPARATE int decide(const struct question *asked, struct endpoint *to)
 		count(COUNT_REFUSED);
 		t = tally(&k);
 		if (t)
-			t->refused += 1;
+			add(&t->refused, 1);
 		return REFUSE;
 	}
 	struct endpoint e = {};
@@ -147,7 +147,7 @@ SEPARATE int decide(const struct question *asked, struct endpoint *to)
 	count(COUNT_NEW);
 	t = tally(&k);
 	if (t)
-		t->connections += 1;
+		add(&t->connections, 1);
 	return TRANSLATE;
 }
 

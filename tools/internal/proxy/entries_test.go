@@ -31,7 +31,7 @@ func TestEntriesTakenOut(t *testing.T) {
 			return text
 		}
 		before := dump()
-		takeOne(t, filepath.Join(pins, "v1", name))
+		takeOne(t, filepath.Join(pins, "v2", name))
 		begin := time.Now()
 		w.await(t, "the entry of map "+name+" is back", func() bool { return dump() == before })
 		took = append(took, time.Since(begin))
