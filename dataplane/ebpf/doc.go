@@ -96,10 +96,10 @@
 // two minutes without any. Each datagram that is sent so chooses anew. IPv6 sockets that speak IPv4
 // (::ffff:a.b.c.d) are those of IPv4.
 //
-// A connect(2) of UDP to a Service takes 1.0 µs more than one to its endpoint where the same Service is asked again and
-// again, and 2.2 to 2.7 µs where it is one of 1000 at random: by then what the maps have of it is in no cache.
-// Of these the entry in the socket is 0.4 to 1.0 µs, which the kernel allocates each time; the Service's tally 0.1 to 0.5, the class of the
-// address 0.2 to 0.5, plumb_udp up to 0.2 (BenchmarkConnect, without each in turn, two rounds).
+// A connect(2) of UDP to a Service takes 0.9 µs more than one to its endpoint where the same Service is asked again and
+// again, and 1.8 to 2.6 µs where it is one of 1000 to 44 000 at random: by then what the maps have of it is in no cache.
+// Of these the entry in the socket is 0.4 to 1.0 µs, which the kernel allocates each time; the class of the
+// address 0.2 to 0.5, plumb_udp up to 0.2 (BenchmarkConnect; without each in turn, two rounds).
 //
 // What is sent by a connected UDP socket asks no program, so Watch looks after each Apply and at each
 // sweep for those whose endpoint is in no route of what they asked for and does not drain (plumb_udp).
@@ -182,8 +182,8 @@
 // 1 to 5 %; to look for its entry, up to 1 % and 2 to 9 %; what follows, the rest.
 //
 // A connection through a Service from outside, opened and reset, takes from 3 % less to 7 % more of the processor than
-// with the nftables backend, and its first packet 1 to 2 µs more of 29 to 39; one of the node's own from 7 % less to
-// 5 % more (suites/bench, three runs at 1000 and 10 000 Services). Conntrack looks for a packet's entry once and keeps
+// with the nftables backend, and its first packet 1 to 2 µs more of 29 to 50; one of the node's own from 7 % less to
+// 5 % more (suites/bench, three runs at 1000 and 10 000 Services, and three of first packets at 10 000). Conntrack looks for a packet's entry once and keeps
 // it with the packet; of what a program at ingress knows nothing reaches the one at egress but the mark, which other
 // software owns: so that looks again, each time in another place of a table too large for any cache. To leave out
 // the look at ingress for addresses that no Service has would let go of the connections of Services that

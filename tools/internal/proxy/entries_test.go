@@ -31,7 +31,11 @@ func TestEntriesTakenOut(t *testing.T) {
 			return text
 		}
 		before := dump()
-		takeOne(t, filepath.Join(pins, "v2", name))
+		paths, err := filepath.Glob(filepath.Join(pins, "v*", name))
+		if err != nil || len(paths) != 1 {
+			t.Fatalf("map %s is pinned at %q, %v", name, paths, err)
+		}
+		takeOne(t, paths[0])
 		begin := time.Now()
 		w.await(t, "the entry of map "+name+" is back", func() bool { return dump() == before })
 		took = append(took, time.Since(begin))
