@@ -225,8 +225,7 @@ type plumbScratch struct {
 		Port  uint16
 		Other uint16
 	}
-	_    [4]byte
-	None plumbTally
+	_ [4]byte
 }
 
 type plumbSlotKey struct {

@@ -200,7 +200,6 @@ struct scratch {
 	struct masquerading masquerading;
 	struct plan want; // beginning's
 	struct change change;
-	struct tally none; // stays zero
 };
 
 struct {
@@ -219,27 +218,22 @@ static __always_inline struct scratch *scratch(void)
 	return bpf_map_lookup_elem(&plumb_scratch, &zero);
 }
 
-// tally is what is counted of a connection's frontend. The first packet makes it.
-static __always_inline struct tally *tally(const struct plan *want)
+// tally_of is the tally of a packet's frontend.
+static __always_inline struct tally *tally_of(const struct plan *want)
 {
-	struct scratch *all = scratch();
-	if (!want->found || !all)
+	if (!want->found)
 		return NULL;
 	struct frontend_key k = want->front; // see SEPARATE
-	struct tally *t = bpf_map_lookup_elem(&plumb_tallies, &k);
-	if (t)
-		return t;
-	bpf_map_update_elem(&plumb_tallies, &k, &all->none, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&plumb_tallies, &k);
+	return tally(&k);
 }
 
 // tally_stopped counts a packet that was refused or dropped.
 SEPARATE int tally_stopped(const struct plan *want, int refused)
 {
-	struct tally *t = want ? tally(want) : NULL;
+	struct tally *t = want ? tally_of(want) : NULL;
 	if (!t)
 		return -1;
-	add(&t->refused, !!refused);
+	add(&t->refused, !!refused); // both: which of them cannot be told by a pointer, without PERFMON
 	add(&t->dropped, !refused);
 	return 0;
 }
@@ -395,7 +389,7 @@ SEPARATE int begin(const struct packet *p, const struct plan *want, struct chang
 		w->f = w->was;
 	} else {
 		count(COUNT_NEW);
-		struct tally *t = tally(want);
+		struct tally *t = tally_of(want);
 		if (t)
 			add(&t->connections, 1);
 	}

@@ -313,6 +313,16 @@ static __always_inline void add(__u64 *n, __u64 more)
 	__sync_fetch_and_add(n, more);
 }
 
+// tally is what is counted of a frontend. The first packet to it makes it.
+static __always_inline struct tally *tally(const struct frontend_key *k)
+{
+	struct tally none = {}, *t = bpf_map_lookup_elem(&plumb_tallies, k);
+	if (t)
+		return t;
+	bpf_map_update_elem(&plumb_tallies, k, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&plumb_tallies, k);
+}
+
 static __always_inline int same(const struct addr *a, const struct addr *b)
 {
 	return !((a->w[0] ^ b->w[0]) | (a->w[1] ^ b->w[1]) | (a->w[2] ^ b->w[2]) | (a->w[3] ^ b->w[3]));

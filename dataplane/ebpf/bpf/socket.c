@@ -52,15 +52,6 @@ enum {
 	AGAIN, // a list was taken away meanwhile, or something replaced: it has a successor
 };
 
-static __always_inline struct tally *tally(const struct frontend_key *k)
-{
-	struct tally none = {}, *t = bpf_map_lookup_elem(&plumb_tallies, k);
-	if (t)
-		return t;
-	bpf_map_update_elem(&plumb_tallies, k, &none, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&plumb_tallies, k);
-}
-
 // may tells whether source ranges can be asked here. A socket that is not bound has no address; of
 // the node's own it is known which it will get.
 static __always_inline int may(const struct frontend *f, const struct question *q)
