@@ -457,23 +457,41 @@ func withoutOffload() error {
 	return nil
 }
 
-// Two nodes on one kernel: what one has, the other knows nothing of.
+// Two nodes on one kernel have a Service of one name and address each, with an endpoint of its own; another is
+// one node's alone. From the same ports of the same client, at devices and at sockets, each node translates by its own maps: the
+// endpoint of the other answers nobody here.
 func TestTwoNodes(t *testing.T) {
 	t.Parallel()
-	s := service{number: 1, endpoints: both(2)}
-	here, there := newWorld(t, planOf(s), nil), newWorld(t, planOf(), nil)
-	here.echo(pod(false, 2))
-	there.echo(s.vip(false)) // what is not translated arrives at the world
-	for _, w := range []*world{here, there} {
-		c, err := w.dial(dptest.PodA, objects.UDP, 0, s.vip(false))
-		if err != nil {
-			t.Fatal(err)
+	same, alone := service{number: 1, endpoints: both(2)}, service{number: 2, endpoints: both(2)}
+	for name, made := range map[string]func(...service) *world{
+		"devices": func(all ...service) *world { return newWorld(t, planOf(all...), nil) },
+		"sockets": func(all ...service) *world { return socketWorld(t, planOf(all...)) },
+	} {
+		here, there := made(same, alone), made(service{number: 1, endpoints: both(3)})
+		for _, v6 := range []bool{false, true} {
+			here.echo(pod(v6, 2))
+			there.echo(pod(v6, 3))
+			to := []netip.AddrPort{same.vip(v6), same.nodePort(v6)}
+			if !v6 { // what is not translated arrives at the world
+				there.echo(alone.vip(v6))
+				to = append(to, alone.vip(v6))
+			}
+			for i, to := range to {
+				for _, proto := range []objects.Protocol{objects.TCP, objects.UDP} {
+					for _, w := range []*world{here, there} {
+						c, err := w.dial(dptest.PodA, proto, uint16(40000+i), to)
+						if err == nil {
+							err = talk(c, []byte("x"))
+						}
+						if err != nil {
+							t.Errorf("%s: %s to %v: %v", name, proto, to, err)
+						}
+					}
+				}
+			}
 		}
-		if err := talk(c, []byte("x")); err != nil {
-			t.Fatal(err)
+		if a, b := here.count("new"), there.count("new"); a != 10 || b != 8 {
+			t.Errorf("%s: the nodes translated %d and %d connections, want 10 and 8", name, a, b)
 		}
-	}
-	if a, b := here.count("new"), there.count("new"); a != 1 || b != 0 {
-		t.Errorf("the nodes translated %d and %d connections, want 1 and 0", a, b)
 	}
 }
