@@ -115,7 +115,7 @@ func BenchmarkSourceRanges(b *testing.B) {
 
 // The whole state, into an empty kernel.
 func BenchmarkColdStart(b *testing.B) {
-	for _, n := range sizes {
+	for _, n := range append(slices.Clone(sizes), large) {
 		b.Run(fmt.Sprintf("services=%d", n), func(b *testing.B) {
 			ns := netns.ForTest(b, "bench")
 			p := many(n, 10)
@@ -135,7 +135,7 @@ func BenchmarkColdStart(b *testing.B) {
 
 // The whole state over itself: everything is read back and nothing written.
 func BenchmarkTakeOver(b *testing.B) {
-	for _, n := range sizes {
+	for _, n := range append(slices.Clone(sizes), large) {
 		b.Run(fmt.Sprintf("services=%d", n), func(b *testing.B) {
 			ns := netns.ForTest(b, "bench")
 			p := many(n, 10)

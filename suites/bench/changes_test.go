@@ -15,13 +15,13 @@ import (
 )
 
 // Changes at a rate, of big Services, and beside flows: the kernel gets each of them, and
-// remembers no flow to an endpoint that went.
+// remembers no flow to an endpoint that went. A restart is measured without load, and under it.
 func TestChanges(t *testing.T) {
 	need.Root(t)
 	dir := workDir(t)
 	cfg := Config{
 		PlumbProxy: filepath.Join(dir, "plumb-proxy"), Limit: time.Minute, Work: dir, Logger: slog.New(slog.DiscardHandler),
-		Changes: 10, Steady: time.Second, Endpoints: []int{250}, Flows: 500,
+		Changes: 10, Steady: time.Second, Endpoints: []int{250}, Flows: 500, Restarts: 1,
 	}
 	buildProxy(t, cfg.PlumbProxy)
 	rows, err := ParseRows("plumb-nftables,plumb-iptables,plumb-ebpf")
@@ -50,6 +50,9 @@ func TestChanges(t *testing.T) {
 			// The others have no elements.
 			if has := row.Name() == "plumb-nftables"; has != (got.Kernel > 0) || has != (got.ColdRatio() > 1) {
 				t.Errorf("the kernel alone: %v, of a cold start of %v", got.Kernel, got.Cold)
+			}
+			if got.QuietApply <= 0 || got.QuietApply >= got.Quiet || got.WarmApply <= 0 {
+				t.Errorf("a restart without load took %v, its first Apply %v; under load the Apply took %v", got.Quiet, got.QuietApply, got.WarmApply)
 			}
 			if s := got.Steady; s.Spread.N != 200 || s.Spread.Of != 200 || s.Coalesced != 0 || s.Spread.P50 <= 0 || s.Rate > 210 {
 				t.Errorf("changes at a rate: %+v", s)

@@ -22,32 +22,34 @@ type Data struct {
 
 // DataRow is one dataplane at one size.
 type DataRow struct {
-	Dataplane string          `json:"dataplane"`
-	Services  int             `json:"services"`
-	Ended     string          `json:"ended,omitempty"`       // what did not finish, or why it was not begun
-	Lacks     string          `json:"lacks,omitempty"`       // what of it is not measured, and why
-	Cold      render.Duration `json:"cold,omitempty"`        // from the start of the process to a dataplane that has all Services
-	ColdCPU   render.Duration `json:"coldCPU,omitempty"`     // CPU time of that
-	ColdApply render.Duration `json:"coldApply,omitempty"`   // own dataplanes: of it, the first Apply
-	Kernel    render.Duration `json:"kernelAlone,omitempty"` // what the kernel takes for the same elements of nftables, written by themselves in as few transactions as fit
-	ColdRatio float64         `json:"coldRatio,omitempty"`   // the cold start in that time
-	First     *DataSpread     `json:"firstPacket,omitempty"`
-	Direct    *DataSpread     `json:"direct,omitempty"`      // the same straight to an endpoint
-	Rates     []DataRate      `json:"rates,omitempty"`       // connections as fast as they go, by where they come from
-	UDP       *DataUDP        `json:"udpConnects,omitempty"` // connect(2) of UDP sockets on the node
-	Change    *DataSpread     `json:"change,omitempty"`      // write at the API to the last notification of the kernel
-	Ops       int             `json:"operations,omitempty"`
-	Commits   int             `json:"commits,omitempty"`
-	ChangeCPU render.Duration `json:"changeCPU,omitempty"`
-	Steady    *DataSteady     `json:"steady,omitempty"` // changes at a rate
-	Bigs      []DataBig       `json:"bigs,omitempty"`   // changes of Services with many endpoints
-	Flows     *Flows          `json:"flows,omitempty"`  // UDP flows that were there during the changes
-	Switch    *DataSpread     `json:"switch,omitempty"` // write at the API to the first packet that follows
-	Warm      *DataSpread     `json:"warm,omitempty"`   // a restart over what is there
-	WarmApply render.Duration `json:"warmApply,omitempty"`
-	Load      *Load           `json:"load,omitempty"` // connections around the restarts
-	RSS       int64           `json:"rss,omitempty"`  // bytes
-	Peak      int64           `json:"peak,omitempty"` // bytes, the most there was
+	Dataplane  string          `json:"dataplane"`
+	Services   int             `json:"services"`
+	Ended      string          `json:"ended,omitempty"`       // what did not finish, or why it was not begun
+	Lacks      string          `json:"lacks,omitempty"`       // what of it is not measured, and why
+	Cold       render.Duration `json:"cold,omitempty"`        // from the start of the process to a dataplane that has all Services
+	ColdCPU    render.Duration `json:"coldCPU,omitempty"`     // CPU time of that
+	ColdApply  render.Duration `json:"coldApply,omitempty"`   // own dataplanes: of it, the first Apply
+	Kernel     render.Duration `json:"kernelAlone,omitempty"` // what the kernel takes for the same elements of nftables, written by themselves in as few transactions as fit
+	ColdRatio  float64         `json:"coldRatio,omitempty"`   // the cold start in that time
+	First      *DataSpread     `json:"firstPacket,omitempty"`
+	Direct     *DataSpread     `json:"direct,omitempty"`      // the same straight to an endpoint
+	Rates      []DataRate      `json:"rates,omitempty"`       // connections as fast as they go, by where they come from
+	UDP        *DataUDP        `json:"udpConnects,omitempty"` // connect(2) of UDP sockets on the node
+	Change     *DataSpread     `json:"change,omitempty"`      // write at the API to the last notification of the kernel
+	Ops        int             `json:"operations,omitempty"`
+	Commits    int             `json:"commits,omitempty"`
+	ChangeCPU  render.Duration `json:"changeCPU,omitempty"`
+	Steady     *DataSteady     `json:"steady,omitempty"`     // changes at a rate
+	Bigs       []DataBig       `json:"bigs,omitempty"`       // changes of Services with many endpoints
+	Flows      *Flows          `json:"flows,omitempty"`      // UDP flows that were there during the changes
+	Switch     *DataSpread     `json:"switch,omitempty"`     // write at the API to the first packet that follows
+	Quiet      render.Duration `json:"warmNoLoad,omitempty"` // a restart over what is there, without load
+	QuietApply render.Duration `json:"warmNoLoadApply,omitempty"`
+	Warm       *DataSpread     `json:"warm,omitempty"` // the same under load
+	WarmApply  render.Duration `json:"warmApply,omitempty"`
+	Load       *Load           `json:"load,omitempty"` // connections around the restarts
+	RSS        int64           `json:"rss,omitempty"`  // bytes
+	Peak       int64           `json:"peak,omitempty"` // bytes, the most there was
 }
 
 // DataSpread is what N of Of measurements say.
@@ -102,7 +104,7 @@ func NewData(results []Result, lacks string) Data {
 			Cold: render.Duration(r.Cold), ColdCPU: render.Duration(r.ColdCPU), ColdApply: render.Duration(r.ColdApply),
 			Kernel: render.Duration(r.Kernel), ColdRatio: math.Round(100*r.ColdRatio()) / 100,
 			First: r.FirstPacket.data(), Direct: r.Direct.data(), Change: r.Change.data(), Ops: r.Ops, Commits: r.Commits,
-			ChangeCPU: render.Duration(r.ChangeCPU), Switch: r.Switch.data(), Warm: r.Warm.data(), WarmApply: render.Duration(r.WarmApply),
+			ChangeCPU: render.Duration(r.ChangeCPU), Switch: r.Switch.data(), Quiet: render.Duration(r.Quiet), QuietApply: render.Duration(r.QuietApply), Warm: r.Warm.data(), WarmApply: render.Duration(r.WarmApply),
 			RSS: r.RSS, Peak: r.Peak,
 		}
 		if r.Load != (Load{}) {
@@ -148,7 +150,7 @@ func dataJSON(results []Result, lacks string) (string, error) {
 func Cells(results []Result, wide bool) [][]string {
 	rows := [][]string{{"SERVICES", "DATAPLANE", "COLD", "CHANGE p50/p99", "SWITCH p50/p99", "WARM"}}
 	if wide {
-		rows[0] = append(rows[0], "KERNEL ALONE (COLD BY IT)", "LOST IN RESTARTS", "FIRST PACKET p50 / p99", "DIRECT p50 / p99", "CONNECTIONS (CPU OF ONE)", "UDP CONNECT", "OPERATIONS", "CPU OF A CHANGE", fmt.Sprintf("%d/s p50 / p99", steadyRate), "BIG SERVICES p50 / p99", "STALE FLOWS", "RSS (PEAK)")
+		rows[0] = append(rows[0], "KERNEL ALONE (COLD BY IT)", "WARM, NO LOAD", "LOST IN RESTARTS", "FIRST PACKET p50 / p99", "DIRECT p50 / p99", "CONNECTIONS (CPU OF ONE)", "UDP CONNECT", "OPERATIONS", "CPU OF A CHANGE", fmt.Sprintf("%d/s p50 / p99", steadyRate), "BIG SERVICES p50 / p99", "STALE FLOWS", "RSS (PEAK)")
 	}
 	for _, r := range results {
 		row := []string{fmt.Sprint(r.Services), r.Row, short(r.Cold), r.Change.String(), r.Switch.String(), r.Warm.cell(short(r.Warm.P50))}
@@ -156,7 +158,7 @@ func Cells(results []Result, wide bool) [][]string {
 			row[1] += " *"
 		}
 		if wide {
-			row = append(row, r.kernel(), r.Load.String(), r.FirstPacket.String(), r.Direct.String(), each(r.Rates), r.UDPConnects.String(), number(r.Ops), short(r.ChangeCPU), r.Steady.String(), each(r.Bigs), r.Flows.String(), memory(r))
+			row = append(row, r.kernel(), short(r.Quiet), r.Load.String(), r.FirstPacket.String(), r.Direct.String(), each(r.Rates), r.UDPConnects.String(), number(r.Ops), short(r.ChangeCPU), r.Steady.String(), each(r.Bigs), r.Flows.String(), memory(r))
 		}
 		rows = append(rows, row)
 	}

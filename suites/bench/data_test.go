@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the schema of bench.json anew")
 func someResults() []Result {
 	s := Spread{N: 200, Of: 200, P50: 2 * time.Millisecond, P99: 9 * time.Millisecond, Max: 12 * time.Millisecond}
 	return []Result{
-		{Row: "plumb-nftables", Services: 1000, Cold: 1500 * time.Millisecond, Kernel: time.Second, FirstPacket: s, Direct: s, Change: s, Switch: s, Warm: s, Ops: 3, Commits: 1, RSS: 20 << 20, Load: Load{Sent: 200_000},
+		{Row: "plumb-nftables", Services: 1000, Cold: 1500 * time.Millisecond, Kernel: time.Second, FirstPacket: s, Direct: s, Change: s, Switch: s, Quiet: time.Second, QuietApply: time.Second, Warm: s, Ops: 3, Commits: 1, RSS: 20 << 20, Load: Load{Sent: 200_000},
 			Steady: Steady{Spread: s, Coalesced: 1, Rate: 199.5}, Bigs: []Big{{Endpoints: 5000, Change: s, Ops: 2}}, Flows: Flows{Open: 1000, Ended: 20},
 			Rates: []Rate{{"client", 9000, 12000, 180 * time.Microsecond, 150 * time.Microsecond}}, UDPConnects: UDPConnects{Pairs: 100_000, Direct: 2130, More: 910, MoreP10: 700, MoreP90: 1200}},
 		{Row: "kube-proxy:iptables", Services: 10_000, Ended: "not run beyond 2000 Services without --beyond-bounds"},

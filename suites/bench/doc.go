@@ -3,7 +3,7 @@
 //
 //	Run: world (namespaces, an API) -> for each size: objects
 //	  -> for each row: cold start, flows, changes, changes at a rate, big Services,
-//	     stale flows, switches, warm restart, the kernel alone
+//	     stale flows, switches, warm restarts, the kernel alone
 //	  -> all rows that have started, side by side: first packets, connections, connect(2)
 //	  -> Results -> Markdown table, benchstat lines
 //
@@ -48,7 +48,7 @@
 //	               switch is followed and Config.Connections were opened, at most
 //	               5000 a second. Of eight, three go to a node port and one past the
 //	               dataplane (the control); one of a hundred stays open and is asked
-//	               at the end.
+//	               at the end. One more, before, is without load: as a cold start is.
 //
 //	first packet   TCP handshake to random Services and straight to their endpoints, a
 //	               new port each, 10 000 of both for every row. The rows are at work at

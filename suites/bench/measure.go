@@ -56,7 +56,7 @@ func (w *world) measure(ctx context.Context, cfg Config, row Row, n int) (Result
 		run  func(context.Context) error
 	}{
 		{"cold start", s.coldStart}, {"flows", s.openFlows}, {"changes", s.changes}, {"changes at a rate", s.steady},
-		{"big Services", s.bigs}, {"stale flows", s.staleFlows}, {"switches", s.switches}, {"warm restart", s.warmRestart},
+		{"big Services", s.bigs}, {"stale flows", s.staleFlows}, {"switches", s.switches}, {"warm restart without load", s.quietRestart}, {"warm restart", s.warmRestart},
 		{"kernel alone", s.elements},
 	} {
 		w.log.Info("measuring", "row", row.Name(), "services", n, "step", step.name)
@@ -308,6 +308,22 @@ func (s *subject) follows(ctx context.Context, begin time.Time) (time.Duration, 
 	return time.Since(begin), err
 }
 
+// quietRestart kills the process and starts it again, once and without load, as a cold start is without.
+func (s *subject) quietRestart(ctx context.Context) error {
+	if s.cfg.Restarts == 0 {
+		return nil
+	}
+	err := s.again()
+	if err != nil {
+		return err
+	}
+	if s.out.Quiet, err = s.follows(ctx, s.agent.Started()); err != nil {
+		return err
+	}
+	s.out.QuietApply, err = s.firstApply(ctx, time.Now().Add(s.cfg.Limit))
+	return err
+}
+
 // warmRestart kills the process and starts it again, under load, several times.
 func (s *subject) warmRestart(ctx context.Context) error {
 	var took []time.Duration
@@ -347,15 +363,20 @@ func (s *subject) restartUnderLoad(ctx context.Context, n int) (time.Duration, L
 }
 
 func (s *subject) restart(ctx context.Context, l *load) (time.Duration, error) {
-	if err := s.agent.Kill(); err != nil {
-		return 0, err
-	}
-	if err := s.w.api.Apply(s.w.next(switched)); err != nil {
-		return 0, err
-	}
-	if err := s.start(); err != nil {
+	if err := s.again(); err != nil {
 		return 0, err
 	}
 	defer l.taking()()
 	return s.follows(ctx, s.agent.Started())
+}
+
+// again kills the process, changes something, and starts it anew.
+func (s *subject) again() error {
+	if err := s.agent.Kill(); err != nil {
+		return err
+	}
+	if err := s.w.api.Apply(s.w.next(switched)); err != nil {
+		return err
+	}
+	return s.start()
 }

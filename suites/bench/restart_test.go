@@ -173,7 +173,7 @@ func TestTables(t *testing.T) {
 		Ops: 2, RSS: 50 << 20, Peak: 60 << 20, Load: Load{Sent: 10, ControlSent: 2, Long: 1},
 	}
 	ended := Result{Row: "kube-proxy:iptables", Services: 44000, Ended: "cold start not finished after 5m0s"}
-	want := "| plumb-nftables | 1000 | 1.5 s |  |  |  |  |  |  | 900 µs / 4 ms | 2 |  |  |  |  |  |  |  | 0 of 10; control 0 of 2; open ones broken 0 of 1 | 50 MiB (60) |"
+	want := "| plumb-nftables | 1000 | 1.5 s |  |  |  |  |  |  | 900 µs / 4 ms | 2 |  |  |  |  |  |  |  |  |  | 0 of 10; control 0 of 2; open ones broken 0 of 1 | 50 MiB (60) |"
 	got := Markdown([]Result{full, ended}, "in a cage")
 	for _, line := range []string{want, "| kube-proxy:iptables | 44000 | ended: cold start not finished after 5m0s |"} {
 		if !strings.Contains(got, line) {
