@@ -223,8 +223,11 @@ func TestGroupNumberKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, err := dump(ns.FD())
-		if err != nil || s.elements[id] != numberBytes(7) {
-			t.Errorf("the group's number is %x, %v", s.elements[id], err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := s.elements.get(id); got != numberBytes(7) {
+			t.Errorf("the group's number is %x", got)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mdlayher/netlink"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/dataplane/commits"
@@ -19,7 +20,7 @@ type state struct {
 	owners   map[bool]uint32
 	sets     map[setAt]setShape
 	chains   map[chainAt]chainState
-	elements map[elementID]string
+	elements elements
 
 	sources map[elementID][]Element // by frontend, made when first asked for
 }
@@ -42,18 +43,25 @@ type chainState struct {
 }
 
 func newState() *state {
-	return &state{tables: map[bool]bool{}, owners: map[bool]uint32{}, sets: map[setAt]setShape{}, chains: map[chainAt]chainState{}, elements: map[elementID]string{}}
+	return &state{tables: map[bool]bool{}, owners: map[bool]uint32{}, sets: map[setAt]setShape{}, chains: map[chainAt]chainState{}, elements: elements{}}
 }
 
 // dump reads the tables back. Tables that are not there are an empty state.
 func dump(netns int) (*state, error) {
-	c, err := dial(netns, 0)
-	if err != nil {
-		return nil, err
+	var conns [readers]*conn
+	for i := range conns {
+		c, err := dial(netns, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer c.Close()
+		conns[i] = c
 	}
-	defer c.Close()
-	return commits.Steady(netns, TableName, func() (*state, error) { return c.dump(newBoth()) })
+	return commits.Steady(netns, TableName, func() (*state, error) { return readBack(conns, newBoth()) })
 }
+
+// readers is how many sets are read at a time: most of it is the kernel's work, of one processor for each.
+const readers = 2
 
 // listTries bounds how often a list of everybody's objects is asked for anew: it is short.
 const listTries = 100
@@ -67,8 +75,8 @@ func again(list func() error) (err error) {
 	return err
 }
 
-func (c *conn) dump(fam *both) (*state, error) {
-	out := newState()
+func readBack(conns [readers]*conn, fam *both) (*state, error) {
+	out, c := newState(), conns[0]
 	for _, f := range fam {
 		there := false
 		err := again(func() error {
@@ -86,7 +94,7 @@ func (c *conn) dump(fam *both) (*state, error) {
 		if !there {
 			continue
 		}
-		if err := out.read(c, f); err != nil {
+		if err := out.read(conns, f); err != nil {
 			return nil, fmt.Errorf("read table %s %s: %w", f.text, TableName, err)
 		}
 	}
@@ -96,7 +104,8 @@ func (c *conn) dump(fam *both) (*state, error) {
 // read reads one table. Rules, sets and elements are asked for by the table: that the kernel
 // calls such an answer interrupted says no more than that somebody committed something. The
 // list of chains is of all tables, and goes on by a count of them.
-func (s *state) read(c *conn, f family) error {
+func (s *state) read(conns [readers]*conn, f family) error {
+	c := conns[0]
 	if err := again(func() error { return s.readChains(c, f) }); err != nil {
 		return fmt.Errorf("chains: %w", err)
 	}
@@ -106,15 +115,27 @@ func (s *state) read(c *conn, f family) error {
 	if err := s.readSets(c, f); err != nil {
 		return err
 	}
+	var g errgroup.Group
+	next := make(chan setID, setCount)
 	for id := range setCount {
 		if s.sets[setAt{f.v6, id}] != f.sets[id].shape() || id == setAffinity {
 			continue // not there, or to be replaced
 		}
-		if err := s.readElements(c, f, id); err != nil {
-			return fmt.Errorf("elements of set %s: %w", f.sets[id].name, err)
-		}
+		s.elements[setAt{f.v6, id}] = ofSet{}
+		next <- id
 	}
-	return nil
+	close(next)
+	for _, c := range conns {
+		g.Go(func() error {
+			for id := range next {
+				if err := s.elements[setAt{f.v6, id}].read(c, f, id); err != nil {
+					return fmt.Errorf("elements of set %s: %w", f.sets[id].name, err)
+				}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
 func (s *state) readChains(c *conn, f family) error {
@@ -175,23 +196,23 @@ func (s *state) readSets(c *conn, f family) error {
 	return nil
 }
 
-// readElements reads a set. The kernel goes on with a dump by the number of
+// read reads a set. The kernel goes on with a dump by the number of
 // elements it gave, so when it grows or shrinks the set's hash table meanwhile,
 // which it does for some time after a large change and which is no generation,
 // some elements come twice and as many may be left out: then it is commits.ErrInterrupted.
-func (s *state) readElements(c *conn, f family, id setID) error {
-	before, got := len(s.elements), 0
+func (e ofSet) read(c *conn, f family, id setID) error {
+	before, got := len(e), 0
 	err := c.ask(f, unix.NFT_MSG_GETSETELEM, netlink.Dump, setRequest(f, id).bytes, func(_ uint16, a string) {
 		attrs(attr(a, unix.NFTA_SET_ELEM_LIST_ELEMENTS), func(_ uint16, item string) {
-			e := parseElement(f, id, item)
-			s.elements[e.id] = e.val
+			el := parseElement(f, id, item)
+			e[el.id.in()] = el.val
 			got++
 		})
 	})
 	if err != nil && !errors.Is(err, commits.ErrInterrupted) {
 		return err
 	}
-	if got != len(s.elements)-before {
+	if got != len(e)-before {
 		return commits.ErrInterrupted
 	}
 	return nil
@@ -251,7 +272,8 @@ func (s *state) slots(k plan.Key, v view, n int) []plan.Endpoint {
 	out := make([]plan.Endpoint, 0, n)
 	for i := range n {
 		binary.NativeEndian.PutUint32(front[len(front)-4:], uint32(i))
-		e, ok := parseEndpoint(s.elements[elementID{v6: k.IPv6, set: set, key: string(front)}])
+		val, _ := s.elements.get(elementID{v6: k.IPv6, set: set, key: string(front)})
+		e, ok := parseEndpoint(val)
 		if !ok {
 			break
 		}
@@ -267,11 +289,5 @@ func Dump(netns int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	elems := make([]Element, 0, len(s.elements))
-	for id, val := range s.elements {
-		if !id.set.isRules() {
-			elems = append(elems, Element{id, val})
-		}
-	}
-	return text(elems), nil
+	return text(slices.Collect(s.elements.of(setID.isPlan))), nil
 }

@@ -93,7 +93,7 @@ func TestForeignDeleteDoesNotReplace(t *testing.T) {
 	}
 	gone := plan.Key{Addr: netip.MustParseAddr("10.96.0.2"), Protocol: objects.TCP, Port: 80}
 	id := elementID{set: setServices, key: frontendKey(gone)}
-	val, ok := present.elements[id]
+	val, ok := present.elements.get(id)
 	if !ok {
 		t.Fatalf("%v is not in the kernel", gone)
 	}
@@ -131,14 +131,14 @@ func TestDumpTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	s, f := newState(), newBoth()[0]
-	if err := s.read(conn, f); err != nil {
-		t.Fatal(err)
+	all, f := ofSet{}, newBoth()[0]
+	if err := all.read(conn, f, setServices); err != nil || len(all) != 3 {
+		t.Fatalf("%d elements, %v", len(all), err)
 	}
-	if err := s.readElements(conn, f, setServices); !errors.Is(err, commits.ErrInterrupted) {
+	if err := all.read(conn, f, setServices); !errors.Is(err, commits.ErrInterrupted) {
 		t.Errorf("reading the same elements again: %v, want %v", err, commits.ErrInterrupted)
 	}
-	if err := s.readElements(conn, f, setRestricted); err != nil { // which is empty
+	if err := all.read(conn, f, setRestricted); err != nil { // which is empty
 		t.Error(err)
 	}
 }

@@ -277,7 +277,7 @@ func (t *Target) undo(p *pending) {
 		delete(t.chains, w)
 	}
 	for _, e := range p.claimed {
-		t.present.elements[e.id] = e.val
+		t.present.elements.put(e)
 	}
 }
 

@@ -77,13 +77,10 @@ func wantClasses(t *testing.T, ns *netns.NS) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id, val := range s.elements {
-		if id.set > setNodePortsInside {
-			continue
-		}
-		c := parseClass(val).chainName()
+	for e := range s.elements.of(func(id setID) bool { return id <= setNodePortsInside }) {
+		c, id := parseClass(e.val).chainName(), e.id
 		v := viewServices + view(id.set-setServices)
-		if got := s.elements[elementID{v6: id.v6, set: v.classes(), key: val}]; got != c || s.chains[chainAt{id.v6, c}].marks == "" {
+		if got, _ := s.elements.get(elementID{v6: id.v6, set: v.classes(), key: e.val}); got != c || s.chains[chainAt{id.v6, c}].marks == "" {
 			t.Errorf("class %s leads to %q, rules %q", c, got, s.chains[chainAt{id.v6, c}].marks)
 		}
 	}

@@ -104,14 +104,12 @@ func TestEndpointBytes(t *testing.T) {
 // not confuse the order.
 func TestSlotsWithGap(t *testing.T) {
 	k := plan.Key{Addr: netip.MustParseAddr("10.96.0.1"), Protocol: 6, Port: 80}
-	elements := map[elementID]string{}
+	s := newState()
 	for i, e := range eps("abcd") {
 		if i != 2 {
-			elements[elementID{set: viewServices.slots(slotPart(frontendKey(k))), key: slotKey(frontendKey(k), uint32(i))}] = endpointBytes(e)
+			s.elements.put(Element{elementID{set: viewServices.slots(slotPart(frontendKey(k))), key: slotKey(frontendKey(k), uint32(i))}, endpointBytes(e)})
 		}
 	}
-	s := newState()
-	s.elements = elements
 	if got := s.slots(k, viewServices, 4); !slices.Equal(got, eps("ab")) {
 		t.Errorf("got %v, want the two before the gap", got)
 	}

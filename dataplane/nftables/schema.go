@@ -61,6 +61,7 @@ const slotParts = 8
 
 // isRules tells the sets that belong to the rules from those with a plan's data.
 func (s setID) isRules() bool { return s >= setClasses }
+func (s setID) isPlan() bool  { return !s.isRules() }
 
 func (s setID) isInterval() bool {
 	return s == setServiceCIDRs || s == setLocalPods

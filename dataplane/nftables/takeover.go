@@ -154,7 +154,7 @@ func (t *Target) reserve(f plan.Frontend) {
 		return
 	}
 	at := elementID{v6: f.Key.IPv6, set: groupSet(f.Key.IsNodePort()), key: frontendKey(f.Key)}
-	if val := t.present.elements[at]; len(val) == 4 {
+	if val, _ := t.present.elements.get(at); len(val) == 4 {
 		t.groups.reserve(f.Group, native32(val))
 	}
 }
@@ -253,7 +253,7 @@ func (t *Target) adopt(p *pending, key plan.Key, elems []Element) {
 	if ranges := t.present.ranges(key); len(ranges) > 0 {
 		for _, e := range ranges {
 			if !slices.Contains(elems, e) {
-				delete(t.present.elements, e.id)
+				t.present.elements.remove(e.id)
 				p.claimed = append(p.claimed, e)
 				p.o.del(e)
 			}
@@ -266,9 +266,9 @@ func (t *Target) adopt(p *pending, key plan.Key, elems []Element) {
 
 // claim takes an element off what was found, and adds it if it differs.
 func (t *Target) claim(p *pending, e Element) {
-	val, found := t.present.elements[e.id]
+	val, found := t.present.elements.get(e.id)
 	if found {
-		delete(t.present.elements, e.id)
+		t.present.elements.remove(e.id)
 		p.claimed = append(p.claimed, Element{e.id, val})
 		if val == e.val {
 			return
@@ -280,12 +280,9 @@ func (t *Target) claim(p *pending, e Element) {
 
 // take removes all elements of some sets and returns them.
 func (s *state) take(sets ...setID) []Element {
-	var out []Element
-	for id, val := range s.elements {
-		if slices.Contains(sets, id.set) {
-			out = append(out, Element{id, val})
-			delete(s.elements, id)
-		}
+	out := slices.Collect(s.elements.of(func(id setID) bool { return slices.Contains(sets, id) }))
+	for _, e := range out {
+		s.elements.remove(e.id)
 	}
 	return out
 }
@@ -294,11 +291,9 @@ func (s *state) take(sets ...setID) []Element {
 func (s *state) ranges(k plan.Key) []Element {
 	if s.sources == nil {
 		s.sources = map[elementID][]Element{}
-		for id := range s.elements {
-			if id.set == setSources {
-				at := elementID{v6: id.v6, set: setRestricted, key: sourceOwner(id)}
-				s.sources[at] = append(s.sources[at], Element{id: id})
-			}
+		for e := range s.elements.of(func(id setID) bool { return id == setSources }) {
+			at := elementID{v6: e.id.v6, set: setRestricted, key: sourceOwner(e.id)}
+			s.sources[at] = append(s.sources[at], e)
 		}
 	}
 	if len(s.sources) == 0 || k.IsNodePort() {
@@ -320,14 +315,8 @@ func sourceOwner(id elementID) string {
 // have asked for until now go one commit later: of a packet that has entered by the old rules
 // each lookup reads the set of its moment.
 func (t *Target) finish(steps []step) error {
-	var rest []Element
 	pods := t.present.take(setLocalPods)
-	for id, val := range t.present.elements {
-		if !id.set.isRules() {
-			rest = append(rest, Element{id, val})
-		}
-	}
-	slices.SortFunc(rest, compareElements)
+	rest := slices.SortedFunc(t.present.elements.of(setID.isPlan), compareElements)
 	p, err := t.begin()
 	if err != nil {
 		return err
