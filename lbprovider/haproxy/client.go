@@ -174,8 +174,17 @@ func IsGone(err error) bool {
 }
 
 // Master is the process that started all workers, as this process sees it: who listens at the
-// master's socket (SO_PEERCRED). In a container it has another number of its own.
+// master's socket (SO_PEERCRED). In a container it has another number of its own. While it executes itself
+// anew, for a reload, nobody listens, and it is waited for.
 func (c *Client) Master(ctx context.Context) (pid int, err error) {
+	waited := poll(ctx, pollEvery, func() (bool, error) {
+		pid, err = c.listener(ctx)
+		return !errors.Is(err, unix.ECONNREFUSED), err
+	})
+	return pid, cmp.Or(waited, err)
+}
+
+func (c *Client) listener(ctx context.Context) (pid int, err error) {
 	path := filepath.Join(c.dir, MasterSocket)
 	conn, err := dial(ctx, path)
 	if err != nil {

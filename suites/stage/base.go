@@ -376,16 +376,11 @@ func (b balancer) NetNS(ctx context.Context, lb disrupt.LB) (string, error) {
 	return fmt.Sprintf("/proc/%d/ns/net", pid), nil
 }
 
-// master is the process that listens for commands; while it executes itself anew, for a reload, nobody
-// listens at its socket, which stays.
+// master is the process that listens for commands.
 func (b balancer) master(ctx context.Context, lb disrupt.LB) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reloadPatience)
 	defer cancel()
-	for client := haproxy.NewClient(b.Dir(lb.UID)); ; {
-		if pid, err = client.Master(ctx); !errors.Is(err, unix.ECONNREFUSED) || kubewait.Pause(ctx, recordsEvery) != nil {
-			return pid, err
-		}
-	}
+	return haproxy.NewClient(b.Dir(lb.UID)).Master(ctx)
 }
 
 // Open are the connections to servers that are open, which no log tells of yet. Those that are

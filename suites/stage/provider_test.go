@@ -3,8 +3,6 @@ package stage
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/disrupt"
 	"github.com/plumbline/plumbline/fixtures/record"
-	"github.com/plumbline/plumbline/lbprovider/haproxy"
 )
 
 // start runs a shell script in the provider's place.
@@ -123,35 +120,5 @@ func TestStartProviderRefuses(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := StartProvider(ProviderConfig{Program: filepath.Join(dir, "none"), Dir: dir}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a program that is not there: %v", err)
-	}
-}
-
-// The master of a load balancer is waited for: while it executes itself anew nobody listens at its socket.
-func TestMasterIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	b, lb := balancer{cluster: "c", dir: t.TempDir()}, disrupt.LB{UID: "u"}
-	path := filepath.Join(b.Dir(lb.UID), haproxy.MasterSocket)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	var masters [2]*net.UnixListener
-	for i := range masters {
-		var err error
-		if masters[i], err = net.ListenUnix("unix", &net.UnixAddr{Name: fmt.Sprint(path, i), Net: "unix"}); err != nil {
-			t.Fatal(err)
-		}
-		defer masters[i].Close()
-		masters[i].SetUnlinkOnClose(false)
-	}
-	if err := errors.Join(os.Rename(path+"0", path), masters[0].Close()); err != nil {
-		t.Fatal(err)
-	}
-	time.AfterFunc(100*time.Millisecond, func() {
-		if err := os.Rename(path+"1", path); err != nil {
-			t.Error(err)
-		}
-	})
-	if room, err := b.NetNS(t.Context(), lb); err != nil || room != fmt.Sprintf("/proc/%d/ns/net", os.Getpid()) {
-		t.Errorf("its namespace is %s (%v)", room, err)
 	}
 }
