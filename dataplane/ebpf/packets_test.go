@@ -457,41 +457,39 @@ func withoutOffload() error {
 	return nil
 }
 
-// Two nodes on one kernel have a Service of one name and address each, with an endpoint of its own; another is
-// one node's alone. From the same ports of the same client, at devices and at sockets, each node translates by its own maps: the
-// endpoint of the other answers nobody here.
+// Two nodes on one kernel have a Service of one name and address, each with an endpoint of its own that
+// answers nobody on the other node. From the same ports of the same client, at devices and at
+// sockets, each translates by its own maps; and what one of them alone has, the other leaves as it is.
 func TestTwoNodes(t *testing.T) {
 	t.Parallel()
-	same, alone := service{number: 1, endpoints: both(2)}, service{number: 2, endpoints: both(2)}
-	for name, made := range map[string]func(...service) *world{
-		"devices": func(all ...service) *world { return newWorld(t, planOf(all...), nil) },
-		"sockets": func(all ...service) *world { return socketWorld(t, planOf(all...)) },
+	for name, made := range map[string]func(*testing.T, ...service) *world{
+		"devices": func(t *testing.T, all ...service) *world { return newWorld(t, planOf(all...), nil) },
+		"sockets": func(t *testing.T, all ...service) *world { return socketWorld(t, planOf(all...)) },
 	} {
-		here, there := made(same, alone), made(service{number: 1, endpoints: both(3)})
-		for _, v6 := range []bool{false, true} {
-			here.echo(pod(v6, 2))
-			there.echo(pod(v6, 3))
-			to := []netip.AddrPort{same.vip(v6), same.nodePort(v6)}
-			if !v6 { // what is not translated arrives at the world
-				there.echo(alone.vip(v6))
-				to = append(to, alone.vip(v6))
+		t.Run(name, func(t *testing.T) {
+			same, alone := service{number: 1, endpoints: both(2)}, service{number: 2, endpoints: both(2)}
+			one, other := made(t, same, alone), made(t, service{number: 1, endpoints: both(3)})
+			for _, v6 := range []bool{false, true} {
+				one.echo(pod(v6, 2))
+				other.echo(pod(v6, 3))
 			}
-			for i, to := range to {
+			other.echo(alone.vip(false)) // what is not translated arrives at the world, by IPv4 alone
+			for i, to := range []netip.AddrPort{same.vip(false), same.vip(true), same.nodePort(false), same.nodePort(true), alone.vip(false)} {
 				for _, proto := range []objects.Protocol{objects.TCP, objects.UDP} {
-					for _, w := range []*world{here, there} {
+					for _, w := range []*world{one, other} {
 						c, err := w.dial(dptest.PodA, proto, uint16(40000+i), to)
 						if err == nil {
 							err = talk(c, []byte("x"))
 						}
 						if err != nil {
-							t.Errorf("%s: %s to %v: %v", name, proto, to, err)
+							t.Errorf("%s to %v: %v", proto, to, err)
 						}
 					}
 				}
 			}
-		}
-		if a, b := here.count("new"), there.count("new"); a != 10 || b != 8 {
-			t.Errorf("%s: the nodes translated %d and %d connections, want 10 and 8", name, a, b)
-		}
+			if a, b := one.count("new"), other.count("new"); a != 10 || b != 8 {
+				t.Errorf("the nodes translated %d and %d connections, want 10 and 8", a, b)
+			}
+		})
 	}
 }

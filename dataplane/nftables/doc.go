@@ -97,7 +97,7 @@
 //   - One map for a view's slots: reading it back would be most of a restart. To
 //     go on after each 32 KiB the kernel counts elements from the map's beginning,
 //     so the time grows with the square of its size: 0.7 s for 100 000 slots, 12 s
-//     for 440 000. In eight maps it is 0.1 s and 1.2 s. More would not pay: there
+//     for 440 000. In eight maps, by one reader, it is 0.1 s and 1.2 s. More would not pay: there
 //     are maps and chains for every part of four views and two families.
 //   - A digest of what was written, to be compared instead of reading back: it does
 //     not tell what others have changed while no agent ran.
@@ -166,10 +166,11 @@
 //
 // A host where another program changes these very tables all the time, faster than they
 // can be read, delays a start or a repair: the dump is given up after five attempts and
-// left to the next Apply. Two sets are read at a time. A restart over 10 000 Services with
-// ten endpoints each takes 0.17 s of an idle host of two processors, over 44 000 1.1 (BenchmarkTakeOver),
-// where a start without rules takes 0.18 and 0.8 (BenchmarkColdStart): to go on with a
-// dump the kernel counts from the beginning of the set.
+// left to the next Apply.
+//
+// Two sets are read at a time. Apply at a restart over 10 000 Services with ten endpoints each
+// takes 0.17 s of an idle host of two processors, over 44 000 1.1 (BenchmarkTakeOver); without
+// rules it takes 0.19 and 0.8 (BenchmarkColdStart).
 //
 // Replacing the tables of an incompatible version is one transaction only as far
 // as the new content fits half of the socket's send buffer, with NET_ADMIN in the

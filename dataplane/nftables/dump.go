@@ -129,6 +129,8 @@ func (s *state) read(conns [readers]*conn, f family) error {
 		g.Go(func() error {
 			for id := range next {
 				if err := s.elements[setAt{f.v6, id}].read(c, f, id); err != nil {
+					for range next { // it is for nothing
+					}
 					return fmt.Errorf("elements of set %s: %w", f.sets[id].name, err)
 				}
 			}

@@ -138,7 +138,7 @@ func TestDumpTwice(t *testing.T) {
 	if err := all.read(conn, f, setServices); !errors.Is(err, commits.ErrInterrupted) {
 		t.Errorf("reading the same elements again: %v, want %v", err, commits.ErrInterrupted)
 	}
-	if err := all.read(conn, f, setRestricted); err != nil { // which is empty
+	if err := (ofSet{}).read(conn, f, setRestricted); err != nil { // which is empty
 		t.Error(err)
 	}
 }

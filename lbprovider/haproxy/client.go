@@ -175,7 +175,7 @@ func IsGone(err error) bool {
 
 // Master is the process that started all workers, as this process sees it: who listens at the
 // master's socket (SO_PEERCRED). In a container it has another number of its own. While it executes itself
-// anew, for a reload, nobody listens, and it is waited for.
+// anew, for a reload, nobody listens at the socket, which stays: it is waited for until ctx ends.
 func (c *Client) Master(ctx context.Context) (pid int, err error) {
 	waited := poll(ctx, pollEvery, func() (bool, error) {
 		pid, err = c.listener(ctx)

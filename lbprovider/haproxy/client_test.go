@@ -1,6 +1,7 @@
 package haproxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -8,6 +9,9 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 )
 
 // The master of a load balancer is waited for: while it executes itself anew nobody listens at its socket.
@@ -30,12 +34,26 @@ func TestMasterIsWaitedFor(t *testing.T) {
 	if err := errors.Join(os.Rename(path+"0", path), masters[0].Close()); err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(100*time.Millisecond, func() {
-		if err := os.Rename(path+"1", path); err != nil {
-			t.Error(err)
-		}
+	client := NewClient(dir)
+	soon, cancel := context.WithTimeout(t.Context(), 2*pollEvery)
+	defer cancel()
+	if pid, err := client.Master(soon); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, unix.ECONNREFUSED) || pid != 0 {
+		t.Errorf("a master that does not come: %d (%v)", pid, err)
+	}
+	var g errgroup.Group
+	g.Go(func() error {
+		time.Sleep(100 * time.Millisecond) // it is not there for as long
+		return os.Rename(path+"1", path)
 	})
-	if pid, err := NewClient(dir).Master(t.Context()); err != nil || pid != os.Getpid() {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if pid, err := client.Master(ctx); err != nil || pid != os.Getpid() {
 		t.Errorf("the master is %d (%v)", pid, err)
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
+	if _, err := NewClient(t.TempDir()).Master(ctx); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("without a socket: %v, want %v at once", err, unix.ENOENT)
 	}
 }

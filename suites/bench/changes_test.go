@@ -21,7 +21,7 @@ func TestChanges(t *testing.T) {
 	dir := workDir(t)
 	cfg := Config{
 		PlumbProxy: filepath.Join(dir, "plumb-proxy"), Limit: time.Minute, Work: dir, Logger: slog.New(slog.DiscardHandler),
-		Changes: 10, Steady: time.Second, Endpoints: []int{250}, Flows: 500, Restarts: 1,
+		Changes: 10, Steady: time.Second, Endpoints: []int{250}, Flows: 500, Restarts: 1, Connections: 200,
 	}
 	buildProxy(t, cfg.PlumbProxy)
 	rows, err := ParseRows("plumb-nftables,plumb-iptables,plumb-ebpf")
@@ -51,8 +51,11 @@ func TestChanges(t *testing.T) {
 			if has := row.Name() == "plumb-nftables"; has != (got.Kernel > 0) || has != (got.ColdRatio() > 1) {
 				t.Errorf("the kernel alone: %v, of a cold start of %v", got.Kernel, got.Cold)
 			}
-			if got.QuietApply <= 0 || got.QuietApply >= got.Quiet || got.WarmApply <= 0 {
-				t.Errorf("a restart without load took %v, its first Apply %v; under load the Apply took %v", got.Quiet, got.QuietApply, got.WarmApply)
+			if got.Quiet.N != 1 || got.QuietApply <= 0 {
+				t.Errorf("a restart without load: %+v, its first Apply took %v", got.Quiet, got.QuietApply)
+			}
+			if got.Warm.N != 1 || got.WarmApply <= 0 || got.Load.Sent < 150 || got.Load.Failed > 0 {
+				t.Errorf("a restart under load: %+v, its first Apply took %v, %v", got.Warm, got.WarmApply, got.Load)
 			}
 			if s := got.Steady; s.Spread.N != 200 || s.Spread.Of != 200 || s.Coalesced != 0 || s.Spread.P50 <= 0 || s.Rate > 210 {
 				t.Errorf("changes at a rate: %+v", s)

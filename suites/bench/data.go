@@ -43,9 +43,9 @@ type DataRow struct {
 	Bigs       []DataBig       `json:"bigs,omitempty"`       // changes of Services with many endpoints
 	Flows      *Flows          `json:"flows,omitempty"`      // UDP flows that were there during the changes
 	Switch     *DataSpread     `json:"switch,omitempty"`     // write at the API to the first packet that follows
-	Quiet      render.Duration `json:"warmNoLoad,omitempty"` // a restart over what is there, without load
+	Quiet      *DataSpread     `json:"warmNoLoad,omitempty"` // a restart over what is there, without load
 	QuietApply render.Duration `json:"warmNoLoadApply,omitempty"`
-	Warm       *DataSpread     `json:"warm,omitempty"` // the same under load
+	Warm       *DataSpread     `json:"warm,omitempty"` // a restart over what is there, under load
 	WarmApply  render.Duration `json:"warmApply,omitempty"`
 	Load       *Load           `json:"load,omitempty"` // connections around the restarts
 	RSS        int64           `json:"rss,omitempty"`  // bytes
@@ -104,7 +104,7 @@ func NewData(results []Result, lacks string) Data {
 			Cold: render.Duration(r.Cold), ColdCPU: render.Duration(r.ColdCPU), ColdApply: render.Duration(r.ColdApply),
 			Kernel: render.Duration(r.Kernel), ColdRatio: math.Round(100*r.ColdRatio()) / 100,
 			First: r.FirstPacket.data(), Direct: r.Direct.data(), Change: r.Change.data(), Ops: r.Ops, Commits: r.Commits,
-			ChangeCPU: render.Duration(r.ChangeCPU), Switch: r.Switch.data(), Quiet: render.Duration(r.Quiet), QuietApply: render.Duration(r.QuietApply), Warm: r.Warm.data(), WarmApply: render.Duration(r.WarmApply),
+			ChangeCPU: render.Duration(r.ChangeCPU), Switch: r.Switch.data(), Quiet: r.Quiet.data(), QuietApply: render.Duration(r.QuietApply), Warm: r.Warm.data(), WarmApply: render.Duration(r.WarmApply),
 			RSS: r.RSS, Peak: r.Peak,
 		}
 		if r.Load != (Load{}) {
@@ -158,7 +158,7 @@ func Cells(results []Result, wide bool) [][]string {
 			row[1] += " *"
 		}
 		if wide {
-			row = append(row, r.kernel(), short(r.Quiet), r.Load.String(), r.FirstPacket.String(), r.Direct.String(), each(r.Rates), r.UDPConnects.String(), number(r.Ops), short(r.ChangeCPU), r.Steady.String(), each(r.Bigs), r.Flows.String(), memory(r))
+			row = append(row, r.kernel(), r.Quiet.cell(short(r.Quiet.P50)), r.Load.String(), r.FirstPacket.String(), r.Direct.String(), each(r.Rates), r.UDPConnects.String(), number(r.Ops), short(r.ChangeCPU), r.Steady.String(), each(r.Bigs), r.Flows.String(), memory(r))
 		}
 		rows = append(rows, row)
 	}

@@ -48,7 +48,8 @@
 //	               switch is followed and Config.Connections were opened, at most
 //	               5000 a second. Of eight, three go to a node port and one past the
 //	               dataplane (the control); one of a hundred stays open and is asked
-//	               at the end. One more, before, is without load: as a cold start is.
+//	               at the end.
+//	  no load      the same once before, without connections: as a cold start is
 //
 //	first packet   TCP handshake to random Services and straight to their endpoints, a
 //	               new port each, 10 000 of both for every row. The rows are at work at

@@ -170,10 +170,11 @@ func TestFirstApply(t *testing.T) {
 func TestTables(t *testing.T) {
 	full := Result{
 		Row: "plumb-nftables", Services: 1000, Cold: 1500 * time.Millisecond, Change: Spread{N: 3, Of: 3, P50: 900 * time.Microsecond, P99: 4 * time.Millisecond},
+		Quiet: Spread{N: 1, Of: 1, P50: 700 * time.Millisecond}, QuietApply: 300 * time.Millisecond, Warm: Spread{N: 2, Of: 2, P50: 800 * time.Millisecond}, WarmApply: 400 * time.Millisecond,
 		Ops: 2, RSS: 50 << 20, Peak: 60 << 20, Load: Load{Sent: 10, ControlSent: 2, Long: 1},
 	}
 	ended := Result{Row: "kube-proxy:iptables", Services: 44000, Ended: "cold start not finished after 5m0s"}
-	want := "| plumb-nftables | 1000 | 1.5 s |  |  |  |  |  |  | 900 µs / 4 ms | 2 |  |  |  |  |  |  |  |  |  | 0 of 10; control 0 of 2; open ones broken 0 of 1 | 50 MiB (60) |"
+	want := "| plumb-nftables | 1000 | 1.5 s |  |  |  |  |  |  | 900 µs / 4 ms | 2 |  |  |  |  |  | 700 ms | 300 ms | 800 ms | 400 ms | 0 of 10; control 0 of 2; open ones broken 0 of 1 | 50 MiB (60) |"
 	got := Markdown([]Result{full, ended}, "in a cage")
 	for _, line := range []string{want, "| kube-proxy:iptables | 44000 | ended: cold start not finished after 5m0s |"} {
 		if !strings.Contains(got, line) {
@@ -202,6 +203,7 @@ func TestTables(t *testing.T) {
 	stat = Benchstat(someResults())
 	for _, line := range []string{
 		"BenchmarkConnectionCPU/from=client/dataplane=plumb-nftables/services=1000 1 180000 ns/op 9000 conns/s 12000 direct-conns/s 150000 direct-cpu-ns\n",
+		"BenchmarkWarmRestartNoLoad/dataplane=plumb-nftables/services=1000 1 700000000 ns/op\n",
 		"BenchmarkUDPConnectDirect/dataplane=plumb-nftables/services=1000 100000 2130 ns/op 910 more-ns\n",
 	} {
 		if !strings.Contains(stat, line) {

@@ -37,7 +37,8 @@ type Result struct {
 
 	Switch Spread // write at the API -> first packet that follows
 
-	Quiet, QuietApply time.Duration // a warm restart without load, as the cold start is
+	Quiet      Spread // one warm restart without load, as the cold start is
+	QuietApply time.Duration
 
 	Warm      Spread // under load
 	WarmApply time.Duration
@@ -61,7 +62,7 @@ func median(in []int) int {
 
 var columns = []string{
 	"dataplane", "Services", "cold start", "first Apply", "kernel alone (cold start by it)", "first packet p50 / p99", "direct p50 / p99", "connections (CPU of one)", "connect(2) of UDP p50", "change to kernel p50 / p99",
-	"operations", "CPU of a change", fmt.Sprintf("%d changes a second p50 / p99", steadyRate), "change of a big Service p50 / p99", "stale UDP flows", "change to first packet p50 / p99", "warm restart, no load", "its Apply", "warm restart under load", "its Apply", "connections lost in restarts", "RSS (peak)",
+	"operations", "CPU of a change", fmt.Sprintf("%d changes a second p50 / p99", steadyRate), "change of a big Service p50 / p99", "stale UDP flows", "change to first packet p50 / p99", "warm restart, no load", "its Apply, no load", "warm restart under load", "its Apply under load", "connections lost in restarts", "RSS (peak)",
 }
 
 // Markdown is the results as a table, a line for each row and size, and under it what the
@@ -72,7 +73,7 @@ func Markdown(results []Result, lacks string) string {
 	for _, r := range results {
 		cells := []string{
 			r.Row, fmt.Sprint(r.Services), short(r.Cold), short(r.ColdApply), r.kernel(), r.FirstPacket.String(), r.Direct.String(), each(r.Rates), r.UDPConnects.String(), r.Change.String(),
-			number(r.Ops), short(r.ChangeCPU), r.Steady.String(), each(r.Bigs), r.Flows.String(), r.Switch.String(), short(r.Quiet), short(r.QuietApply), r.Warm.cell(short(r.Warm.P50)), short(r.WarmApply), r.Load.String(), memory(r),
+			number(r.Ops), short(r.ChangeCPU), r.Steady.String(), each(r.Bigs), r.Flows.String(), r.Switch.String(), r.Quiet.cell(short(r.Quiet.P50)), short(r.QuietApply), r.Warm.cell(short(r.Warm.P50)), short(r.WarmApply), r.Load.String(), memory(r),
 		}
 		if r.Ended != "" {
 			cells[2] = strings.TrimSpace(cells[2] + " ended: " + r.Ended)
@@ -179,7 +180,7 @@ func Benchstat(results []Result) string {
 			line(fmt.Sprintf("BigChangeToKernel/endpoints=%d", big.Endpoints), big.Change.N, big.Change.P50, p99(big.Change)+fmt.Sprintf(" %d ops", big.Ops))
 		}
 		line("ChangeToPacket", r.Switch.N, r.Switch.P50, p99(r.Switch))
-		line("WarmRestartNoLoad", 1, r.Quiet, "")
+		line("WarmRestartNoLoad", r.Quiet.N, r.Quiet.P50, "")
 		line("WarmRestart", r.Warm.N, r.Warm.P50, fmt.Sprintf(" %d lost", r.Load.Failed+r.Load.Broken))
 	}
 	return b.String()

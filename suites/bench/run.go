@@ -26,7 +26,7 @@ type Config struct {
 	Flows       int           // UDP flows that are there meanwhile
 	Rates       time.Duration // so long each row is sent connections as fast as they go, from each place, and as long past it; 0: not
 	Switches    int
-	Restarts    int
+	Restarts    int           // under load; if any, one more before is without
 	Connections int           // opened around all restarts of a size, at least
 	Limit       time.Duration // of each step
 	LeastMemory uint64        // a row that leaves the host less is ended; 0: whatever it leaves

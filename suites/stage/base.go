@@ -377,7 +377,7 @@ func (b balancer) NetNS(ctx context.Context, lb disrupt.LB) (string, error) {
 }
 
 // master is the process that listens for commands.
-func (b balancer) master(ctx context.Context, lb disrupt.LB) (pid int, err error) {
+func (b balancer) master(ctx context.Context, lb disrupt.LB) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, reloadPatience)
 	defer cancel()
 	return haproxy.NewClient(b.Dir(lb.UID)).Master(ctx)

@@ -3,6 +3,8 @@ package stage
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/fixtures/disrupt"
 	"github.com/plumbline/plumbline/fixtures/record"
+	"github.com/plumbline/plumbline/lbprovider/haproxy"
 )
 
 // start runs a shell script in the provider's place.
@@ -120,5 +123,22 @@ func TestStartProviderRefuses(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := StartProvider(ProviderConfig{Program: filepath.Join(dir, "none"), Dir: dir}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a program that is not there: %v", err)
+	}
+}
+
+// The namespace of a load balancer is its master's.
+func TestNetNSOfBalancer(t *testing.T) {
+	b, lb := balancer{cluster: "c", dir: t.TempDir()}, disrupt.LB{UID: "u"}
+	path := filepath.Join(b.Dir(lb.UID), haproxy.MasterSocket)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if room, err := b.NetNS(t.Context(), lb); err != nil || room != fmt.Sprintf("/proc/%d/ns/net", os.Getpid()) {
+		t.Errorf("its namespace is %s (%v)", room, err)
 	}
 }

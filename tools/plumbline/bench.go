@@ -62,7 +62,7 @@ func benchCommand() *cobra.Command {
 	f.IntVar(&cfg.Flows, "flows", 100_000, "UDP flows through Services that the node remembers meanwhile; 0 leaves it out")
 	f.DurationVar(&cfg.Rates, "rates", 2*time.Second, "for so long each row is sent connections as fast as they go, from the client and from the node, and as long past it; 0s leaves it out")
 	f.IntVar(&cfg.Switches, "switches", 50, "Services whose only endpoint is replaced, per size")
-	f.IntVar(&cfg.Restarts, "restarts", 5, "warm restarts, per size")
+	f.IntVar(&cfg.Restarts, "restarts", 5, "warm restarts under load, per size, after one without")
 	f.IntVar(&cfg.Connections, "connections", 200_000, "connections opened around the restarts of a size, at least")
 	f.DurationVar(&cfg.Limit, "limit", 5*time.Minute, "what takes longer is ended and reported as that, each step")
 	f.BoolVar(&cfg.Beyond, "beyond-bounds", false, "also more than 10000 Services of kube-proxy's nftables mode and 2000 of its iptables mode, which have taken machines down")

@@ -313,7 +313,7 @@ static __always_inline void add(__u64 *n, __u64 more)
 	__sync_fetch_and_add(n, more);
 }
 
-// tally is what is counted of a frontend. The first packet to it makes it.
+// tally is what is counted of a frontend. Who counts first makes it.
 static __always_inline struct tally *tally(const struct frontend_key *k)
 {
 	struct tally none = {}, *t = bpf_map_lookup_elem(&plumb_tallies, k);
