@@ -182,8 +182,9 @@
 // 1 to 5 %; to look for its entry, up to 1 % and 2 to 9 %; what follows, the rest.
 //
 // A connection through a Service from outside, opened and reset, takes from 3 % less to 7 % more of the processor than
-// with the nftables backend, and its first packet 1 to 2 µs more of 29 to 50; one of the node's own from 7 % less to
-// 5 % more (suites/bench, three runs at 1000 and 10 000 Services, and three of first packets at 10 000). Conntrack looks for a packet's entry once and keeps
+// with the nftables backend, one of the node's own from 11 % less to 8 % more, and the first packet, less a direct one,
+// 1 to 2 µs more of 29 to 61 (suites/bench, six runs at 1000 to 44 000 Services, and three of first packets).
+// Conntrack looks for a packet's entry once and keeps
 // it with the packet; of what a program at ingress knows nothing reaches the one at egress but the mark, which other
 // software owns: so that looks again, each time in another place of a table too large for any cache. To leave out
 // the look at ingress for addresses that no Service has would let go of the connections of Services that

@@ -169,8 +169,8 @@
 // left to the next Apply.
 //
 // Two sets are read at a time. Apply at a restart over 10 000 Services with ten endpoints each
-// takes 0.17 s of an idle host of two processors, over 44 000 1.1 (BenchmarkTakeOver); without
-// rules it takes 0.19 and 0.8 (BenchmarkColdStart).
+// takes 0.17 s of an idle host of two processors, over 44 000 1.1 to 1.2 (BenchmarkTakeOver); without
+// rules it takes 0.18 and 0.8 (BenchmarkColdStart).
 //
 // Replacing the tables of an incompatible version is one transaction only as far
 // as the new content fits half of the socket's send buffer, with NET_ADMIN in the
