@@ -13,7 +13,7 @@ import (
 func addressesChangedWhileAway() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "addresses-changed-while-away", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "What changed while the agents were away is followed when they are back, at the addresses of load balancers and at external IPs too, by TCP and UDP: one that was exchanged, one whose Service is gone, a port that was taken away and other endpoints.",
+		Says:     "What changed while the agents were away is followed when they are back, at the addresses of load balancers and at external IPs too, by TCP and UDP: one that was exchanged, one whose Service is gone, a port that was taken away, at the ClusterIP and its node port too, and other endpoints.",
 		Promises: []promise.Promise{promise.Synchronized, promise.Ingress, promise.ExternalIPs},
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360"},
@@ -65,7 +65,11 @@ func (x *exchanged) change() {
 	x.gone.Delete()
 	x.put(x.svc, x.after)
 	for _, c := range x.clients {
-		x.silent = append(x.silent, kit.Way{From: c, To: kit.UDP(x.svc.At(x.after, "dns"))})
+		for _, at := range []netip.AddrPort{x.svc.At(x.after, "dns"), x.svc.ClusterIP("dns"), x.svc.NodePort(x.s.Nodes[2], "dns")} {
+			if at.Port() != 0 {
+				x.silent = append(x.silent, kit.Way{From: c, To: kit.UDP(at)})
+			}
+		}
 	}
 	x.svc.Update(func(o *corev1.Service) { o.Spec.Ports = o.Spec.Ports[:1] })
 	x.svc.Endpoints(x.s.Nodes[1].A.Ready())

@@ -11,13 +11,14 @@ import (
 func affinityLastsUntilTimeout() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-lasts-until-timeout", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:     "A client that comes back before the timeout since its first connection still has its endpoint, after seconds and after more than a minute, and not all clients have one and the same.",
-		Promises: []promise.Promise{promise.AffinityTimeout, promise.Affinity},
+		Says:     "A client that comes back before the timeout since its first connection still has its endpoint, after seconds and after more than a minute, then at node ports, the address of a load balancer and an external IP too, and not all clients have one and the same.",
+		Promises: []promise.Promise{promise.AffinityTimeout, promise.Affinity, promise.Ingress},
+		Writes:   kit.SinceClass,
 		Waits:    true,
 		Run: func(s *kit.Spec) {
 			const timeout, gap = 10 * time.Second, 5 * time.Second
 			svc, pods := s.Service(kit.Sticky(int32(timeout/time.Second)), kit.Both), s.EightPods()
-			long := s.Service(kit.Sticky(600), kit.Both)
+			long, addrs := atAll(s, kit.Sticky(600))
 			for _, v := range []*kit.Service{svc, long} {
 				v.Endpoints(kit.ReadyAll(pods)...)
 			}
@@ -41,7 +42,9 @@ func affinityLastsUntilTimeout() kit.Behaviour {
 				}
 			}
 			stays(svc.Ways(clients...), gap, timeout)
-			stays(long.Ways(clients...), 70*time.Second, 600*time.Second) // longer than what is remembered of flows
+			all := append(long.Ways(clients...), long.NodePortWays(s.Nodes[3], s.Outside())...)
+			all = append(all, waysToAll(long, addrs, kit.Clients(pods...)...)...)
+			stays(all, 70*time.Second, 600*time.Second) // longer than what is remembered of flows
 		},
 	}
 }

@@ -10,8 +10,8 @@ import (
 func affinityTimeoutEverywhere() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-timeout-everywhere", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:     "A client that sent nothing for longer than the timeout is assigned an endpoint anew by UDP at a ClusterIP too, as a process of a node there, from outside at node ports, at the address of a load balancer in VIP mode and at an external IP, by TCP and UDP.",
-		Promises: []promise.Promise{promise.AffinityAtMost, promise.AffinityTimeout, promise.EveryNode, promise.Ingress, promise.ExternalIPs},
+		Says:     "A client that sent nothing for longer than the timeout is assigned an endpoint anew by UDP at a ClusterIP too, as a process of a node there, from outside at node ports, at the address of a load balancer in VIP mode and at an external IP, by TCP and UDP, also where it was a longer one before.",
+		Promises: []promise.Promise{promise.AffinityAtMost, promise.AffinityTimeout, promise.EveryNode, promise.Ingress, promise.ExternalIPs, promise.Synchronized},
 		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
 			const timeout, of = 2, 8
@@ -20,17 +20,23 @@ func affinityTimeoutEverywhere() kit.Behaviour {
 			add := func(kind string, ways []kit.Way) {
 				kinds[kind+" by TCP"], kinds[kind+" by UDP"] = append(kinds[kind+" by TCP"], ways[0]), append(kinds[kind+" by UDP"], ways[1])
 			}
-			for range of {
-				svc, addrs := atAll(s, kit.Sticky(timeout))
+			for i := range 2 * of {
+				svc, addrs := atAll(s, kit.Sticky([]int32{timeout, 600}[i%2]))
 				svc.Endpoints(kit.ReadyAll(s.EightPods())...)
-				add("a ClusterIP", svc.Ways(n[0].B.Client))
-				add("the ClusterIP from a node", svc.Ways(n[1].Client))
-				add("the address of a load balancer", svc.WaysTo(addrs[0], n[2].B.Client))
-				for _, external := range addrs[1:] {
-					add("an external IP", svc.WaysTo(external, n[1].B.Client))
+				kind := ""
+				if i%2 == 1 {
+					kind = ", after a change of the timeout,"
+					svc.Update(kit.Sticky(timeout))
 				}
-				add("a node port", svc.NodePortWays(n[3], s.Outside()))
+				add("a ClusterIP"+kind, svc.Ways(n[0].B.Client))
+				add("the ClusterIP from a node"+kind, svc.Ways(n[1].Client))
+				add("the address of a load balancer"+kind, svc.WaysTo(addrs[0], n[2].B.Client))
+				for _, external := range addrs[1:] {
+					add("an external IP"+kind, svc.WaysTo(external, n[1].B.Client))
+				}
+				add("a node port"+kind, svc.NodePortWays(n[3], s.Outside()))
 			}
+			heard(s, s.PodClients()...)
 			before := map[string][]string{}
 			for kind, ways := range kinds {
 				for _, way := range ways {
@@ -38,7 +44,7 @@ func affinityTimeoutEverywhere() kit.Behaviour {
 				}
 			}
 			s.Pause((timeout + 1) * time.Second)
-			for kind, ways := range kinds { // by chance a client gets the same again at all of a kind once in 10^6 runs: ten times 8^-8
+			for kind, ways := range kinds { // by chance a client gets the same again at all of a kind once in 800 000 runs: twenty times 8^-8
 				moved := false
 				for i, way := range ways {
 					moved = s.ExpectOne(way.From, way.To, 1, pods...).Name != before[kind][i] || moved

@@ -63,7 +63,7 @@ func changesWhileAwayFollowed() kit.Behaviour {
 				gone.Delete() // when no other is made that might get its addresses
 			})
 			s.Each(more, kit.Pods(a).Times(4))
-			s.Each(append(at(moved), at(filled)...), kit.Pods(b))
+			s.Each(append(append(at(moved), at(filled)...), filled.Ways(b.Client)...), kit.Pods(b)) // to itself too
 			s.Each(at(fresh), kinds)
 			s.EachOne(at(sticky), a.Client, b.Client)
 			s.Each(free.Ways(client), kit.Pods(a, b))

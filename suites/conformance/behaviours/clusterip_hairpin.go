@@ -8,15 +8,12 @@ import (
 func clusterIPHairpin() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "clusterip-hairpin", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "A pod reaches itself by the ClusterIP of a Service of which it is an endpoint, the only one or one of several.",
-		Promises: []promise.Promise{promise.Hairpin},
+		Says:     "A pod reaches itself by the ClusterIP of a Service of which it is an endpoint, the only one, one of several or one again, at any target port, and while it terminates where it is used then, by TCP and UDP.",
+		Promises: []promise.Promise{promise.Hairpin, promise.AnyTargetPort},
 		Upstream: "[sig-network] Services should allow pods to hairpin back to themselves through services",
 		Run: func(s *kit.Spec) {
-			svc, self, other := s.Service(), s.Nodes[0].A, s.Nodes[1].A
-			svc.Endpoints(self.Ready())
-			s.Expect(self.Client, kit.TCP(svc.ClusterIP()), kit.Pods(self))
-			svc.Endpoints(self.Ready(), other.Ready())
-			s.Expect(self.Client, kit.TCP(svc.ClusterIP()), kit.Pods(self, other))
+			svc, self := s.Service(kit.Both), s.Nodes[0].A
+			meetsItself(s, svc, svc.Ways(self.Client), self, s.Nodes[1].A)
 		},
 	}
 }

@@ -12,7 +12,7 @@ import (
 func externalIPAddedLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "externalip-added-live", Level: kit.Must, Profile: kit.ProfileExternalIPs,
-		Says:     "External IPs that a Service gets while it lives are each served, several at once, be they twenty, and one that goes takes no other with it, by TCP and UDP.",
+		Says:     "External IPs that a Service gets while it lives are each served, several at once, be they twenty, and one that goes takes no other with it, nor does one of a family that the Service has not, by TCP and UDP.",
 		Promises: []promise.Promise{promise.ExternalIPs, promise.Synchronized},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Run: func(s *kit.Spec) {
@@ -34,6 +34,8 @@ func externalIPAddedLive() kit.Behaviour {
 			for range 20 {
 				many = append(many, s.FreeAddr())
 			}
+			foreign := map[corev1.IPFamily]string{corev1.IPv4Protocol: "2001:db8:53::9", corev1.IPv6Protocol: "203.0.113.209"}[s.Family]
+			svc.Update(func(o *corev1.Service) { o.Spec.ExternalIPs = append([]string{foreign}, o.Spec.ExternalIPs...) })
 			svc.Update(kit.ExternalIPs(many...))
 			s.Each(append(waysToAll(svc, many, clients[0]), left...), kit.Pods(pod).Times(4))
 		},

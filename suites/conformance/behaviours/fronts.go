@@ -1,6 +1,7 @@
 package behaviours
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -49,6 +50,29 @@ func waysToAll(svc *kit.Service, addrs []netip.Addr, clients ...kit.Client) (way
 		ways = append(ways, svc.WaysTo(a, clients...)...)
 	}
 	return ways
+}
+
+// ofPort are those by the ith of two ports, of ways that lead by both in turn.
+func ofPort(ways []kit.Way, i int) (out []kit.Way) {
+	for ; i < len(ways); i += 2 {
+		out = append(out, ways[i])
+	}
+	return out
+}
+
+// meetsItself: a pod reaches itself by its own ways to a Service, as the only endpoint, as one of two, when it is one
+// again after the other was alone, at another target port, and where terminating ones are used as such a one.
+func meetsItself(s *kit.Spec, svc *kit.Service, ways []kit.Way, self, other *kit.Pod) {
+	for _, pods := range [][]*kit.Pod{{self}, {self, other}, {other}, {other, self}} {
+		svc.Endpoints(kit.ReadyAll(pods)...)
+		s.Each(ways, kit.Pods(pods...))
+	}
+	svc.SliceAt("a", kit.OtherPort, self.Ready())
+	s.Each(ways, kit.Pods(self).ServedAt(kit.OtherPort))
+	if s.Has(kit.TerminatingFallback) {
+		svc.Endpoints(self.Draining())
+		s.Each(ways, kit.Pods(self))
+	}
 }
 
 // reachAllReady: all ready endpoints answer these clients, whatever stands beside them, and the first of them
@@ -261,12 +285,37 @@ func comeAndGo(s *kit.Spec, svc *kit.Service, ways func() []kit.Way, pod *kit.Po
 	s.Each(ways(), kit.Pods(pod))
 }
 
-// portsChange is that at a front, from inside.
+// portsChange is that at a front, from inside. Then they get other numbers, each the other's protocol, and other
+// names, there are twenty more, and their slice goes.
 func portsChange(f front) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		svc, addr := f(s)
-		n := s.Nodes
-		comeAndGo(s, svc, func() []kit.Way { return svc.WaysTo(addr, n[0].B.Client, n[3].B.Client, n[3].Client) }, n[1].A)
+		n, pod := s.Nodes, s.Nodes[1].A
+		ways := func() []kit.Way { return svc.WaysTo(addr, n[0].B.Client, n[3].B.Client, n[3].Client) }
+		comeAndGo(s, svc, ways, pod)
+		change := func(mutate func(p []corev1.ServicePort)) {
+			svc.Update(func(o *corev1.Service) { mutate(o.Spec.Ports) })
+			svc.Endpoints(pod.Ready())
+			s.Each(ways(), kit.Pods(pod))
+		}
+		for _, mutate := range []func([]corev1.ServicePort){
+			func(p []corev1.ServicePort) { p[0].Port, p[1].Port = 8888, 5353 },
+			func(p []corev1.ServicePort) { p[0].Protocol, p[1].Protocol = p[1].Protocol, p[0].Protocol },
+		} {
+			before := ways()
+			change(mutate)
+			s.Each(before, kit.Unreachable())
+		}
+		change(func(p []corev1.ServicePort) { p[0].Name, p[1].Name = "renamed", "renamed-too" })
+		svc.Update(func(o *corev1.Service) {
+			for i := range int32(10) {
+				o.Spec.Ports = append(o.Spec.Ports, kit.Port(fmt.Sprintf("t%d", i), corev1.ProtocolTCP, 1000+i), kit.Port(fmt.Sprintf("u%d", i), corev1.ProtocolUDP, 1000+i))
+			}
+		})
+		svc.Endpoints(pod.Ready())
+		s.Each(ways(), kit.Pods(pod).Times(4))
+		svc.DeleteSlice("a")
+		s.Each(svc.WaysTo(addr, n[0].B.Client), kit.Unreachable())
 	}
 }
 
@@ -355,7 +404,8 @@ func withInternalLocal(f front) func(*kit.Spec) {
 	}
 }
 
-// handedOn: an address of one Service goes to another, which has affinity, and back; give says which it has.
+// handedOn: an address of one Service goes to another, which has affinity, and back, and so do UDP flows to it; give
+// says which it has.
 func handedOn(f front, give func(svc *kit.Service, addrs ...netip.Addr)) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		one, addr := f(s)
@@ -366,12 +416,17 @@ func handedOn(f front, give func(svc *kit.Service, addrs ...netip.Addr)) func(*k
 		ways := one.WaysTo(addr, n[2].B.Client, n[3].Client)
 		s.Each(ways, kit.Pods(n[0].A))
 		s.Each(two.WaysTo(before, n[2].B.Client), kit.Pods(n[1].A))
+		reach := flow(s, ofPort(ways, 1))
+		reach(n[0].A)
 		give(one)
 		give(two, addr)
 		s.Each(ways, kit.Pods(n[1].A))
+		s.Each(two.WaysTo(before, n[2].B.Client), kit.Unreachable())
+		reach(n[1].A)
 		give(two, before)
 		give(one, addr)
 		s.Each(ways, kit.Pods(n[0].A))
+		reach(n[0].A)
 		s.Each(two.WaysTo(before, n[2].B.Client), kit.Pods(n[1].A))
 	}
 }

@@ -10,8 +10,8 @@ import (
 func hcnpOnlyForLocal() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hcnp-only-for-local", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:     "Under externalTrafficPolicy=Cluster a Service has no health check of its own: nobody says 200 where it would be.",
-		Promises: []promise.Promise{promise.HealthCheckNodePortOnly},
+		Says:     "Under externalTrafficPolicy=Cluster a Service has no health check of its own: nobody says 200 where it would be; and the port that one gives up, and another has at once, tells of the other's endpoints.",
+		Promises: []promise.Promise{promise.HealthCheckNodePortOnly, promise.HealthCheckNodePort},
 		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
 		Serial:   true, // others may be given the health check port that it gives back
@@ -32,6 +32,13 @@ func hcnpOnlyForLocal() kit.Behaviour {
 				o.Spec.ExternalTrafficPolicy, o.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyLocal, number
 			})
 			s.ExpectHTTP(s.Outside(), at, "/", kit.Status(200))
+			svc.Update(func(o *corev1.Service) {
+				o.Spec.ExternalTrafficPolicy, o.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyCluster, 0
+			})
+			next := s.Service(kit.LoadBalanced, kit.ExternalLocal, func(o *corev1.Service) { o.Spec.HealthCheckNodePort = number })
+			next.Endpoints(s.Nodes[1].A.Ready())
+			s.ExpectHTTP(s.Outside(), next.HealthPort(s.Nodes[1]), "/", kit.Status(200))
+			s.ExpectHTTP(s.Outside(), at, "/", kit.Status(503))
 		},
 	}
 }

@@ -10,8 +10,8 @@ import (
 func healthzTaintedNodeServes() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "healthz-tainted-node-serves", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:     "A node that is about to be deleted, is cordoned and is excluded from load balancers goes on forwarding what arrives at its node ports, and its endpoints go on to be reached from everywhere: the load balancer drains it.",
-		Promises: []promise.Promise{promise.EveryNode, promise.AnyNode, promise.ClusterIP},
+		Says:     "A node that is about to be deleted, is cordoned and is excluded from load balancers goes on forwarding what arrives at its node ports, and its endpoints go on to be reached from everywhere: the load balancer drains it; and so are those of a node of which the API says that it is not ready, as long as their slice says that they are.",
+		Promises: []promise.Promise{promise.EveryNode, promise.AnyNode, promise.ClusterIP, promise.Ready},
 		Needs:    []kit.Need{kit.NeedTaint},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
@@ -33,6 +33,12 @@ func healthzTaintedNodeServes() kit.Behaviour {
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), all)
 			s.Expect(s.Nodes[1].B.Client, kit.TCP(svc.ClusterIP()), all)
 			s.Expect(s.Nodes[2].Client, kit.TCP(svc.ClusterIP()), all)
+			s.WhileNotReady(n, func() {
+				svc.Endpoints(n.A.Ready(), s.Nodes[1].A.Ready())
+				s.Expect(s.Nodes[1].B.Client, kit.TCP(svc.ClusterIP()), both)
+				s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[1])), both)
+				s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), both)
+			})
 		},
 	}
 }

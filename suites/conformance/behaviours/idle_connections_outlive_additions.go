@@ -13,21 +13,26 @@ import (
 func idleConnectionsOutliveAdditions() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "idle-connections-outlive-additions", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Connections that stand idle for more than a minute through a ClusterIP and a node port stay with their endpoint when endpoints, ports and Services are added, or when it terminates; and as long as nothing changes no new connection fails, and what was taken away stays away.",
+		Says:     "Connections that stand idle for more than a minute through a ClusterIP, a node port, the address of a load balancer and an external IP stay with their endpoint when endpoints, ports and Services are added, or when it terminates; and as long as nothing changes no new connection fails, and what was taken away stays away.",
 		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware, promise.EveryNode, promise.Ingress},
 		Source:   []string{"RFC 5382, section 5: idle connections are kept for two hours"},
 		Writes:   kit.SinceClass,
 		Waits:    true,
 		Run: func(s *kit.Spec) {
-			svc, pod := s.Service(kit.NodePorts), s.Nodes[1].A
+			svc, addrs := atAll(s)
+			pod := s.Nodes[1].A
 			svc.Endpoints(pod.Ready())
-			vias := []struct {
+			type via struct {
 				from kit.Client
 				to   kit.Target
-			}{
+			}
+			vias := []via{
 				{s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP())},
 				{s.Nodes[0].Client, kit.TCP(svc.ClusterIP())},
 				{s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0]))},
+			}
+			for _, a := range addrs {
+				vias = append(vias, via{s.Nodes[0].A.Client, kit.TCP(svc.At(a))})
 			}
 			var conns []*remote.Conns
 			for _, via := range vias {

@@ -8,15 +8,13 @@ import (
 func itpLocalHairpin() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "itp-local-hairpin", Level: kit.Must, Profile: kit.ProfilePolicy,
-		Says:     "Under internalTrafficPolicy=Local a pod reaches itself by the ClusterIP, the only endpoint of its node or one of several, by TCP and UDP.",
+		Says:     "Under internalTrafficPolicy=Local a pod reaches itself by the ClusterIP, the only endpoint of its node, one of several or one again, at any target port, and while it terminates where it is used then, by TCP and UDP.",
 		Promises: []promise.Promise{promise.Hairpin, promise.InternalLocal},
 		Writes:   kit.SinceInternalPolicy,
 		Run: func(s *kit.Spec) {
 			svc, n := s.Service(kit.InternalLocal, kit.Both), s.Nodes[0]
-			svc.Endpoints(n.A.Ready(), s.Nodes[1].A.Ready())
-			s.Each(svc.Ways(n.A.Client), kit.Pods(n.A))
-			svc.Endpoints(n.A.Ready(), n.B.Ready(), s.Nodes[1].A.Ready())
-			s.Each(svc.Ways(n.A.Client), kit.Pods(n.A, n.B))
+			svc.SliceAt("elsewhere", kit.PodPort, s.Nodes[1].A.Ready())
+			meetsItself(s, svc, svc.Ways(n.A.Client), n.A, n.B)
 		},
 	}
 }

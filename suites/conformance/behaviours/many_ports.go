@@ -13,12 +13,12 @@ import (
 func manyPorts() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "many-ports", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Each of a hundred and forty ports of a Service is served, at its ClusterIP and its node port, by its own endpoints, also where a hundred of them are those of one slice.",
+		Says:     "Each of a hundred and forty ports of a Service, half of TCP and half of UDP, is served, at its ClusterIP and its node port, by its own endpoints, also where a hundred of them are those of one slice.",
 		Promises: []promise.Promise{promise.MultiPort, promise.PortName, promise.SlicePorts, promise.EveryNode},
 		Run: func(s *kit.Spec) {
 			var ports []corev1.ServicePort
 			for i := range int32(140) {
-				ports = append(ports, kit.Port(fmt.Sprintf("p%d", i), corev1.ProtocolTCP, 1000+i))
+				ports = append(ports, kit.Port(fmt.Sprintf("p%d", i), []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP}[i%2], 1000+i))
 			}
 			svc, pods, n := s.Service(kit.NodePorts, kit.Ports(ports...)), s.EightPods(), s.Nodes
 			for of, p := range pods {

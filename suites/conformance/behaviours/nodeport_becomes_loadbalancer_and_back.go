@@ -10,7 +10,7 @@ import (
 func nodePortBecomesLoadBalancerAndBack() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "nodeport-becomes-loadbalancer-and-back", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "A Service that becomes one of type LoadBalancer is served at the address that it gets, and back at type NodePort no more; its node ports are served all along, and its ClusterIP loses no connection.",
+		Says:     "A Service that becomes one of type LoadBalancer is served at the address that it gets, and back at type NodePort no more; its node ports and its ClusterIP are served all along, and lose no connection and no datagram.",
 		Promises: []promise.Promise{promise.Ingress, promise.NodePort, promise.Synchronized},
 		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] LoadBalancers [Feature:LoadBalancer] should be able to change the type and ports of a TCP service [Slow]",
@@ -21,7 +21,7 @@ func nodePortBecomesLoadBalancerAndBack() kit.Behaviour {
 			ways := svc.WaysTo(vip, s.Nodes[0].B.Client, s.Nodes[3].B.Client, s.Nodes[3].Client)
 			s.Each(nodePorts, kit.Pods(pod))
 			s.Expect(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP()), kit.Pods(pod))
-			s.Throughout(s.Nodes[0].A.Client, kit.TCP(svc.ClusterIP()), 200, func() {
+			s.UnderLoad(append(svc.Ways(s.Nodes[0].A.Client), nodePorts...), func() {
 				for range 2 {
 					svc.Update(kit.LoadBalanced)
 					svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)

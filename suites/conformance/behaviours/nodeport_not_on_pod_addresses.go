@@ -10,7 +10,7 @@ import (
 func nodePortNotOnPodAddresses() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "nodeport-not-on-pod-addresses", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "A node port belongs to the addresses of nodes: the same port of a pod is the pod's own, and that of an address that is nobody's in the cluster is not answered.",
+		Says:     "A node port belongs to the addresses of nodes: the same port of a pod is the pod's own, and that of a ClusterIP, or of an address that is nobody's in the cluster, is not answered.",
 		Promises: []promise.Promise{promise.NodesAddress},
 		Run: func(s *kit.Spec) {
 			svc, pod := s.Service(kit.NodePorts, kit.Both), s.Nodes[1].A
@@ -23,6 +23,9 @@ func nodePortNotOnPodAddresses() kit.Behaviour {
 			nobodys := netip.AddrPortFrom(s.FreeAddr(), own.Port())
 			s.Expect(s.Nodes[0].B.Client, kit.TCP(nobodys), kit.Unreachable())
 			s.Expect(pod.Node.Client, kit.TCP(nobodys), kit.Unreachable())
+			for _, c := range []kit.Client{s.Nodes[0].B.Client, pod.Node.Client} {
+				s.Expect(c, kit.TCP(netip.AddrPortFrom(svc.ClusterIP().Addr(), own.Port())), kit.Unreachable())
+			}
 		},
 	}
 }

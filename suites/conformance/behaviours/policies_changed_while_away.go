@@ -10,8 +10,8 @@ import (
 func policiesChangedWhileAway() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "policies-changed-while-away", Level: kit.Must, Profile: kit.ProfilePolicy,
-		Says:     "Policies that became Local while the agents were away hold when they are back, at the ClusterIP, at node ports and at the address of a load balancer, by TCP and UDP.",
-		Promises: []promise.Promise{promise.InternalLocal, promise.ExternalLocal, promise.Synchronized},
+		Says:     "Policies that became Local while the agents were away, or Cluster, hold when they are back, and under Local an endpoint that came to another node, at the ClusterIP, at node ports and at the address of a load balancer, by TCP and UDP.",
+		Promises: []promise.Promise{promise.InternalLocal, promise.ExternalLocal, promise.ReadyEndpoints, promise.ReadyEndpointsInside, promise.Synchronized},
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360"},
 		Needs:    []kit.Need{kit.NeedAgents, kit.NeedNodes, kit.NeedOutside},
@@ -19,16 +19,35 @@ func policiesChangedWhileAway() kit.Behaviour {
 		Shares:   true,
 		Run: func(s *kit.Spec) {
 			svc, vip := atVIP(s)
-			n, host := s.Nodes, s.HostBeyond(s.Nodes[0])
+			n, host, far := s.Nodes, s.HostBeyond(s.Nodes[0]), s.HostBeyond(s.Nodes[3])
+			local := func() (svc *kit.Service, here, there []kit.Way) {
+				svc, vip := atVIP(s, kit.InternalLocal, kit.ExternalLocal)
+				svc.Endpoints(n[0].A.Ready())
+				at := func(n *kit.Node, host kit.Client) []kit.Way {
+					ways := append(svc.Ways(n.B.Client, n.Client), svc.NodePortWays(n, s.Outside())...)
+					return append(ways, svc.WaysTo(vip, host)...)
+				}
+				here, there = at(n[0], host), at(n[3], far)
+				s.Each(here, kit.Pods(n[0].A))
+				s.Each(there, kit.Unreachable())
+				return svc, here, there
+			}
+			freed, freedHere, freedThere := local()
+			moved, movedFrom, movedTo := local()
 			svc.Endpoints(n[0].A.Ready(), n[1].A.Ready())
 			none := append(svc.Ways(n[3].B.Client), svc.NodePortWays(n[3], s.Outside())...)
-			none = append(none, svc.WaysTo(vip, s.HostBeyond(n[3]))...)
+			none = append(none, svc.WaysTo(vip, far)...)
 			here := append(svc.Ways(n[0].B.Client), svc.NodePortWays(n[0], s.Outside())...)
 			here = append(here, svc.WaysTo(vip, host)...)
 			s.Each(append(none[:len(none):len(none)], here...), kit.Pods(n[0].A, n[1].A))
 			s.WithoutAgents(func() {
 				svc.Update(func(o *corev1.Service) { kit.InternalLocal(o); kit.ExternalLocal(o) })
+				freed.Update(func(o *corev1.Service) { kit.InternalCluster(o); kit.ExternalCluster(o) })
+				moved.Endpoints(n[3].A.Ready())
 			})
+			s.Each(append(freedHere, freedThere...), kit.Pods(n[0].A))
+			s.Each(movedTo, kit.Pods(n[3].A))
+			s.Each(movedFrom, kit.Unreachable())
 			s.Each(here, kit.Pods(n[0].A))
 			s.Each(svc.WaysTo(vip, host), kit.Pods(n[0].A).FromItself())
 			s.Each(none, kit.Unreachable())

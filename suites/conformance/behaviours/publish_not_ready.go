@@ -11,13 +11,15 @@ import (
 func publishNotReady() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "publish-not-ready", Level: kit.Must, Profile: kit.ProfileTerminating,
-		Says:     "Endpoints published as ready get connections and datagrams like all ready ones, whether they serve or terminate (publishNotReadyAddresses), at the ClusterIP and at node ports.",
-		Promises: []promise.Promise{promise.PublishNotReady, promise.Ready},
+		Says:     "Endpoints published as ready get connections and datagrams like all ready ones, whether they serve or terminate (publishNotReadyAddresses), at the ClusterIP, node ports, the address of a load balancer in VIP mode and an external IP.",
+		Promises: []promise.Promise{promise.PublishNotReady, promise.Ready, promise.Ingress, promise.ExternalIPs},
 		Source:   []string{"KEP-1672"},
+		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] Services should be able to connect to terminating and unready endpoints if PublishNotReadyAddresses is true",
 		Run: func(s *kit.Spec) {
-			svc := s.Service(kit.NodePorts, kit.Both, func(o *corev1.Service) { o.Spec.PublishNotReadyAddresses = true })
+			svc, addrs := atAll(s, func(o *corev1.Service) { o.Spec.PublishNotReadyAddresses = true })
 			ways := append(svc.Ways(s.Nodes[0].B.Client, s.Nodes[3].Client), svc.NodePortWays(s.Nodes[3], s.Outside(), s.Nodes[3].B.Client)...)
+			ways = append(ways, waysToAll(svc, addrs, s.Nodes[0].B.Client, s.Nodes[3].Client)...)
 			unready := s.Nodes[0].A.Ready().With(ptr.To(true), ptr.To(false), ptr.To(false))
 			ending := s.Nodes[1].A.Ready().With(ptr.To(true), ptr.To(false), ptr.To(true))
 			draining := s.Nodes[1].B.Ready().With(ptr.To(true), ptr.To(true), ptr.To(true))

@@ -8,7 +8,7 @@ import (
 func serviceRecreatedAtOnce() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "service-recreated-at-once", Level: kit.Must, Profile: kit.ProfileLifecycle,
-		Says:     "A Service that is deleted and at once made anew under the same name is served at the addresses that it has now, and at those that it had no more, by TCP and UDP, and so is its healthCheckNodePort.",
+		Says:     "A Service that is deleted and at once made anew under the same name is served at the addresses that it has now, and at those that it had no more, by TCP and UDP, a load balancer's among them, and so is its healthCheckNodePort.",
 		Promises: []promise.Promise{promise.Synchronized, promise.ClusterIP, promise.NodePort, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] Services should work after the service has been recreated",
@@ -29,8 +29,10 @@ func serviceRecreatedAtOnce() kit.Behaviour {
 			}
 			s.Each(ways(), kit.Pods(n[1].A))
 			s.Each(before, kit.Unreachable())
-			checked := s.Service(kit.LoadBalanced, kit.ExternalLocal)
+			checked, vip := atVIP(s, kit.ExternalLocal)
 			checked.Endpoints(n[0].A.Ready())
+			balanced := checked.WaysTo(vip, n[0].B.Client, n[3].Client)
+			s.Each(balanced, kit.Pods(n[0].A))
 			had := checked.HealthPort(n[0])
 			s.ExpectHTTP(s.Outside(), had, "/", kit.Status(200))
 			checked.DeleteAlone()
@@ -40,6 +42,7 @@ func serviceRecreatedAtOnce() kit.Behaviour {
 			}
 			s.ExpectHTTP(s.Outside(), checked.HealthPort(n[0]), "/", kit.Status(200))
 			s.ExpectNoCheck(s.Outside(), had)
+			s.Each(balanced, kit.Unreachable())
 		},
 	}
 }

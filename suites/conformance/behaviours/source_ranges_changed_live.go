@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	"net/netip"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
@@ -10,8 +12,8 @@ import (
 func sourceRangesChangedLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "source-ranges-changed-live", Level: kit.Must, Profile: kit.ProfileSourceRanges,
-		Says:     "A change of loadBalancerSourceRanges is followed while the Service lives, and removing them lets everybody through, by TCP and UDP.",
-		Promises: []promise.Promise{promise.SourceRanges, promise.Synchronized},
+		Says:     "A change of loadBalancerSourceRanges is followed while the Service lives, and removing them lets everybody through; a port and an address that it gets later are held to them too, and the next Service that has the address is not, by TCP and UDP.",
+		Promises: []promise.Promise{promise.SourceRanges, promise.Synchronized, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Upstream: "[sig-network] LoadBalancers [Feature:LoadBalancer] should only allow access from service loadbalancer source ranges [Slow]",
@@ -29,6 +31,20 @@ func sourceRangesChangedLive() kit.Behaviour {
 			s.Each(first, kit.Unreachable())
 			svc.Update(kit.SourceRanges())
 			s.Each(append(first, second...), want)
+			svc.Update(func(o *corev1.Service) {
+				kit.SourceRanges(kit.Alone(one.Addr(s.Family)))(o)
+				o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81))
+			})
+			svc.Endpoints(s.Nodes[0].A.Ready())
+			addrs := []netip.Addr{vip, s.FreeAddr()}
+			svc.Ingress(corev1.LoadBalancerIPModeVIP, addrs...)
+			s.Each(waysToAll(svc, addrs, one), want)
+			s.Each(waysToAll(svc, addrs, two), kit.Unreachable())
+			svc.Delete()
+			next := s.Service(kit.LoadBalanced, kit.Both)
+			next.Endpoints(s.Nodes[0].A.Ready())
+			next.Ingress(corev1.LoadBalancerIPModeVIP, addrs...)
+			s.Each(waysToAll(next, addrs, one, two), want)
 		},
 	}
 }

@@ -10,7 +10,7 @@ import (
 func sourceRangesChangedWhileAway() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "source-ranges-changed-while-away", Level: kit.Must, Profile: kit.ProfileSourceRanges,
-		Says:     "loadBalancerSourceRanges that were exchanged while the agents were away hold when they are back, and those from before do not.",
+		Says:     "loadBalancerSourceRanges that were exchanged while the agents were away hold when they are back, and those from before do not; nor do any that were removed.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.Synchronized},
 		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
@@ -25,7 +25,15 @@ func sourceRangesChangedWhileAway() kit.Behaviour {
 			to := kit.TCP(svc.At(vip))
 			s.Expect(one, to, kit.Pods(pod))
 			s.Expect(two, to, kit.Unreachable())
-			s.WithoutAgents(func() { svc.Update(kit.SourceRanges(kit.Alone(two.Addr(s.Family)))) })
+			free, at := s.Service(kit.LoadBalanced, kit.SourceRanges(kit.Alone(one.Addr(s.Family)))), s.FreeAddr()
+			free.Endpoints(pod.Ready())
+			free.Ingress(corev1.LoadBalancerIPModeVIP, at)
+			s.Expect(one, kit.TCP(free.At(at)), kit.Pods(pod))
+			s.WithoutAgents(func() {
+				svc.Update(kit.SourceRanges(kit.Alone(two.Addr(s.Family))))
+				free.Update(kit.SourceRanges())
+			})
+			s.Each(free.WaysTo(at, one, two), kit.Pods(pod))
 			s.Expect(two, to, kit.Pods(pod))
 			s.Expect(one, to, kit.Unreachable())
 		},

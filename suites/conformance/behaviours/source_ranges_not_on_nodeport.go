@@ -1,8 +1,6 @@
 package behaviours
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -10,21 +8,19 @@ import (
 func sourceRangesNotOnNodePort() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "source-ranges-not-on-nodeport", Level: kit.Must, Profile: kit.ProfileSourceRanges,
-		Says:     "loadBalancerSourceRanges do not hold at node ports of the Service: clients in none of them are answered.",
+		Says:     "loadBalancerSourceRanges do not hold at node ports of the Service: clients in none of them are answered, by TCP and UDP.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.NodePort},
 		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run: func(s *kit.Spec) {
 			inside, outside, pod := s.HostBeyond(s.Nodes[0]), s.HostBeyond(s.Nodes[0]), s.Nodes[0].A.Client
-			svc, vip := s.Service(kit.LoadBalanced, kit.SourceRanges(kit.Alone(inside.Addr(s.Family)))), s.FreeAddr()
+			svc, vip := atVIP(s, kit.SourceRanges(kit.Alone(inside.Addr(s.Family))))
 			svc.Endpoints(s.Nodes[0].B.Ready())
-			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip)
-			s.Expect(inside, kit.TCP(svc.At(vip)), kit.Pods(s.Nodes[0].B))
-			s.Expect(outside, kit.TCP(svc.At(vip)), kit.Unreachable())
-			s.Expect(outside, kit.TCP(svc.NodePort(s.Nodes[0])), kit.Pods(s.Nodes[0].B))
-			s.Expect(pod, kit.TCP(svc.NodePort(s.Nodes[2])), kit.Pods(s.Nodes[0].B))
-			s.Expect(s.Nodes[0].Client, kit.TCP(svc.NodePort(s.Nodes[2])), kit.Pods(s.Nodes[0].B))
+			s.Each(svc.WaysTo(vip, inside), kit.Pods(s.Nodes[0].B))
+			s.Each(svc.WaysTo(vip, outside), kit.Unreachable())
+			ways := append(svc.NodePortWays(s.Nodes[0], outside), svc.NodePortWays(s.Nodes[2], pod, s.Nodes[0].Client)...)
+			s.Each(ways, kit.Pods(s.Nodes[0].B))
 		},
 	}
 }

@@ -12,7 +12,7 @@ import (
 func sourceRangesWide() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "source-ranges-wide", Level: kit.Must, Profile: kit.ProfileSourceRanges,
-		Says:     "A source range that is more than one address lets its first and its last address through, and not those before and after it, also where ranges touch, lie within each other or are there twice, and, where the API has such, where one names an address within it.",
+		Says:     "A source range that is more than one address lets its first and its last address through, and not those before and after it, also where ranges touch, lie within each other or are there twice, and, where the API has such, where one names an address within it; and so of ranges of any length, up to half of all addresses.",
 		Promises: []promise.Promise{promise.SourceRanges},
 		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
@@ -44,6 +44,21 @@ func sourceRangesWide() kit.Behaviour {
 				svc.Update(kit.SourceRanges(ranges...))
 				hold()
 			}
+			at := svc.WaysTo(vip, host.As(row[2]))
+			for _, bits := range map[corev1.IPFamily][]int{corev1.IPv4Protocol: {8, 17, 31}, corev1.IPv6Protocol: {64, 81, 127}}[s.Family] {
+				svc.Update(kit.SourceRanges(kit.Around(row[2], bits)))
+				s.Each(at, want)
+				svc.Update(kit.SourceRanges(kit.Around(beside(row[2], bits), bits)))
+				s.Each(at, kit.Unreachable())
+			}
 		},
 	}
+}
+
+// beside is an address in the range next to the one of so many bits around another: the two are one that is twice as wide.
+func beside(a netip.Addr, bits int) netip.Addr {
+	b, at := a.AsSlice(), a.BitLen()-bits-1
+	b[at/8] ^= 0x80 >> (at % 8)
+	out, _ := netip.AddrFromSlice(b)
+	return out
 }

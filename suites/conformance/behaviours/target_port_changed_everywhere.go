@@ -1,6 +1,9 @@
 package behaviours
 
 import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -8,7 +11,7 @@ import (
 func targetPortChangedEverywhere() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "target-port-changed-everywhere", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "When the target port of the endpoints changes, connections and datagrams go to the new one alone, at the ClusterIP, node ports, the address of a load balancer in VIP mode and an external IP, from inside and outside.",
+		Says:     "When the target port of the endpoints changes, connections and datagrams go to the new one alone, be it the same for both or not, at the ClusterIP, node ports, the address of a load balancer in VIP mode and an external IP, from inside and outside.",
 		Promises: []promise.Promise{promise.AnyTargetPort, promise.Ingress, promise.EveryNode, promise.Synchronized, promise.ExternalIPs},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
@@ -22,6 +25,11 @@ func targetPortChangedEverywhere() kit.Behaviour {
 				svc.SliceAt("a", int32(target), n[0].A.Ready(), n[1].A.Ready())
 				s.Each(ways, kit.Pods(n[0].A, n[1].A).ServedAt(target))
 			}
+			svc.Slice("a", []discoveryv1.EndpointPort{
+				kit.SlicePort("http", corev1.ProtocolTCP, kit.OtherPort), kit.SlicePort("dns", corev1.ProtocolUDP, kit.PodPort),
+			}, n[0].A.Ready(), n[1].A.Ready())
+			s.Each(ofPort(ways, 0), kit.Pods(n[0].A, n[1].A).ServedAt(kit.OtherPort))
+			s.Each(ofPort(ways, 1), kit.Pods(n[0].A, n[1].A).ServedAt(kit.PodPort))
 		},
 	}
 }

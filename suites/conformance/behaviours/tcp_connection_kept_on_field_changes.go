@@ -10,7 +10,7 @@ import (
 func tcpConnectionKeptOnFieldChanges() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "tcp-connection-kept-on-field-changes", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "TCP connections whose endpoint is there before and after stay whole when session affinity, traffic policies, labels and annotations of their Service change, and change back.",
+		Says:     "TCP connections whose endpoint is there before and after stay whole when session affinity, traffic policies, labels and annotations of their Service change, and change back, and no new one fails.",
 		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware},
 		Writes:   kit.SinceInternalPolicy,
 		Run: func(s *kit.Spec) {
@@ -29,8 +29,10 @@ func tcpConnectionKeptOnFieldChanges() kit.Behaviour {
 				func(o *corev1.Service) { o.Annotations = map[string]string{"example.com/owner": "web"} },
 				func(o *corev1.Service) { o.Labels, o.Annotations = nil, nil },
 			} {
-				svc.Update(change)
-				s.Each(ways, kit.Pods(n.A))
+				s.UnderLoad(ways, func() {
+					svc.Update(change)
+					s.Each(ways, kit.Pods(n.A))
+				}, n.A.Client)
 				stay()
 			}
 		},
