@@ -8,8 +8,8 @@ import (
 func externalIPFromBeyond() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "externalip-from-beyond", Level: kit.Must, Profile: kit.ProfileExternalIPs,
-		Says:     "What comes from outside to an external IP, arriving at any node, reaches each ready endpoint and is answered, by TCP and UDP, as long as there is the Service.",
-		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted, promise.ReadyEndpoints, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts, promise.Synchronized},
+		Says:     "What comes from outside to an external IP, arriving at any node, reaches each ready endpoint, by no less than half and no more than one and a half of its even share, and is answered, by TCP and UDP, as long as there is the Service.",
+		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted, promise.ReadyEndpoints, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts, promise.Synchronized, promise.AllEvenly},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Needs:    []kit.Need{kit.NeedNodes},
 		Run:      reachAllReady(atExternalIP, beyond),

@@ -60,10 +60,10 @@ func ofPort(ways []kit.Way, i int) (out []kit.Way) {
 	return out
 }
 
-// meetsItself: a pod reaches itself by its own ways to a Service, as the only endpoint, as one of two, when it is one
-// again after the other was alone, at another target port, and where terminating ones are used as such a one.
+// meetsItself: a pod reaches itself by its own ways to a Service, when it becomes an endpoint beside another, as the
+// only one, when it is one again, at another target port, and where terminating ones are used as such a one.
 func meetsItself(s *kit.Spec, svc *kit.Service, ways []kit.Way, self, other *kit.Pod) {
-	for _, pods := range [][]*kit.Pod{{self}, {self, other}, {other}, {other, self}} {
+	for _, pods := range [][]*kit.Pod{{other}, {other, self}, {self}, {other}, {self, other}} {
 		svc.Endpoints(kit.ReadyAll(pods)...)
 		s.Each(ways, kit.Pods(pods...))
 	}
@@ -76,7 +76,7 @@ func meetsItself(s *kit.Spec, svc *kit.Service, ways []kit.Way, self, other *kit
 }
 
 // reachAllReady: all ready endpoints answer these clients, whatever stands beside them, and the first of them
-// also where a packet is nearly full; and nobody any more when the Service is gone.
+// also where a packet is nearly full, each server within half of its even share; and nobody any more when the Service is gone.
 func reachAllReady(f front, clients func(*kit.Spec) []kit.Client) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		svc, addr := f(s)
@@ -85,6 +85,9 @@ func reachAllReady(f front, clients func(*kit.Spec) []kit.Client) func(*kit.Spec
 			s.Each(ways, svc.Kinds(beside...))
 		}
 		nearFull(s, ways[:2], s.OfKinds()...) // of one client, by TCP and UDP
+		if s.Has(kit.FeatureSpread) {
+			withinHalf(s, ways[:2], s.OfKinds()...)
+		}
 		svc.Delete()
 		s.Each(ways, kit.Unreachable())
 	}
@@ -286,7 +289,7 @@ func comeAndGo(s *kit.Spec, svc *kit.Service, ways func() []kit.Way, pod *kit.Po
 }
 
 // portsChange is that at a front, from inside. Then they get other numbers, each the other's protocol, and other
-// names, there are twenty more, and their slice goes.
+// names, there are forty more, and their slice goes.
 func portsChange(f front) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		svc, addr := f(s)
@@ -308,7 +311,7 @@ func portsChange(f front) func(*kit.Spec) {
 		}
 		change(func(p []corev1.ServicePort) { p[0].Name, p[1].Name = "renamed", "renamed-too" })
 		svc.Update(func(o *corev1.Service) {
-			for i := range int32(10) {
+			for i := range int32(20) {
 				o.Spec.Ports = append(o.Spec.Ports, kit.Port(fmt.Sprintf("t%d", i), corev1.ProtocolTCP, 1000+i), kit.Port(fmt.Sprintf("u%d", i), corev1.ProtocolUDP, 1000+i))
 			}
 		})

@@ -104,11 +104,15 @@ func frontends(f func(*plan.Frontend)) func(*changes) {
 // routes changes each route of them.
 func routes(f func(*plan.Frontend, *plan.Route)) func(*changes) {
 	return frontends(func(fr *plan.Frontend) {
-		f(fr, &fr.Outside)
-		if fr.Inside != nil {
-			f(fr, fr.Inside)
-		}
+		eachRoute(fr, func(r *plan.Route) { f(fr, r) })
 	})
+}
+
+func eachRoute(f *plan.Frontend, change func(*plan.Route)) {
+	change(&f.Outside)
+	if f.Inside != nil {
+		change(f.Inside)
+	}
 }
 
 // remade has frontends of a kind away for a moment with each change of their Service.

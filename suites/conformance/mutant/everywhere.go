@@ -1,0 +1,172 @@
+package mutant
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/plumbline/plumbline/dataplane/objects"
+	"github.com/plumbline/plumbline/dataplane/plan"
+)
+
+// everywhereMutations are right wherever one looks first, and wrong at another kind of address, by the other protocol
+// or for what comes later.
+func everywhereMutations() map[string]func(*changes) {
+	return map[string]func(*changes){
+		"hairpin-of-first-endpoints-only": hairpinOfFirst,
+		"hairpin-of-terminating-not-masqueraded": routes(func(_ *plan.Frontend, r *plan.Route) {
+			if r.Terminating {
+				notLocal(r.Endpoints)
+			}
+		}),
+		"target-of-first-port-for-all-at-load-balancer":  targetOfFirst(plan.LoadBalancer),
+		"target-of-first-port-for-all-at-external-ip":    targetOfFirst(plan.ExternalIP),
+		"source-ranges-not-for-later-ports":              rangesOfFirstFrontends,
+		"source-ranges-outlive-their-service":            rangesOutlive,
+		"source-ranges-of-29-bits-and-less-admit-nobody": ranges(longOnly),
+		"local-not-followed-with-affinity-at-node-port": frontends(func(f *plan.Frontend) {
+			if f.Kind == plan.NodePort && f.Affinity > 0 {
+				clusterOutside(f)
+			}
+		}),
+		"node-ports-at-cluster-ips":                      nodePortsAtClusterIPs,
+		"cluster-ip-for-udp-made-anew-with-each-change":  remadeForUDP(plan.ClusterIP),
+		"node-ports-for-udp-made-anew-with-each-change":  remadeForUDP(plan.NodePort),
+		"ports-of-udp-beyond-15-not-served-at-node-port": portsBeyond(15, plan.NodePort, objects.UDP),
+		"ports-beyond-15-not-served-at-load-balancer":    portsBeyond(15, plan.LoadBalancer, objects.TCP),
+		"last-endpoints-stay-at-node-port":               lastStay(plan.NodePort),
+	}
+}
+
+// hairpinOfFirst masquerades what those endpoints of a frontend send to themselves that were there first.
+func hairpinOfFirst(c *changes) {
+	first := map[plan.Key]map[netip.Addr]bool{}
+	routes(func(f *plan.Frontend, r *plan.Route) {
+		if len(r.Endpoints) == 0 {
+			return
+		}
+		known := first[f.Key]
+		if known == nil {
+			known = map[netip.Addr]bool{}
+			first[f.Key] = known
+			for _, e := range r.Endpoints {
+				known[e.Addr] = true
+			}
+		}
+		for i, e := range r.Endpoints {
+			r.Endpoints[i].Local = e.Local && known[e.Addr]
+		}
+	})(c)
+}
+
+// targetOfFirst leads all ports at each address of a kind to the target port of the first.
+func targetOfFirst(k plan.Kind) func(*changes) {
+	return func(c *changes) {
+		c.plan = services(func(_ objects.Name, s *plan.Service) {
+			target := map[netip.Addr]uint16{}
+			for i := range s.Frontends {
+				f := &s.Frontends[i]
+				if f.Kind != k {
+					continue
+				}
+				eachRoute(f, func(r *plan.Route) {
+					for j := range r.Endpoints {
+						if target[f.Key.Addr] == 0 {
+							target[f.Key.Addr] = r.Endpoints[j].Port
+						}
+						r.Endpoints[j].Port = target[f.Key.Addr]
+					}
+				})
+			}
+		})
+	}
+}
+
+// rangesOfFirstFrontends holds a Service's source ranges for those of its frontends that were there when it got them.
+func rangesOfFirstFrontends(c *changes) {
+	held := map[objects.Name]map[plan.Key]bool{}
+	c.plan = services(func(name objects.Name, s *plan.Service) {
+		fresh := map[plan.Key]bool{}
+		for i := range s.Frontends {
+			f := &s.Frontends[i]
+			if !f.Restricted {
+				continue
+			}
+			if fresh[f.Key] = true; held[name] != nil && !held[name][f.Key] {
+				f.Restricted, f.Sources = false, nil
+			}
+		}
+		switch {
+		case len(fresh) == 0:
+			delete(held, name)
+		case held[name] == nil:
+			held[name] = fresh
+		}
+	})
+}
+
+// rangesOutlive holds source ranges of a Service for the next one that has the address and the port.
+func rangesOutlive(c *changes) {
+	type had struct {
+		by     objects.Name
+		ranges []netip.Prefix
+	}
+	at := map[plan.Key]had{}
+	c.plan = services(func(name objects.Name, s *plan.Service) {
+		for i := range s.Frontends {
+			f := &s.Frontends[i]
+			switch was, ok := at[f.Key]; {
+			case f.Kind != plan.LoadBalancer:
+			case f.Restricted:
+				at[f.Key] = had{name, f.Sources}
+			case ok && was.by != name:
+				restrict(f, slices.Clone(was.ranges))
+			case ok:
+				delete(at, f.Key)
+			}
+		}
+	})
+}
+
+// longOnly leaves out networks of more than a few addresses.
+func longOnly(p netip.Prefix) []netip.Prefix {
+	if p.Addr().BitLen()-p.Bits() >= 3 && p.Bits() > 0 {
+		return nil
+	}
+	return []netip.Prefix{p}
+}
+
+// nodePortsAtClusterIPs serves node ports at the Service's ClusterIP too.
+func nodePortsAtClusterIPs(c *changes) {
+	c.plan = services(func(_ objects.Name, s *plan.Service) {
+		for _, f := range s.Frontends {
+			if f.Kind == plan.NodePort {
+				f.Kind, f.Inside = plan.ClusterIP, nil
+				f.Key.Addr = f.Group.Addr
+				s.Frontends = append(s.Frontends, f)
+			}
+		}
+	})
+}
+
+// remadeForUDP takes the frontends of a kind away for a moment with each change of their Service, by UDP.
+func remadeForUDP(k plan.Kind) func(*changes) {
+	return func(c *changes) {
+		c.remade = func(f plan.Frontend) bool { return f.Kind == k && f.Key.Protocol == objects.UDP }
+	}
+}
+
+// portsBeyond leaves out what a Service has of a kind and a protocol beyond so many, at each of its addresses.
+func portsBeyond(most int, k plan.Kind, protocol objects.Protocol) func(*changes) {
+	return func(c *changes) {
+		c.plan = services(func(_ objects.Name, s *plan.Service) {
+			n := map[netip.Addr]int{}
+			s.Frontends = slices.DeleteFunc(s.Frontends, func(f plan.Frontend) bool {
+				if f.Kind != k || f.Key.Protocol != protocol {
+					return false
+				}
+				n[f.Key.Addr]++
+				return n[f.Key.Addr] > most
+			})
+		})
+	}
+}
