@@ -33,7 +33,6 @@ func everywhereMutations() map[string]func(*changes) {
 		"node-ports-for-udp-made-anew-with-each-change":  remadeForUDP(plan.NodePort),
 		"ports-of-udp-beyond-15-not-served-at-node-port": portsBeyond(15, plan.NodePort, objects.UDP),
 		"ports-beyond-15-not-served-at-load-balancer":    portsBeyond(15, plan.LoadBalancer, objects.TCP),
-		"last-endpoints-stay-at-node-port":               lastStay(plan.NodePort),
 	}
 }
 
