@@ -408,7 +408,7 @@ func withInternalLocal(f front) func(*kit.Spec) {
 }
 
 // handedOn: an address of one Service goes to another, which has affinity, and back; give says which it has. Of UDP
-// flows to it nothing is asked: kube-proxy looks for stale ones when ports or endpoints go, and here none does.
+// flows to it nothing is asked: kube-proxy looks for stale ones when endpoints change, and here none do.
 func handedOn(f front, give func(svc *kit.Service, addrs ...netip.Addr)) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		one, addr := f(s)
