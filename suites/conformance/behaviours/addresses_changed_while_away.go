@@ -57,7 +57,11 @@ func exchange(s *kit.Spec, f front, put func(*kit.Service, netip.Addr)) *exchang
 	svc.Endpoints(s.Nodes[0].A.Ready())
 	gone.Endpoints(s.Nodes[0].A.Ready())
 	x.silent = append(svc.WaysTo(before, x.clients...), gone.WaysTo(also, x.clients...)...)
-	s.Each(append(slices.Clone(x.silent), svc.Ways(x.clients...)...), kit.Pods(s.Nodes[0].A))
+	all := append(slices.Clone(x.silent), svc.Ways(x.clients...)...)
+	if svc.Object().Spec.Ports[0].NodePort != 0 {
+		all = append(all, svc.NodePortWays(s.Nodes[2], x.clients...)...)
+	}
+	s.Each(all, kit.Pods(s.Nodes[0].A))
 	return x
 }
 

@@ -12,7 +12,7 @@ func affinityLastsUntilTimeout() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-lasts-until-timeout", Level: kit.Must, Profile: kit.ProfileAffinity,
 		Says:     "A client that comes back before the timeout since its first connection still has its endpoint, after seconds and after more than a minute, then at node ports, the address of a load balancer and an external IP too, and not all clients have one and the same.",
-		Promises: []promise.Promise{promise.AffinityTimeout, promise.Affinity, promise.Ingress},
+		Promises: []promise.Promise{promise.AffinityTimeout, promise.Affinity, promise.EveryNode, promise.Ingress, promise.ExternalIPs},
 		Writes:   kit.SinceClass,
 		Waits:    true,
 		Run: func(s *kit.Spec) {

@@ -10,7 +10,7 @@ import (
 func affinityTimeoutEverywhere() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-timeout-everywhere", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:     "A client that sent nothing for longer than the timeout is assigned an endpoint anew by UDP at a ClusterIP too, as a process of a node there, from outside at node ports, at the address of a load balancer in VIP mode and at an external IP, by TCP and UDP, also where it was a longer one before.",
+		Says:     "A client that sent nothing for longer than the timeout is assigned an endpoint anew by UDP at a ClusterIP too, as a process of a node there, from outside at node ports, at the address of a load balancer in VIP mode and at an external IP, by TCP and UDP, also where it was a longer one before any came.",
 		Promises: []promise.Promise{promise.AffinityAtMost, promise.AffinityTimeout, promise.EveryNode, promise.Ingress, promise.ExternalIPs, promise.Synchronized},
 		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {

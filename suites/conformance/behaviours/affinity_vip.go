@@ -38,7 +38,7 @@ func affinityVIP() kit.Behaviour {
 }
 
 // manyLeast and manyMost are for 96 clients of three endpoints that chance assigns, 32 each with a standard deviation
-// of 4.6: they are passed once in 10^7 targets.
+// of 4.6: they are passed once in 10^7 times that a target is asked.
 const manyLeast, manyMost = 8, 58
 
 // stickMany: each of many clients of a Service with the endpoints of Kinds stays with the endpoint that it had first, when all others have come too. One that

@@ -10,8 +10,8 @@ import (
 func changesWhileAwayFollowed() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "changes-while-away-followed", Level: kit.Must, Profile: kit.ProfileLifecycle,
-		Says:     "What changed while the agents were away is followed when they are back: other endpoints, of which some are not ready, the first and the last of a Service, a Service that is gone, made anew, or new, with endpoints of every kind or such as only terminate, session affinity that came or went, and a hundred and fifty Services more, by TCP and UDP.",
-		Promises: []promise.Promise{promise.Synchronized},
+		Says:     "What changed while the agents were away is followed when they are back: other endpoints, of which some are not ready, the first and the last of a Service, a Service that is gone, made anew, or new, with endpoints of every kind or such as only terminate, session affinity that came or went, and a hundred and fifty Services more, by TCP and UDP; an endpoint that came reaches itself.",
+		Promises: []promise.Promise{promise.Synchronized, promise.Hairpin},
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360"},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,

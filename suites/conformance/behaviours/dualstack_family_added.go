@@ -11,7 +11,7 @@ func dualStackFamilyAdded() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "dualstack-family-added", Level: kit.Must, Profile: kit.ProfileDual,
 		Says:     "A Service that gets a second family is served at the address of that family and at its node ports, by TCP and UDP, and no more when it loses it, while the first loses no connection.",
-		Promises: []promise.Promise{promise.Families},
+		Promises: []promise.Promise{promise.Families, promise.EveryNode},
 		Source:   []string{"KEP-563"},
 		Needs:    []kit.Need{kit.NeedDual},
 		Serial:   true,

@@ -9,7 +9,7 @@ func endpointWithoutNodeName() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "endpoint-without-node-name", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "An endpoint of which the slice names no node, or one that is none of the cluster, is used under policy Cluster, from every node, at the ClusterIP and at node ports, by TCP and UDP.",
-		Promises: []promise.Promise{promise.NoSelector, promise.NodeName},
+		Promises: []promise.Promise{promise.NoSelector, promise.NodeName, promise.Ready},
 		Run: func(s *kit.Spec) {
 			svc, pod := s.Service(kit.NodePorts, kit.Both), s.Nodes[1].A
 			for _, e := range []kit.Endpoint{kit.Address(pod.Addr(s.Family)), pod.Ready().On("no-such-node")} {

@@ -8,7 +8,7 @@ import (
 func externalIPFromBeyond() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "externalip-from-beyond", Level: kit.Must, Profile: kit.ProfileExternalIPs,
-		Says:     "What comes from outside to an external IP, arriving at any node, reaches each ready endpoint, by no less than half and no more than one and a half of its even share, and is answered, by TCP and UDP, as long as there is the Service.",
+		Says:     "What comes from outside to an external IP, arriving at any node, reaches each ready endpoint and is answered, by TCP and UDP, as long as there is the Service; each has at least half of its even share of what a client sends, unless who spreads goes by the client.",
 		Promises: []promise.Promise{promise.ExternalIPs, promise.ExternalIPsRouted, promise.ReadyEndpoints, promise.UDP, promise.TCP, promise.AnyBackend, promise.NamedPorts, promise.Synchronized, promise.AllEvenly},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Needs:    []kit.Need{kit.NeedNodes},

@@ -8,8 +8,8 @@ import (
 func externalIPHairpin() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "externalip-hairpin", Level: kit.Must, Profile: kit.ProfileExternalIPs,
-		Says:     "A pod reaches itself by an external IP, the only endpoint, one of several or one again, at any target port, and while it terminates where it is used then, by TCP and UDP.",
-		Promises: []promise.Promise{promise.Hairpin, promise.ExternalIPs},
+		Says:     "A pod reaches itself by an external IP, the only endpoint, one of several or one that comes back, at any target port, and while it terminates where such are used, by TCP and UDP.",
+		Promises: []promise.Promise{promise.Hairpin, promise.AnyTargetPort, promise.ExternalIPs},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Run: func(s *kit.Spec) {
 			svc, addr := atExternalIP(s)

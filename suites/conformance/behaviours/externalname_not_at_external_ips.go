@@ -10,7 +10,7 @@ import (
 func externalNameNotAtExternalIPs() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "externalname-not-at-external-ips", Level: kit.Must, Profile: kit.ProfileExternalIPs,
-		Says:     "A Service of type ExternalName is not served at an external IP that it names, whatever endpoints are said to be its, nor when it becomes one; as another type it is, and keeps it when that changes.",
+		Says:     "A Service of type ExternalName is not served at an external IP that it names, whatever endpoints are said to be its, nor is one that becomes such; of type ClusterIP and NodePort it is served there, also when it goes from one to the other, and back.",
 		Promises: []promise.Promise{promise.NoProxying, promise.NoProxyingOfExternalName, promise.ExternalIPs},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Run: func(s *kit.Spec) {

@@ -60,8 +60,8 @@ func ofPort(ways []kit.Way, i int) (out []kit.Way) {
 	return out
 }
 
-// meetsItself: a pod reaches itself by its own ways to a Service, when it becomes an endpoint beside another, as the
-// only one, when it is one again, at another target port, and where terminating ones are used as such a one.
+// meetsItself: a pod reaches itself by its own ways to a Service as an endpoint: beside another, alone, when it comes
+// back, at another target port, and while it terminates, where terminating ones are used.
 func meetsItself(s *kit.Spec, svc *kit.Service, ways []kit.Way, self, other *kit.Pod) {
 	for _, pods := range [][]*kit.Pod{{other}, {other, self}, {self}, {other}, {self, other}} {
 		svc.Endpoints(kit.ReadyAll(pods)...)
@@ -75,8 +75,8 @@ func meetsItself(s *kit.Spec, svc *kit.Service, ways []kit.Way, self, other *kit
 	}
 }
 
-// reachAllReady: all ready endpoints answer these clients, whatever stands beside them, and the first of them
-// also where a packet is nearly full, each server within half of its even share; and nobody any more when the Service is gone.
+// reachAllReady: all ready endpoints answer these clients, whatever stands beside them, and nobody any more when the
+// Service is gone. The first client's packets may also be nearly full, and its shares are within half of even.
 func reachAllReady(f front, clients func(*kit.Spec) []kit.Client) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		svc, addr := f(s)
@@ -408,7 +408,7 @@ func withInternalLocal(f front) func(*kit.Spec) {
 }
 
 // handedOn: an address of one Service goes to another, which has affinity, and back; give says which it has. Of UDP
-// flows to it nothing is asked: kube-proxy looks for stale ones when endpoints change, and here none do.
+// flows that stand nothing is asked: kube-proxy looks for stale ones when endpoints change, and here none do.
 func handedOn(f front, give func(svc *kit.Service, addrs ...netip.Addr)) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		one, addr := f(s)

@@ -10,7 +10,7 @@ import (
 func hcnpOnlyForLocal() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hcnp-only-for-local", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:     "Under externalTrafficPolicy=Cluster a Service has no health check of its own: nobody says 200 where it would be; and the port that one gives up, and another has at once, tells of the other's endpoints.",
+		Says:     "Under externalTrafficPolicy=Cluster a Service has no health check of its own: nobody says 200 where it would be; and a port that goes from one Service to another at once tells of the endpoints of this one.",
 		Promises: []promise.Promise{promise.HealthCheckNodePortOnly, promise.HealthCheckNodePort},
 		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",

@@ -34,6 +34,7 @@ func healthzTaintedNodeServes() kit.Behaviour {
 			s.Expect(s.Nodes[1].B.Client, kit.TCP(svc.ClusterIP()), all)
 			s.Expect(s.Nodes[2].Client, kit.TCP(svc.ClusterIP()), all)
 			s.WhileNotReady(n, func() {
+				s.Pause(kit.Heard)
 				svc.Endpoints(n.A.Ready(), s.Nodes[1].A.Ready())
 				s.Expect(s.Nodes[1].B.Client, kit.TCP(svc.ClusterIP()), both)
 				s.Expect(s.Outside(), kit.TCP(svc.NodePort(s.Nodes[1])), both)

@@ -11,7 +11,7 @@ func hintsDoNotHideTerminating() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hints-do-not-hide-terminating", Level: kit.Must, Profile: kit.ProfileTopology,
 		Says:     "With no ready endpoint left, a client gets those that terminate and still serve even if they are hinted for other zones and nodes, at the ClusterIP, node ports, the address of a load balancer in VIP mode and an external IP, by TCP and UDP.",
-		Promises: []promise.Promise{promise.AllTerminating, promise.RemoteIfNot},
+		Promises: []promise.Promise{promise.AllTerminating, promise.RemoteIfNot, promise.EveryNode, promise.Ingress, promise.ExternalIPs},
 		Source:   []string{"KEP-2433", "KEP-4444"},
 		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.TerminatingFallback},

@@ -9,7 +9,7 @@ func hintsIgnoredUnderLocalVIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hints-ignored-under-local-vip", Level: kit.Must, Profile: kit.ProfileTopology,
 		Says:     "Under externalTrafficPolicy=Local hints do not count at the address of a load balancer in VIP mode, at an external IP and for the healthCheckNodePort: hosts outside reach a node's own endpoints whatever they are hinted for, by TCP and UDP.",
-		Promises: []promise.Promise{promise.PolicyBeforeHints, promise.HealthCheckNodePort},
+		Promises: []promise.Promise{promise.PolicyBeforeHints, promise.ExternalIPs, promise.HealthCheckNodePort},
 		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-4444"},
 		Needs:    []kit.Need{kit.NeedNodes, kit.NeedZones},

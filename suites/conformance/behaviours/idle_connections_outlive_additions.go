@@ -14,7 +14,7 @@ func idleConnectionsOutliveAdditions() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "idle-connections-outlive-additions", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "Connections that stand idle for more than a minute through a ClusterIP, a node port, the address of a load balancer and an external IP stay with their endpoint when endpoints, ports and Services are added, or when it terminates; and as long as nothing changes no new connection fails, and what was taken away stays away.",
-		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware, promise.EveryNode, promise.Ingress},
+		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware, promise.EveryNode, promise.Ingress, promise.ExternalIPs},
 		Source:   []string{"RFC 5382, section 5: idle connections are kept for two hours"},
 		Writes:   kit.SinceClass,
 		Waits:    true,

@@ -11,7 +11,7 @@ func nodePortBecomesLoadBalancerAndBack() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "nodeport-becomes-loadbalancer-and-back", Level: kit.Must, Profile: kit.ProfileVIP,
 		Says:     "A Service that becomes one of type LoadBalancer is served at the address that it gets, and back at type NodePort no more; its node ports and its ClusterIP are served all along, and lose no connection and no datagram.",
-		Promises: []promise.Promise{promise.Ingress, promise.NodePort, promise.Synchronized},
+		Promises: []promise.Promise{promise.Ingress, promise.NodePort, promise.Synchronized, promise.UDP},
 		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] LoadBalancers [Feature:LoadBalancer] should be able to change the type and ports of a TCP service [Slow]",
 		Run: func(s *kit.Spec) {

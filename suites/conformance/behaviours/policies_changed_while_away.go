@@ -10,7 +10,7 @@ import (
 func policiesChangedWhileAway() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "policies-changed-while-away", Level: kit.Must, Profile: kit.ProfilePolicy,
-		Says:     "Policies that became Local while the agents were away, or Cluster, hold when they are back, and under Local an endpoint that came to another node, at the ClusterIP, at node ports and at the address of a load balancer, by TCP and UDP.",
+		Says:     "Policies that became Local or Cluster while the agents were away hold when they are back, and an endpoint that came to another node under Local is used there, at the ClusterIP, at node ports and at the address of a load balancer, by TCP and UDP.",
 		Promises: []promise.Promise{promise.InternalLocal, promise.ExternalLocal, promise.ReadyEndpoints, promise.ReadyEndpointsInside, promise.Synchronized},
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360"},

@@ -12,8 +12,8 @@ import (
 func policiesFlippedLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "policies-flipped-live", Level: kit.Must, Profile: kit.ProfilePolicy,
-		Says:     "A change of both policies to Local and back is followed at the ClusterIP, at node ports, at the address of a load balancer and at an external IP, by TCP and UDP, on a node with an endpoint, which sees the sources from outside while they are Local, and on one without; and so of clients that have an endpoint by affinity.",
-		Promises: []promise.Promise{promise.ReadyEndpoints, promise.ReadyEndpointsInside, promise.InternalLocal, promise.ExternalLocal, promise.Synchronized},
+		Says:     "A change of both policies to Local and back is followed at the ClusterIP, at node ports, at the address of a load balancer and at an external IP, by TCP and UDP, on a node with an endpoint, which sees the sources from outside while they are Local, and on one without; and so for clients that have an endpoint by affinity.",
+		Promises: []promise.Promise{promise.ReadyEndpoints, promise.ReadyEndpointsInside, promise.InternalLocal, promise.ExternalLocal, promise.ExternalIPs, promise.Synchronized},
 		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes",
 		Needs:    []kit.Need{kit.NeedNodes, kit.NeedOutside},
@@ -27,10 +27,13 @@ func policiesFlippedLive() kit.Behaviour {
 			n, host, far := s.Nodes[0], s.HostBeyond(s.Nodes[0]), s.HostBeyond(s.Nodes[3])
 			here, there, want := at(svc, addrs, n, host), at(svc, addrs, s.Nodes[3], far), svc.Kinds()
 			bound.Kinds()
-			s.EachOne(append(at(bound, its, n, host), at(bound, its, s.Nodes[3], far)...), s.OfKinds()...)
+			sticky, stickyThere := at(bound, its, n, host), at(bound, its, s.Nodes[3], far)
+			s.EachOne(append(sticky[:len(sticky):len(sticky)], stickyThere...), s.OfKinds()...)
 			bound.Update(func(o *corev1.Service) { kit.InternalLocal(o); kit.ExternalLocal(o) })
-			s.Each(at(bound, its, n, host), kit.Pods(n.A))
-			s.Each(at(bound, its, s.Nodes[3], far), kit.Unreachable())
+			s.Each(sticky, kit.Pods(n.A))
+			s.Each(stickyThere, kit.Unreachable())
+			bound.Update(func(o *corev1.Service) { o.Spec.InternalTrafficPolicy = nil; kit.ExternalCluster(o) })
+			s.EachOne(stickyThere, s.OfKinds()...)
 			all := append(here[:len(here):len(here)], there...)
 			s.Each(all, want)
 			for range 2 {

@@ -13,7 +13,7 @@ func portAdded() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "port-added", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "A port that a Service gets is served, and its other ports lose no connection and no datagram meanwhile, of a pod, a node and a client outside to its node ports, nor a connection while endpoints come and go.",
-		Promises: []promise.Promise{promise.MultiPort, promise.Synchronized, promise.EveryNode},
+		Promises: []promise.Promise{promise.MultiPort, promise.Synchronized, promise.EveryNode, promise.UDP},
 		Upstream: "[sig-network] Services should be updated after adding or deleting ports",
 		Run: func(s *kit.Spec) {
 			svc, pod, also := s.Service(kit.NodePorts, kit.Both), s.Nodes[1].A, s.Nodes[2].A

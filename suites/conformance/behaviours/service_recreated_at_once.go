@@ -9,7 +9,7 @@ func serviceRecreatedAtOnce() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "service-recreated-at-once", Level: kit.Must, Profile: kit.ProfileLifecycle,
 		Says:     "A Service that is deleted and at once made anew under the same name is served at the addresses that it has now, and at those that it had no more, by TCP and UDP, a load balancer's among them, and so is its healthCheckNodePort.",
-		Promises: []promise.Promise{promise.Synchronized, promise.ClusterIP, promise.NodePort, promise.Ingress},
+		Promises: []promise.Promise{promise.Synchronized, promise.ClusterIP, promise.NodePort, promise.Ingress, promise.ExternalFromInside},
 		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] Services should work after the service has been recreated",
 		Serial:   true, // others may be given the node ports that it expects to be silent

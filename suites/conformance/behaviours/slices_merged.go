@@ -10,7 +10,7 @@ import (
 func slicesMerged() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "slices-merged", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "The endpoints of a Service are those of all its slices; those of a slice that is deleted are none any more, be it the last. An endpoint with several addresses is reached by one of them, and a slice of a family that the Service has not, or of names, spoils nothing, at the ClusterIP and node ports, by TCP and UDP.",
+		Says:     "The endpoints of a Service are those of all its slices; those of a slice that is deleted, or has none now, are none any more, be it the last. An endpoint with several addresses is reached by one of them, and a slice of a family that the Service has not, or of names, spoils nothing, at the ClusterIP and node ports, by TCP and UDP.",
 		Promises: []promise.Promise{promise.Slices, promise.ClusterIP, promise.EveryNode},
 		Source:   []string{"KEP-752"},
 		Upstream: "[sig-network] EndpointSlice should support a Service with multiple endpoint IPs specified in multiple EndpointSlices",

@@ -31,10 +31,10 @@ func sourceRangesChangedLive() kit.Behaviour {
 			s.Each(first, kit.Unreachable())
 			svc.Update(kit.SourceRanges())
 			s.Each(append(first, second...), want)
-			svc.Update(func(o *corev1.Service) {
-				kit.SourceRanges(kit.Alone(one.Addr(s.Family)))(o)
-				o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81))
-			})
+			svc.Update(kit.SourceRanges(kit.Alone(one.Addr(s.Family))))
+			s.Each(first, want)
+			s.Each(second, kit.Unreachable())
+			svc.Update(func(o *corev1.Service) { o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolTCP, 81)) })
 			svc.Endpoints(s.Nodes[0].A.Ready())
 			addrs := []netip.Addr{vip, s.FreeAddr()}
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, addrs...)

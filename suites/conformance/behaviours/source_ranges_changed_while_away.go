@@ -10,7 +10,7 @@ import (
 func sourceRangesChangedWhileAway() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "source-ranges-changed-while-away", Level: kit.Must, Profile: kit.ProfileSourceRanges,
-		Says:     "loadBalancerSourceRanges that were exchanged while the agents were away hold when they are back, and those from before do not; nor do any that were removed.",
+		Says:     "loadBalancerSourceRanges that were exchanged while the agents were away hold when they are back, and those from before do not, and where they were removed none do.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.Synchronized},
 		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},

@@ -12,7 +12,7 @@ import (
 func sourceRangesWide() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "source-ranges-wide", Level: kit.Must, Profile: kit.ProfileSourceRanges,
-		Says:     "A source range that is more than one address lets its first and its last address through, and not those before and after it, also where ranges touch, lie within each other or are there twice, and, where the API has such, where one names an address within it; and so of ranges of any length, up to half of all addresses.",
+		Says:     "A source range that is more than one address lets its first and its last address through, and not those before and after it, also where ranges touch, lie within each other or are there twice, and, where the API has such, where one names an address within it; ranges of other lengths, up to half of all addresses, let an address within through, and one in the range beside not.",
 		Promises: []promise.Promise{promise.SourceRanges},
 		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},

@@ -31,6 +31,7 @@ func tcpConnectionKeptOnFieldChanges() kit.Behaviour {
 			} {
 				s.UnderLoad(ways, func() {
 					svc.Update(change)
+					heard(s, n.B.Client)
 					s.Each(ways, kit.Pods(n.A))
 				}, n.A.Client)
 				stay()

@@ -12,7 +12,7 @@ import (
 func vipHandedOn() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-handed-on", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "The address of a load balancer that one Service gives up is answered by the endpoints of the one that gets it, by TCP and UDP, and so when it gets it back.",
+		Says:     "The address of a load balancer that one Service gives up is answered by the endpoints of the one that gets it, by TCP and UDP, the one that this had before is not, and so when it gets it back.",
 		Promises: []promise.Promise{promise.Ingress, promise.IPModeVIP, promise.Synchronized},
 		Writes:   kit.SinceClass,
 		Run: handedOn(atVIP, func(svc *kit.Service, addrs ...netip.Addr) {
