@@ -41,8 +41,8 @@ func affinityVIP() kit.Behaviour {
 // of 4.6: they are passed once in 10^7 times that a target is asked.
 const manyLeast, manyMost = 8, 58
 
-// stickMany: each of many clients of a Service with the endpoints of Kinds stays with the endpoint that it had first, when all others have come too. One that
-// was forgotten gets the same again in one of three.
+// stickMany: each of many clients of a Service with the endpoints of Kinds stays with the endpoint that it had first,
+// when all others have come too. One that was forgotten gets the same again in one of three.
 func stickMany(s *kit.Spec, to kit.Target, host kit.Client, addrs []netip.Addr) {
 	bound := make([]kit.Client, len(addrs))
 	for i, a := range addrs {

@@ -55,7 +55,8 @@ func sourceRangesWide() kit.Behaviour {
 	}
 }
 
-// beside is an address in the range next to the one of so many bits around another: the two are one that is twice as wide.
+// beside is an address in the range next to the one of so many bits around another: the two make up one that is twice
+// as wide.
 func beside(a netip.Addr, bits int) netip.Addr {
 	b, at := a.AsSlice(), a.BitLen()-bits-1
 	b[at/8] ^= 0x80 >> (at % 8)

@@ -18,21 +18,21 @@ func everywhereMutations() map[string]func(*changes) {
 				notLocal(r.Endpoints)
 			}
 		}),
-		"target-of-first-port-for-all-at-load-balancer":  targetOfFirst(plan.LoadBalancer),
-		"target-of-first-port-for-all-at-external-ip":    targetOfFirst(plan.ExternalIP),
-		"source-ranges-not-for-later-ports":              rangesOfFirstFrontends,
-		"source-ranges-outlive-their-service":            rangesOutlive,
-		"source-ranges-of-29-bits-and-less-admit-nobody": ranges(longOnly),
+		"target-of-first-port-for-all-at-load-balancer":          targetOfFirst(plan.LoadBalancer),
+		"target-of-first-port-for-all-at-external-ip":            targetOfFirst(plan.ExternalIP),
+		"source-ranges-not-for-later-ports":                      rangesOfFirstFrontends,
+		"source-ranges-outlive-their-service":                    rangesOutlive,
+		"source-ranges-of-eight-addresses-and-more-admit-nobody": ranges(longOnly),
 		"local-not-followed-with-affinity-at-node-port": frontends(func(f *plan.Frontend) {
 			if f.Kind == plan.NodePort && f.Affinity > 0 {
 				clusterOutside(f)
 			}
 		}),
-		"node-ports-at-cluster-ips":                      nodePortsAtClusterIPs,
-		"cluster-ip-for-udp-made-anew-with-each-change":  remadeForUDP(plan.ClusterIP),
-		"node-ports-for-udp-made-anew-with-each-change":  remadeForUDP(plan.NodePort),
-		"ports-of-udp-beyond-15-not-served-at-node-port": portsBeyond(15, plan.NodePort, objects.UDP),
-		"ports-beyond-15-not-served-at-load-balancer":    portsBeyond(15, plan.LoadBalancer, objects.TCP),
+		"node-ports-at-cluster-ips":                          nodePortsAtClusterIPs,
+		"cluster-ip-for-udp-made-anew-with-each-change":      remade(atBy(plan.ClusterIP, objects.UDP)),
+		"node-ports-for-udp-made-anew-with-each-change":      remade(atBy(plan.NodePort, objects.UDP)),
+		"ports-of-udp-beyond-15-not-served-at-node-port":     portsBeyond(15, atBy(plan.NodePort, objects.UDP)),
+		"ports-of-tcp-beyond-15-not-served-at-load-balancer": portsBeyond(15, atBy(plan.LoadBalancer, objects.TCP)),
 	}
 }
 
@@ -57,11 +57,11 @@ func hairpinOfFirst(c *changes) {
 	})(c)
 }
 
-// targetOfFirst leads all ports at each address of a kind to the target port of the first.
+// targetOfFirst leads all ports at each address of a kind to the target port that an endpoint has for the first.
 func targetOfFirst(k plan.Kind) func(*changes) {
 	return func(c *changes) {
 		c.plan = services(func(_ objects.Name, s *plan.Service) {
-			target := map[netip.Addr]uint16{}
+			target := map[[2]netip.Addr]uint16{} // at an address, of an endpoint
 			for i := range s.Frontends {
 				f := &s.Frontends[i]
 				if f.Kind != k {
@@ -69,10 +69,11 @@ func targetOfFirst(k plan.Kind) func(*changes) {
 				}
 				eachRoute(f, func(r *plan.Route) {
 					for j := range r.Endpoints {
-						if target[f.Key.Addr] == 0 {
-							target[f.Key.Addr] = r.Endpoints[j].Port
+						at := [2]netip.Addr{f.Key.Addr, r.Endpoints[j].Addr}
+						if target[at] == 0 {
+							target[at] = r.Endpoints[j].Port
 						}
-						r.Endpoints[j].Port = target[f.Key.Addr]
+						r.Endpoints[j].Port = target[at]
 					}
 				})
 			}
@@ -147,24 +148,23 @@ func nodePortsAtClusterIPs(c *changes) {
 	})
 }
 
-// remadeForUDP takes the frontends of a kind away for a moment with each change of their Service, by UDP.
-func remadeForUDP(k plan.Kind) func(*changes) {
-	return func(c *changes) {
-		c.remade = func(f plan.Frontend) bool { return f.Kind == k && f.Key.Protocol == objects.UDP }
-	}
+// atBy are the frontends of a kind and a protocol.
+func atBy(k plan.Kind, protocol objects.Protocol) func(*plan.Frontend) bool {
+	return func(f *plan.Frontend) bool { return f.Kind == k && f.Key.Protocol == protocol }
 }
 
-// portsBeyond leaves out what a Service has of a kind and a protocol beyond so many, at each of its addresses.
-func portsBeyond(most int, k plan.Kind, protocol objects.Protocol) func(*changes) {
+// portsBeyond leaves out what a Service has of some frontends beyond so many, at each of its addresses.
+func portsBeyond(most int, of func(*plan.Frontend) bool) func(*changes) {
 	return func(c *changes) {
 		c.plan = services(func(_ objects.Name, s *plan.Service) {
-			n := map[netip.Addr]int{}
+			n := map[plan.Key]int{} // by family and address
 			s.Frontends = slices.DeleteFunc(s.Frontends, func(f plan.Frontend) bool {
-				if f.Kind != k || f.Key.Protocol != protocol {
+				if !of(&f) {
 					return false
 				}
-				n[f.Key.Addr]++
-				return n[f.Key.Addr] > most
+				at := plan.Key{IPv6: f.Key.IPv6, Addr: f.Key.Addr}
+				n[at]++
+				return n[at] > most
 			})
 		})
 	}

@@ -18,8 +18,8 @@ import (
 // protocol.
 func liveFrontMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
-		"load-balancer-made-anew-with-each-change":    remade(plan.LoadBalancer),
-		"external-ip-made-anew-with-each-change":      remade(plan.ExternalIP),
+		"load-balancer-made-anew-with-each-change":    remade(at(plan.LoadBalancer)),
+		"external-ip-made-anew-with-each-change":      remade(at(plan.ExternalIP)),
 		"ports-added-later-not-at-load-balancer":      portsAddedLostAt(plan.LoadBalancer),
 		"removed-ports-kept-at-load-balancer":         portsKeptAt(plan.LoadBalancer),
 		"ports-added-later-not-at-external-ip":        portsAddedLostAt(plan.ExternalIP),

@@ -115,7 +115,7 @@ func eachRoute(f *plan.Frontend, change func(*plan.Route)) {
 	}
 }
 
-// remade has frontends of a kind away for a moment with each change of their Service.
-func remade(k plan.Kind) func(*changes) {
-	return func(c *changes) { c.remade = func(f plan.Frontend) bool { return f.Kind == k } }
+// remade has some frontends away for a moment with each change of their Service.
+func remade(of func(*plan.Frontend) bool) func(*changes) {
+	return func(c *changes) { c.remade = func(f plan.Frontend) bool { return of(&f) } }
 }
