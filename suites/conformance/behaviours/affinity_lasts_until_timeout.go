@@ -11,14 +11,15 @@ import (
 func affinityLastsUntilTimeout() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-lasts-until-timeout", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:     "A client that comes back before the timeout since its first connection still has its endpoint, after seconds and after more than a minute, then at node ports, the address of a load balancer and an external IP too, and not all clients have one and the same.",
+		Says:     "A client that comes back before the timeout since its first connection still has its endpoint, after seconds and after more than a minute, where the timeout was a shorter one before any came, then at node ports, the address of a load balancer and an external IP too, and not all clients have one and the same.",
 		Promises: []promise.Promise{promise.AffinityTimeout, promise.Affinity, promise.EveryNode, promise.Ingress, promise.ExternalIPs},
 		Writes:   kit.SinceClass,
 		Waits:    true,
 		Run: func(s *kit.Spec) {
 			const timeout, gap = 10 * time.Second, 5 * time.Second
 			svc, pods := s.Service(kit.Sticky(int32(timeout/time.Second)), kit.Both), s.EightPods()
-			long, addrs := atAll(s, kit.Sticky(600))
+			long, addrs := atAll(s, kit.Sticky(2))
+			long.Update(kit.Sticky(600))
 			for _, v := range []*kit.Service{svc, long} {
 				v.Endpoints(kit.ReadyAll(pods)...)
 			}

@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	"time"
+
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -8,18 +10,26 @@ import (
 func affinitySurvivesRestart() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-survives-restart", Level: kit.Should, Profile: kit.ProfileAffinity,
-		Says:     "Clients stay with their endpoints over a restart of the dataplane's agents: of a ClusterIP and of node ports, by TCP and UDP.",
-		Promises: []promise.Promise{promise.WithoutAgents},
+		Says:     "Clients stay with their endpoints over a restart of the dataplane's agents: of a ClusterIP, of node ports, of the address of a load balancer in VIP mode and of an external IP, by TCP and UDP; and no longer than the timeout.",
+		Promises: []promise.Promise{promise.WithoutAgents, promise.Ingress, promise.ExternalIPs, promise.AffinityAtMost},
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go"},
 		Features: []kit.Feature{kit.FeatureAffinitySurvives},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
 		Shares:   true,
 		Run: func(s *kit.Spec) {
-			svc := s.Service(kit.NodePorts, kit.Sticky(600), kit.Both)
+			const timeout = 2 * time.Second
+			svc, addrs := atAll(s, kit.Sticky(600))
 			pods := s.EightPods()
 			svc.Endpoints(kit.ReadyAll(pods)...)
-			ways := svc.Ways(kit.Clients(pods...)...)
+			ways := append(svc.Ways(kit.Clients(pods...)...), waysToAll(svc, addrs, kit.Clients(pods...)...)...)
+			var brief []kit.Way
+			for range 8 {
+				svc := s.Service(kit.Sticky(int32(timeout / time.Second)))
+				svc.Endpoints(kit.ReadyAll(pods)...)
+				brief = append(brief, svc.Ways(s.Nodes[0].B.Client)...)
+			}
 			for _, n := range s.FirstNodes() {
 				ways = append(ways, svc.NodePortWays(n, s.Outside())...)
 			}
@@ -27,8 +37,22 @@ func affinitySurvivesRestart() kit.Behaviour {
 			for i, way := range ways {
 				bound[i] = s.ExpectOne(way.From, way.To, 5, kit.Clients(pods...)...)
 			}
+			had := make([]kit.Client, len(brief))
+			for i, way := range brief {
+				had[i] = s.ExpectOne(way.From, way.To, 5, kit.Clients(pods...)...)
+			}
 			s.WithoutAgents(func() {})
 			s.ExpectFollowing()
+			s.Pause(timeout + time.Second)
+			stayed := 0
+			for i, way := range brief { // by chance all get the same again once in 8^8 runs
+				if s.ExpectOne(way.From, way.To, 1, kit.Clients(pods...)...).Name == had[i].Name {
+					stayed++
+				}
+			}
+			if stayed == len(brief) {
+				s.Fail("more than %s after its last connection %s has its endpoint at each of %d Services still, of %d endpoints", timeout, brief[0].From.Name, stayed, len(pods))
+			}
 			for i, way := range ways {
 				s.Expect(way.From, way.To, kit.Only(bound[i]).Times(5))
 			}

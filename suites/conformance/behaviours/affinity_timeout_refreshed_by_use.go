@@ -10,28 +10,29 @@ import (
 func affinityTimeoutRefreshedByUse() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-timeout-refreshed-by-use", Level: kit.Should, Profile: kit.ProfileAffinity,
-		Says:     "Every connection starts the timeout anew: a client that keeps coming back stays with its endpoint.",
+		Says:     "Every connection starts the timeout anew: a client that keeps coming back stays with its endpoint, by TCP and UDP.",
 		Promises: []promise.Promise{promise.AffinitySliding},
 		Features: []kit.Feature{kit.FeatureAffinitySliding},
 		Run: func(s *kit.Spec) {
 			const timeout, gap = 3 * time.Second, time.Second
-			svc := s.Service(kit.Sticky(int32(timeout / time.Second)))
+			svc := s.Service(kit.Sticky(int32(timeout/time.Second)), kit.Both)
 			pods := s.EightPods()
 			svc.Endpoints(kit.ReadyAll(pods)...)
-			at, bound, used := kit.TCP(svc.ClusterIP()), map[string]kit.Client{}, map[string]time.Time{}
-			for _, c := range kit.Clients(pods...) {
-				bound[c.Name] = s.ExpectOne(c, at, 5, kit.Clients(pods...)...)
-				used[c.Name] = time.Now()
+			ways := svc.Ways(kit.Clients(pods...)...)
+			bound, used := make([]kit.Client, len(ways)), make([]time.Time, len(ways))
+			for i, way := range ways {
+				bound[i] = s.ExpectOne(way.From, way.To, 5, kit.Clients(pods...)...)
+				used[i] = time.Now()
 			}
 			for range timeout/gap + 2 {
 				s.Pause(gap)
-				for _, c := range kit.Clients(pods...) {
+				for i, way := range ways {
 					began := time.Now()
-					if idle := time.Since(used[c.Name]); idle > timeout-gap/2 {
-						s.Inconclusive("the harness was too slow: %s without a connection of %s", idle, c.Name)
+					if idle := time.Since(used[i]); idle > timeout-gap/2 {
+						s.Inconclusive("the harness was too slow: %s without a connection of %s", idle, way.From.Name)
 					}
-					s.Expect(c, at, kit.Only(bound[c.Name]).Times(1))
-					used[c.Name] = began
+					s.Expect(way.From, way.To, kit.Only(bound[i]).Times(1))
+					used[i] = began
 				}
 			}
 		},

@@ -10,7 +10,7 @@ import (
 func apiOutageHealthPortAnswers() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "api-outage-health-port-answers", Level: kit.Should, Profile: kit.ProfileLifecycle,
-		Says:     "While no node reaches the API, health check node ports and /healthz go on answering what they answered: a load balancer must not take away all nodes.",
+		Says:     "While no node reaches the API, health check node ports, /healthz and /livez go on answering what they answered: a load balancer must not take away all nodes, nor a kubelet end what works.",
 		Promises: []promise.Promise{promise.ProxyHealth, promise.HealthCheckNodePort},
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/proxy_health.go"},
@@ -30,6 +30,9 @@ func apiOutageHealthPortAnswers() kit.Behaviour {
 					s.StillHTTP(s.Outside(), with, "/", kit.Status(200))
 					s.StillHTTP(s.Outside(), without, "/", kit.Status(503))
 					s.StillHTTP(s.Outside(), s.ProxyHealth(s.Nodes[0]), s.Healthz(), kit.Status(200))
+					if s.Has(kit.FeatureLivez) {
+						s.StillHTTP(s.Outside(), s.ProxyHealth(s.Nodes[0]), s.Livez(), kit.Status(200))
+					}
 					s.Pause(100 * time.Millisecond)
 				}
 			})

@@ -1,9 +1,8 @@
 package behaviours
 
 import (
+	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
@@ -13,27 +12,23 @@ import (
 func apiOutageKeepsServing() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "api-outage-keeps-serving", Level: kit.Should, Profile: kit.ProfileLifecycle,
-		Says:     "While no node reaches the API the last state is kept, whatever changes there, and after it what did not change: new connections and datagrams are answered, and connections and UDP flows stay at their endpoints.",
-		Promises: []promise.Promise{promise.WithoutAgents},
+		Says:     "While no node reaches the API the last state is kept, whatever changes there, and after it what did not change: new connections and datagrams are answered, at the ClusterIP, at node ports, the address of a load balancer in VIP mode and an external IP, and connections and UDP flows stay at their endpoints.",
+		Promises: []promise.Promise{promise.WithoutAgents, promise.Ingress, promise.ExternalIPs},
+		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedAPI, kit.NeedAgents},
 		Serial:   true,
 		Shares:   true,
 		Run: func(s *kit.Spec) {
 			s.Allow(time.Minute) // clients of the API ask again after a second, then half as often each time
-			svc := s.Service(kit.NodePorts, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("dns", corev1.ProtocolUDP, 53)))
+			svc, addrs := atAll(s)
 			a, b, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2]
 			svc.Endpoints(a.Ready(), b.Ready())
 			moved := s.Service()
 			moved.Endpoints(a.Ready())
 			client, to := via.A.Client, kit.TCP(moved.ClusterIP())
 			s.Expect(client, to, kit.Pods(a))
-			loads := []kit.Way{
-				{From: via.B.Client, To: kit.TCP(svc.ClusterIP())}, {From: via.B.Client, To: kit.UDP(svc.ClusterIP("dns"))},
-				{From: s.Outside(), To: kit.TCP(svc.NodePort(via))}, {From: s.Outside(), To: kit.UDP(svc.NodePort(via, "dns"))},
-			}
-			for _, l := range loads {
-				s.Expect(l.From, l.To, kit.Pods(a, b))
-			}
+			loads := slices.Concat(svc.Ways(via.B.Client), svc.NodePortWays(via, s.Outside()), waysBy(s, via, svc, addrs))
+			s.Each(loads, kit.Pods(a, b))
 			var flows []*kit.Flows
 			for _, l := range loads {
 				f := s.Flows(l.From, l.To, 8)

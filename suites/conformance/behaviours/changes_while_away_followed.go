@@ -10,19 +10,19 @@ import (
 func changesWhileAwayFollowed() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "changes-while-away-followed", Level: kit.Must, Profile: kit.ProfileLifecycle,
-		Says:     "What changed while the agents were away is followed when they are back: other endpoints, of which some are not ready, the first and the last of a Service, a Service that is gone, made anew, or new, with endpoints of every kind or such as only terminate, session affinity that came or went, and a hundred and fifty Services more, by TCP and UDP; an endpoint that came reaches itself.",
+		Says:     "What changed while the agents were away is followed when they are back: other endpoints, of which some are not ready, the first and the last of a Service, another target port, a Service that is gone, made anew, or new, with endpoints of every kind or such as only terminate, session affinity that came or went, and a hundred and fifty Services more, by TCP and UDP; an endpoint that came reaches itself.",
 		Promises: []promise.Promise{promise.Synchronized, promise.Hairpin},
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360"},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
 			moved, gone, emptied, filled := s.Service(kit.NodePorts, kit.Both), s.Service(kit.NodePorts, kit.Both), s.Service(kit.NodePorts, kit.Both), s.Service(kit.NodePorts, kit.Both)
-			free, again := s.Service(kit.Sticky(600), kit.Both), s.Service(kit.Both)
+			free, again, aimed := s.Service(kit.Sticky(600), kit.Both), s.Service(kit.Both), s.Service(kit.NodePorts, kit.Both)
 			a, b, client, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2].B.Client, s.Nodes[2]
 			at := func(svc *kit.Service) []kit.Way {
 				return append(svc.Ways(client), svc.NodePortWays(via, s.Outside())...)
 			}
-			for _, svc := range []*kit.Service{moved, gone, emptied} {
+			for _, svc := range []*kit.Service{moved, gone, emptied, aimed} {
 				svc.Endpoints(a.Ready())
 				s.Each(at(svc), kit.Pods(a))
 			}
@@ -39,6 +39,7 @@ func changesWhileAwayFollowed() kit.Behaviour {
 			s.WithoutAgents(func() {
 				moved.Endpoints(a.NotReady(), b.Ready(), s.Nodes[2].A.Ending())
 				emptied.Endpoints()
+				aimed.SliceAt("a", kit.OtherPort, a.Ready())
 				filled.Endpoints(b.Ready())
 				free.Update(func(o *corev1.Service) {
 					o.Spec.SessionAffinity, o.Spec.SessionAffinityConfig = corev1.ServiceAffinityNone, nil
@@ -64,6 +65,7 @@ func changesWhileAwayFollowed() kit.Behaviour {
 			})
 			s.Each(more, kit.Pods(a).Times(4))
 			s.Each(append(append(at(moved), at(filled)...), filled.Ways(b.Client)...), kit.Pods(b)) // to itself too
+			s.Each(at(aimed), kit.Pods(a).ServedAt(kit.OtherPort))
 			s.Each(at(fresh), kinds)
 			s.EachOne(at(sticky), a.Client, b.Client)
 			s.Each(free.Ways(client), kit.Pods(a, b))

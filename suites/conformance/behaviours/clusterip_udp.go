@@ -11,8 +11,9 @@ import (
 func clusterIPUDP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "clusterip-udp", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Datagrams of pods and nodes to a ClusterIP reach each ready endpoint, and the answers come back, from the first of a client on and when they nearly fill a packet.",
+		Says:     "Datagrams of pods and nodes to a ClusterIP reach each ready endpoint, and the answers come back, from the first of a client on, when they nearly fill a packet, and, over IPv4, when they have no checksum.",
 		Promises: []promise.Promise{promise.ClusterIP, promise.UDP},
+		Source:   []string{"RFC 768: an all zero checksum means that the transmitter generated none"},
 		Upstream: "[sig-network] Networking Granular Checks: Services should function for pod-Service: udp",
 		Run: func(s *kit.Spec) {
 			svc := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))

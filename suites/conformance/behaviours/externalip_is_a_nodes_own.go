@@ -19,7 +19,7 @@ func externalIPIsANodesOwn() kit.Behaviour {
 			addr := n[0].Addr(s.Family)
 			svc := s.Service(kit.ExternalIPs(addr), kit.Both, func(o *corev1.Service) { o.Spec.Ports[0].Port, o.Spec.Ports[1].Port = 7411, 7412 })
 			svc.Endpoints(n[0].A.Ready(), n[1].A.Ready())
-			clients := []kit.Client{s.Outside(), n[0].B.Client, n[3].B.Client, n[3].Client}
+			clients := []kit.Client{s.Outside(), n[0].B.Client, n[0].Client, n[3].B.Client, n[3].Client}
 			s.Each(svc.WaysTo(addr, clients...), kit.Pods(n[0].A, n[1].A))
 			for _, c := range clients {
 				s.Expect(c, kit.TCP(n[0].At(s.Family)), kit.Only(n[0].Client))

@@ -52,6 +52,15 @@ func waysToAll(svc *kit.Service, addrs []netip.Addr, clients ...kit.Client) (way
 	return ways
 }
 
+// waysBy are those of a pod of a node to some addresses, and of a host beyond it where there can be one.
+func waysBy(s *kit.Spec, n *kit.Node, svc *kit.Service, addrs []netip.Addr) []kit.Way {
+	clients := []kit.Client{n.B.Client}
+	if s.Met(kit.NeedNodes) {
+		clients = append(clients, s.HostBeyond(n))
+	}
+	return waysToAll(svc, addrs, clients...)
+}
+
 // ofPort are those by the ith of two ports, of ways that lead by both in turn.
 func ofPort(ways []kit.Way, i int) (out []kit.Way) {
 	for ; i < len(ways); i += 2 {
@@ -76,7 +85,8 @@ func meetsItself(s *kit.Spec, svc *kit.Service, ways []kit.Way, self, other *kit
 }
 
 // reachAllReady: all ready endpoints answer these clients, whatever stands beside them, and nobody any more when the
-// Service is gone. The first client's packets may also be nearly full, and its shares are within half of even.
+// Service is gone. The first client's packets may also be nearly full, its datagrams without a checksum and its connections
+// closed by half, and its shares are within half of even.
 func reachAllReady(f front, clients func(*kit.Spec) []kit.Client) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		svc, addr := f(s)
@@ -85,6 +95,7 @@ func reachAllReady(f front, clients func(*kit.Spec) []kit.Client) func(*kit.Spec
 			s.Each(ways, svc.Kinds(beside...))
 		}
 		nearFull(s, ways[:2], s.OfKinds()...) // of one client, by TCP and UDP
+		closeHalf(s, ways[:1], s.OfKinds()...)
 		if s.Has(kit.FeatureSpread) {
 			withinHalf(s, ways[:2], s.OfKinds()...)
 		}
@@ -330,10 +341,22 @@ func askOn(s *kit.Spec, c kit.Client, to kit.Target, servers []kit.Client) {
 	}
 }
 
-// nearFull: datagrams and requests that fill most of a packet pass by each way, and so do their answers.
+// nearFull: datagrams and requests that fill most of a packet pass by each way, and so do their answers; over IPv4
+// also datagrams that have no checksum (RFC 768).
 func nearFull(s *kit.Spec, ways []kit.Way, servers ...kit.Client) {
 	for _, way := range ways {
-		s.All(way.From, way.To, s.Attempts(way.From, way.To, remote.Batch{Attempts: 60, Payload: 1100, Concurrency: 4}), servers...)
+		each := remote.Batch{Attempts: 60, Payload: 1100, Concurrency: 4}
+		s.All(way.From, way.To, s.Attempts(way.From, way.To, each), servers...)
+		if each.Unsummed = way.To.MayBeUnsummed(); each.Unsummed {
+			s.All(way.From, way.To, s.Attempts(way.From, way.To, each), servers...)
+		}
+	}
+}
+
+// closeHalf: connections of which the client has closed its direction carry the answer, and then the server's end.
+func closeHalf(s *kit.Spec, ways []kit.Way, servers ...kit.Client) {
+	for _, way := range ways {
+		s.All(way.From, way.To, s.Attempts(way.From, way.To, remote.Batch{Attempts: 80, Payload: 8 << 10, HalfClose: true, Concurrency: 8}), servers...)
 	}
 }
 

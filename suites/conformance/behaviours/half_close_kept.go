@@ -1,7 +1,6 @@
 package behaviours
 
 import (
-	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -16,16 +15,9 @@ func halfCloseKept() kit.Behaviour {
 			svc := s.Service(kit.NodePorts)
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[1].A.Ready())
 			servers := []kit.Client{s.Nodes[0].A.Client, s.Nodes[1].A.Client}
-			for _, via := range []struct {
-				from kit.Client
-				to   kit.Target
-			}{
-				{s.Nodes[0].B.Client, kit.TCP(svc.ClusterIP())},
-				{s.Outside(), kit.TCP(svc.NodePort(s.Nodes[0]))},
-			} {
-				s.Expect(via.from, via.to, kit.Only(servers...))
-				s.All(via.from, via.to, s.Attempts(via.from, via.to, remote.Batch{Attempts: 80, Payload: 8 << 10, HalfClose: true, Concurrency: 8}), servers...)
-			}
+			ways := append(svc.Ways(s.Nodes[0].B.Client), svc.NodePortWays(s.Nodes[0], s.Outside())...)
+			s.Each(ways, kit.Only(servers...))
+			closeHalf(s, ways, servers...)
 		},
 	}
 }

@@ -8,7 +8,7 @@ import (
 func healthz503OnAutoscalerTaint() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "healthz-503-on-autoscaler-taint", Level: kit.Should, Profile: kit.ProfileHealth,
-		Says:     "A node that cluster-autoscaler is about to delete answers 503 at /healthz, and 200 again when the taint is gone; others do not care.",
+		Says:     "A node that cluster-autoscaler is about to delete answers 503 at /healthz, and 200 again when the taint is gone, be it that either happened while the agents were away; others do not care.",
 		Promises: []promise.Promise{promise.HealthOfProxies, promise.ProxyHealth},
 		Features: []kit.Feature{kit.FeatureHealthz},
 		Needs:    []kit.Need{kit.NeedTaint},
@@ -21,6 +21,12 @@ func healthz503OnAutoscalerTaint() kit.Behaviour {
 			s.ExpectHTTP(s.Outside(), s.ProxyHealth(other), s.Healthz(), kit.Status(200))
 			s.Untaint(n, kit.ToBeDeleted())
 			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
+			if s.Met(kit.NeedAgents) {
+				s.WithoutAgents(func() { s.Taint(n, kit.ToBeDeleted()) })
+				s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(503))
+				s.WithoutAgents(func() { s.Untaint(n, kit.ToBeDeleted()) })
+				s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
+			}
 		},
 	}
 }

@@ -13,7 +13,7 @@ type near func(svc *kit.Service, n []*kit.Node) [][]*kit.Pod
 // zonal hints for zones, in two slices, one endpoint for two of them and for none of its own.
 func zonal(svc *kit.Service, n []*kit.Node) [][]*kit.Pod {
 	svc.Endpoints(
-		n[0].A.Ready().ForZones(n[0].Zone),
+		n[0].A.Ready().ForZones(n[0].Zone, n[1].Zone+"0"), // which no node is of
 		n[1].A.Ready().ForZones(n[1].Zone),
 	)
 	svc.Slice("b", nil, n[1].B.Ready().ForZones("no-zone", "nor-this", n[0].Zone, n[2].Zone))
@@ -33,13 +33,20 @@ func nowhere(svc *kit.Service, n []*kit.Node) [][]*kit.Pod {
 	return [][]*kit.Pod{2: {n[0].A, n[1].A}}
 }
 
-// hinted: what each node handles of a Service is answered by those alone that are near to it, by every
-// way.
-func hinted(s *kit.Spec, svc *kit.Service, of near, ways func(*kit.Node) []kit.Way) {
+// hinted: what each node handles of a Service is answered by those alone that are near to it, by every way, and with
+// session affinity each way by one of them.
+func hinted(s *kit.Spec, of near, made func(affinity func(*corev1.Service)) (svc *kit.Service, ways func(*kit.Node) []kit.Way)) {
 	n := s.Zoned()
-	for i, servers := range of(svc, n) {
-		if servers != nil {
-			s.Each(ways(n[i]), kit.Pods(servers...))
+	for i, affinity := range affinities() {
+		svc, ways := made(affinity)
+		for at, servers := range of(svc, n) {
+			switch {
+			case servers == nil:
+			case i == 0:
+				s.Each(ways(n[at]), kit.Pods(servers...))
+			default:
+				s.EachOne(ways(n[at]), kit.Clients(servers...)...)
+			}
 		}
 	}
 }
@@ -47,8 +54,10 @@ func hinted(s *kit.Spec, svc *kit.Service, of near, ways func(*kit.Node) []kit.W
 // hintedByUDP is that of datagrams of a node and its pods to a ClusterIP.
 func hintedByUDP(distribution string, of near) func(*kit.Spec) {
 	return func(s *kit.Spec) {
-		svc := s.Service(kit.Distribution(distribution), kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
-		hinted(s, svc, of, func(n *kit.Node) []kit.Way { return svc.Ways(n.B.Client, n.Client) })
+		hinted(s, of, func(affinity func(*corev1.Service)) (*kit.Service, func(*kit.Node) []kit.Way) {
+			svc := s.Service(kit.Distribution(distribution), affinity, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
+			return svc, func(n *kit.Node) []kit.Way { return svc.Ways(n.B.Client, n.Client) }
+		})
 	}
 }
 
@@ -56,15 +65,23 @@ func hintedByUDP(distribution string, of near) func(*kit.Spec) {
 // pod on it. What others in the cluster send there may be handled by their own node.
 func hintedAtNodePort(distribution string, of near) func(*kit.Spec) {
 	return func(s *kit.Spec) {
-		svc := s.Service(kit.Distribution(distribution), kit.NodePorts, kit.Both)
-		hinted(s, svc, of, func(n *kit.Node) []kit.Way { return svc.NodePortWays(n, s.Outside(), n.Client, n.B.Client) })
+		hinted(s, of, func(affinity func(*corev1.Service)) (*kit.Service, func(*kit.Node) []kit.Way) {
+			svc := s.Service(kit.Distribution(distribution), affinity, kit.NodePorts, kit.Both)
+			return svc, func(n *kit.Node) []kit.Way { return svc.NodePortWays(n, s.Outside(), n.Client, n.B.Client) }
+		})
 	}
 }
 
 // hintedAt is that of what comes to a front, from beyond a node, from itself and from a pod on it.
 func hintedAt(f front, distribution string, of near) func(*kit.Spec) {
 	return func(s *kit.Spec) {
-		svc, addr := f(s, kit.Distribution(distribution))
-		hinted(s, svc, of, func(n *kit.Node) []kit.Way { return svc.WaysTo(addr, s.HostBeyond(n), n.Client, n.B.Client) })
+		hosts := map[*kit.Node]kit.Client{}
+		for _, n := range s.Zoned() {
+			hosts[n] = s.HostBeyond(n)
+		}
+		hinted(s, of, func(affinity func(*corev1.Service)) (*kit.Service, func(*kit.Node) []kit.Way) {
+			svc, addr := f(s, kit.Distribution(distribution), affinity)
+			return svc, func(n *kit.Node) []kit.Way { return svc.WaysTo(addr, hosts[n], n.Client, n.B.Client) }
+		})
 	}
 }

@@ -2,6 +2,7 @@ package behaviours
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
@@ -10,25 +11,35 @@ import (
 func hintsZoneUsed() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hints-zone-used", Level: kit.Should, Profile: kit.ProfileTopology,
-		Says:     "If all ready endpoints are hinted for zones, a client gets those hinted for its node's zone, wherever they are; with session affinity one of these, and stays there.",
+		Says:     "If all ready endpoints are hinted for zones, a client gets those hinted for its node's zone, wherever they are, also where they were asked for by PreferClose, and by each port those of its own slices; with session affinity one of these, and stays there.",
 		Promises: []promise.Promise{promise.SameZone, promise.Distribution},
 		Source:   []string{"KEP-2433", "KEP-4444"},
 		Features: []kit.Feature{kit.FeatureZoneHints},
 		Upstream: "[sig-network] Traffic Distribution should route traffic to an endpoint in the same zone when using PreferSameZone",
 		Needs:    []kit.Need{kit.NeedZones},
 		Run: func(s *kit.Spec) {
-			svc := s.Service(kit.Distribution(corev1.ServiceTrafficDistributionPreferSameZone))
 			n := s.Zoned()
-			svc.Endpoints(
-				n[0].A.Ready().ForZones(n[0].Zone),
-				n[1].A.Ready().ForZones(n[1].Zone),
-				n[1].B.Ready().ForZones(n[0].Zone, n[2].Zone),
-			)
-			at := kit.TCP(svc.ClusterIP())
-			s.Expect(n[0].B.Client, at, kit.Pods(n[0].A, n[1].B))
-			s.Expect(n[0].Client, at, kit.Pods(n[0].A, n[1].B))
-			s.Expect(n[1].B.Client, at, kit.Pods(n[1].A))
-			s.Expect(n[2].B.Client, at, kit.Pods(n[1].B))
+			for _, by := range []string{corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferClose} {
+				svc := s.Service(kit.Distribution(by))
+				svc.Endpoints(
+					n[0].A.Ready().ForZones(n[0].Zone),
+					n[1].A.Ready().ForZones(n[1].Zone),
+					n[1].B.Ready().ForZones(n[0].Zone, n[2].Zone),
+				)
+				near := svc.Ways(n[0].B.Client, n[0].Client)
+				s.Each(near, kit.Pods(n[0].A, n[1].B))
+				s.Each(svc.Ways(n[1].B.Client), kit.Pods(n[1].A))
+				s.Each(svc.Ways(n[2].B.Client), kit.Pods(n[1].B))
+				if s.Has(kit.FeatureSpread) {
+					withinHalf(s, near, n[0].A.Client, n[1].B.Client)
+				}
+			}
+			mixed := s.Service(kit.Distribution(corev1.ServiceTrafficDistributionPreferSameZone), kit.Both)
+			mixed.Slice("hinted", []discoveryv1.EndpointPort{kit.SlicePort("http", corev1.ProtocolTCP, kit.PodPort)}, n[0].A.Ready().ForZones(n[0].Zone), n[1].A.Ready().ForZones(n[1].Zone))
+			mixed.Slice("unhinted", []discoveryv1.EndpointPort{kit.SlicePort("dns", corev1.ProtocolUDP, kit.PodPort)}, n[0].A.Ready(), n[1].A.Ready())
+			by := mixed.Ways(n[0].B.Client)
+			s.Each(ofPort(by, 0), kit.Pods(n[0].A))
+			s.Each(ofPort(by, 1), kit.Pods(n[0].A, n[1].A))
 			sticky := s.Service(kit.Distribution(corev1.ServiceTrafficDistributionPreferSameZone), kit.Sticky(600))
 			for i, near := range zonal(sticky, n) {
 				s.ExpectOne(n[i].B.Client, kit.TCP(sticky.ClusterIP()), 30, kit.Clients(near...)...)

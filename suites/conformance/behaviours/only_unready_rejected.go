@@ -19,6 +19,10 @@ func onlyUnreadyRejected() kit.Behaviour {
 			s.Each(ways, kit.Pods(s.Nodes[0].A))
 			svc.AllKinds(kit.Endpoint.Unready)
 			s.Each(ways, kit.Unreachable())
+			svc.Endpoints(s.Nodes[3].A.Ready())
+			s.Each(ways, kit.Pods(s.Nodes[3].A))
+			svc.Endpoints(s.Nodes[3].A.Ready().With(new(false), new(true), new(false)))
+			s.Each(ways, kit.Unreachable())
 		},
 	}
 }

@@ -8,20 +8,20 @@ import (
 func pathMTUAnswers() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "path-mtu-answers", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "Answers of 32 KiB come whole from the address of a load balancer in VIP mode to a host outside where the path to it takes smaller packets than its link.",
-		Promises: []promise.Promise{promise.TCP, promise.Ingress},
+		Says:     "Answers of 32 KiB come whole from the address of a load balancer in VIP mode, or an external IP, to a host outside where the path to it takes smaller packets than its link.",
+		Promises: []promise.Promise{promise.TCP, promise.Ingress, promise.ExternalIPs},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
 		Serial:   true,
 		Run: func(s *kit.Spec) {
 			n, server := s.Nodes[0], s.Nodes[1].A
-			svc, vip := atVIP(s)
+			svc, addrs := atAll(s)
 			svc.Endpoints(server.Ready())
-			to := kit.TCP(svc.At(vip))
 			host := s.HostBeyond(n)
-			s.Expect(host, to, kit.Pods(server))
+			ways := ofPort(waysToAll(svc, addrs, host), 0) // by TCP
+			s.Each(ways, kit.Pods(server))
 			s.Narrow(n, host.Addr(s.Family), host.Addr(s.Family))
-			s.Large([]kit.Way{{From: host, To: to}}, kit.Way{From: host, To: kit.TCP(n.At(s.Family))}, kit.LargeRequest, server.Client)
+			s.Large(ways, kit.Way{From: host, To: kit.TCP(n.At(s.Family))}, kit.LargeRequest, server.Client)
 		},
 	}
 }

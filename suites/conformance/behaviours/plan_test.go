@@ -62,7 +62,7 @@ func TestAffinityClockStartsLate(t *testing.T) {
 func TestAskedOfManyNodes(t *testing.T) {
 	everyNode := []string{
 		"nodeport-on-every-node", "clusterip-source-kept-across-nodes",
-		"api-outage-keeps-serving", "api-outage-then-followed", "restart-under-load", "affinity-survives-restart", "lb-without-agents", // of the agents of all nodes
+		"api-outage-then-followed", "restart-under-load", "affinity-survives-restart", "lb-without-agents", // of the agents of all nodes
 		"selected-pods", // whose endpoints are all pods of the suite
 	}
 	for _, b := range All() {

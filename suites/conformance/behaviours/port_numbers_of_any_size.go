@@ -22,8 +22,10 @@ func portNumbersOfAnySize() kit.Behaviour {
 			))
 			svc.Endpoints(pod.Ready())
 			s.Each(svc.Ways(s.Nodes[0].B.Client, s.Nodes[3].Client), kit.Pods(pod).Times(10))
-			svc.Slice("a", []discoveryv1.EndpointPort{kit.SlicePort("last", corev1.ProtocolTCP, target)}, pod.Ready())
-			s.Expect(s.Nodes[0].B.Client, kit.TCP(svc.ClusterIP("last")), kit.Pods(pod).ServedAt(uint16(target)))
+			svc.Slice("a", []discoveryv1.EndpointPort{kit.SlicePort("last", corev1.ProtocolTCP, target), kit.SlicePort("last-dns", corev1.ProtocolUDP, target)}, pod.Ready())
+			for _, to := range []kit.Target{kit.TCP(svc.ClusterIP("last")), kit.UDP(svc.ClusterIP("last-dns"))} {
+				s.Expect(s.Nodes[0].B.Client, to, kit.Pods(pod).ServedAt(uint16(target)))
+			}
 		},
 	}
 }

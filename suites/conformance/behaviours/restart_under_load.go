@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	"slices"
+
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -8,18 +10,20 @@ import (
 func restartUnderLoad() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "restart-under-load", Level: kit.Should, Profile: kit.ProfileLifecycle,
-		Says:     "No new connection fails while a node's agent is killed and twice stopped, and each time started again: of a pod there, and of a client outside to its node port.",
-		Promises: []promise.Promise{promise.WithoutAgents},
+		Says:     "No new connection fails while a node's agent is killed and twice stopped, and each time started again: of a pod there, and of clients outside, to its node port, the address of a load balancer in VIP mode and an external IP.",
+		Promises: []promise.Promise{promise.WithoutAgents, promise.Ingress, promise.ExternalIPs},
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360", "https://github.com/kubernetes/kubernetes/issues/119265"},
 		Features: []kit.Feature{kit.FeatureForwardsAlone},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
 		Shares:   true,
 		Run: func(s *kit.Spec) {
-			svc, n := s.Service(kit.NodePorts), s.Nodes[2]
+			svc, addrs := atAll(s)
+			n := s.Nodes[2]
 			a, b := s.Nodes[0].A, s.Nodes[1].A
 			svc.Endpoints(a.Ready(), b.Ready())
-			loads := []kit.Way{{From: n.B.Client, To: kit.TCP(svc.ClusterIP())}, {From: s.Outside(), To: kit.TCP(svc.NodePort(n))}}
+			loads := ofPort(slices.Concat(svc.Ways(n.B.Client), svc.NodePortWays(n, s.Outside()), waysBy(s, n, svc, addrs)), 0) // by TCP
 			s.UnderLoad(loads, func() {
 				s.KillAgent(n) // once: kubelets start again later what ends by itself again and again
 				s.ExpectFollowing()

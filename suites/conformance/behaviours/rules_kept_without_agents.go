@@ -1,9 +1,8 @@
 package behaviours
 
 import (
+	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
@@ -12,21 +11,19 @@ import (
 func rulesKeptWithoutAgents() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "rules-kept-without-agents", Level: kit.Should, Profile: kit.ProfileLifecycle,
-		Says:     "While the dataplane's agents are stopped, away and started again, all endpoints go on answering: TCP and UDP, at the ClusterIP and at node ports.",
-		Promises: []promise.Promise{promise.WithoutAgents},
+		Says:     "While the dataplane's agents are stopped, away and started again, all endpoints go on answering: TCP and UDP, at the ClusterIP, at node ports, the address of a load balancer in VIP mode and an external IP.",
+		Promises: []promise.Promise{promise.WithoutAgents, promise.Ingress, promise.ExternalIPs},
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/119265"},
 		Features: []kit.Feature{kit.FeatureForwardsAlone},
 		Needs:    []kit.Need{kit.NeedAgents},
 		Serial:   true,
 		Shares:   true,
 		Run: func(s *kit.Spec) {
-			svc := s.Service(kit.NodePorts, kit.Ports(kit.Port("http", corev1.ProtocolTCP, 80), kit.Port("dns", corev1.ProtocolUDP, 53)))
+			svc, addrs := atAll(s)
 			a, b, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2]
 			svc.Endpoints(a.Ready(), b.Ready())
-			loads := []kit.Way{
-				{From: via.B.Client, To: kit.TCP(svc.ClusterIP())}, {From: via.B.Client, To: kit.UDP(svc.ClusterIP("dns"))},
-				{From: s.Outside(), To: kit.TCP(svc.NodePort(via))}, {From: s.Outside(), To: kit.UDP(svc.NodePort(via, "dns"))},
-			}
+			loads := slices.Concat(svc.Ways(via.B.Client), svc.NodePortWays(via, s.Outside()), waysBy(s, via, svc, addrs))
 			s.UnderLoad(loads, func() {
 				s.WithoutAgents(func() { s.Pause(time.Second) })
 			}, a.Client, b.Client)

@@ -11,7 +11,7 @@ import (
 func sliceLosesAPort() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "slice-loses-a-port", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Endpoints whose slice has one of the ports no more, or none at all, or has it without a number or under another name, are not reached by that port of the Service, and by the others as before.",
+		Says:     "Endpoints whose slice has one of the ports no more, or none at all, or has it without a number, under another name or for another protocol, are not reached by that port of the Service, and by the others as before.",
 		Promises: []promise.Promise{promise.SlicePorts, promise.PortName, promise.Synchronized},
 		Run: func(s *kit.Spec) {
 			svc, n := s.Service(kit.Both), s.Nodes
@@ -31,6 +31,7 @@ func sliceLosesAPort() kit.Behaviour {
 			ask([]discoveryv1.EndpointPort{{Name: tcp.Name, Protocol: tcp.Protocol}, udp}, kit.Unreachable(), all)
 			ask([]discoveryv1.EndpointPort{tcp}, one, kit.Pods(n[1].A))
 			ask([]discoveryv1.EndpointPort{other}, kit.Unreachable(), kit.Pods(n[1].A))
+			ask([]discoveryv1.EndpointPort{kit.SlicePort("http", corev1.ProtocolUDP, kit.PodPort), udp}, kit.Unreachable(), all)
 		},
 	}
 }

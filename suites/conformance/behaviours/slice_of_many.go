@@ -12,16 +12,16 @@ import (
 func sliceOfMany() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "slice-of-many", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Of a slice of a thousand endpoints, of which the last are ready, these are reached, and no others.",
-		Promises: []promise.Promise{promise.Slices, promise.ReadyEndpointsInside, promise.ClusterIP},
+		Says:     "Of a slice of a thousand endpoints, of which the last are ready, these are reached, and no others, also at its node ports.",
+		Promises: []promise.Promise{promise.Slices, promise.ReadyEndpointsInside, promise.ClusterIP, promise.NodePort},
 		Run: func(s *kit.Spec) {
 			nobodys := netip.MustParsePrefix(map[corev1.IPFamily]string{corev1.IPv4Protocol: "100.64.0.0/16", corev1.IPv6Protocol: "2001:db8:53:2::/64"}[s.Family])
-			svc, n, all := s.Service(kit.Both), s.Nodes, []kit.Endpoint{}
+			svc, n, all := s.Service(kit.NodePorts, kit.Both), s.Nodes, []kit.Endpoint{}
 			for i := range 998 {
 				all = append(all, kit.Address(kit.Within(nobodys, i+1)).Unready())
 			}
 			svc.Endpoints(append(all, n[0].A.Ready(), n[1].A.Ready())...)
-			s.Each(svc.Ways(n[0].B.Client, n[3].Client), kit.Pods(n[0].A, n[1].A))
+			s.Each(append(svc.Ways(n[0].B.Client, n[3].Client), svc.NodePortWays(n[2], s.Outside())...), kit.Pods(n[0].A, n[1].A))
 		},
 	}
 }

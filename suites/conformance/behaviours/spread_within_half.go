@@ -8,14 +8,17 @@ import (
 func spreadWithinHalf() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "spread-within-half", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "Of the connections and datagrams of a client, to a ClusterIP and a node port, each endpoint gets between half and one and a half times its even share, on whichever node it is.",
-		Promises: []promise.Promise{promise.AllEvenly},
+		Says:     "Of the connections and datagrams of a client, to a ClusterIP and a node port, each endpoint gets between half and one and a half times its even share, on whichever node it is, and of those to a node port under externalTrafficPolicy=Local each of that node.",
+		Promises: []promise.Promise{promise.AllEvenly, promise.ExternalLocal},
 		Features: []kit.Feature{kit.FeatureSpread},
 		Run: func(s *kit.Spec) {
 			svc, n := s.Service(kit.NodePorts, kit.Both), s.Nodes
 			pods := []*kit.Pod{n[0].A, n[0].B, n[1].A, n[1].B, n[2].A}
 			svc.Endpoints(kit.ReadyAll(pods)...)
 			withinHalf(s, append(svc.Ways(n[0].B.Client, n[3].Client), svc.NodePortWays(n[0], s.Outside())...), kit.Clients(pods...)...)
+			local := s.Service(kit.NodePorts, kit.ExternalLocal, kit.Both)
+			local.Endpoints(kit.ReadyAll(pods)...)
+			withinHalf(s, local.NodePortWays(n[0], s.Outside()), n[0].A.Client, n[0].B.Client)
 		},
 	}
 }

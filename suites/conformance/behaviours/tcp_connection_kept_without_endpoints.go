@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	"slices"
+
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -8,32 +10,25 @@ import (
 func tcpConnectionKeptWithoutEndpoints() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "tcp-connection-kept-without-endpoints", Level: kit.Should, Profile: kit.ProfileTerminating,
-		Says:     "A TCP connection stays whole when its endpoint is no longer ready, when it leaves the Service, and when there is none any more, while new ones are not answered.",
-		Promises: []promise.Promise{promise.ConnectionsLeft},
+		Says:     "A TCP connection stays whole when its endpoint is no longer ready, when it leaves the Service, and when there is none any more, while new ones are not answered, at the ClusterIP, a node port, the address of a load balancer in VIP mode and an external IP.",
+		Promises: []promise.Promise{promise.ConnectionsLeft, promise.Ingress, promise.ExternalIPs},
+		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
-			svc := s.Service(kit.NodePorts)
-			a, b := s.Nodes[0].A, s.Nodes[1].A
+			svc, addrs := atAll(s)
+			a, b, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2]
 			svc.Endpoints(a.Ready())
-			inside, cluster := s.Nodes[2].B.Client, kit.TCP(svc.ClusterIP())
-			outside, nodePort := s.Outside(), kit.TCP(svc.NodePort(s.Nodes[2]))
-			s.Expect(inside, cluster, kit.Pods(a))
-			s.Expect(s.Nodes[2].Client, cluster, kit.Pods(a))
-			s.Expect(outside, nodePort, kit.Pods(a))
-			flows := []*kit.Flows{s.Flows(inside, cluster, 8), s.Flows(s.Nodes[2].Client, cluster, 8), s.Flows(outside, nodePort, 8)}
+			ways := slices.Concat(svc.Ways(via.B.Client, via.Client), svc.NodePortWays(via, s.Outside()), waysBy(s, via, svc, addrs))
+			ways = ofPort(ways, 0) // by TCP
+			s.Each(ways, kit.Pods(a))
+			stay := stand(s, ways)
 			for _, left := range [][]kit.Endpoint{{a.NotReady(), b.Ready()}, {b.Ready()}} {
 				svc.Endpoints(left...)
-				s.Expect(inside, cluster, kit.Pods(b))
-				s.Expect(outside, nodePort, kit.Pods(b))
-				for _, f := range flows {
-					f.Stay()
-				}
+				s.Each(ways, kit.Pods(b))
+				stay()
 			}
 			svc.Endpoints()
-			s.Expect(inside, cluster, kit.Unreachable())
-			s.Expect(outside, nodePort, kit.Unreachable())
-			for _, f := range flows {
-				f.Stay()
-			}
+			s.Each(ways, kit.Unreachable())
+			stay()
 		},
 	}
 }

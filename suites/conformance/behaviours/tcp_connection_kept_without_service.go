@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	"slices"
+
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -8,23 +10,21 @@ import (
 func tcpConnectionKeptWithoutService() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "tcp-connection-kept-without-service", Level: kit.Should, Profile: kit.ProfileTerminating,
-		Says:     "A TCP connection stays whole when its Service is deleted, at the ClusterIP and at a node port, while new ones are not answered.",
-		Promises: []promise.Promise{promise.ConnectionsLeft},
+		Says:     "A TCP connection stays whole when its Service is deleted, at the ClusterIP, a node port, the address of a load balancer in VIP mode and an external IP, while new ones are not answered.",
+		Promises: []promise.Promise{promise.ConnectionsLeft, promise.Ingress, promise.ExternalIPs},
+		Writes:   kit.SinceClass,
 		Serial:   true, // others may be given the node port that it expects to be silent
 		Run: func(s *kit.Spec) {
-			svc, pod := s.Service(kit.NodePorts), s.Nodes[0].A
+			svc, addrs := atAll(s)
+			pod, via := s.Nodes[0].A, s.Nodes[2]
 			svc.Endpoints(pod.Ready())
-			inside, cluster := s.Nodes[2].B.Client, kit.TCP(svc.ClusterIP())
-			outside, nodePort := s.Outside(), kit.TCP(svc.NodePort(s.Nodes[2]))
-			s.Expect(inside, cluster, kit.Pods(pod))
-			s.Expect(outside, nodePort, kit.Pods(pod))
-			flows := []*kit.Flows{s.Flows(inside, cluster, 8), s.Flows(outside, nodePort, 8)}
+			ways := slices.Concat(svc.Ways(via.B.Client), svc.NodePortWays(via, s.Outside()), waysBy(s, via, svc, addrs))
+			ways = ofPort(ways, 0) // by TCP
+			s.Each(ways, kit.Pods(pod))
+			stay := stand(s, ways)
 			svc.Delete()
-			s.Expect(inside, cluster, kit.Unreachable())
-			s.Expect(outside, nodePort, kit.Unreachable())
-			for _, f := range flows {
-				f.Stay()
-			}
+			s.Each(ways, kit.Unreachable())
+			stay()
 		},
 	}
 }

@@ -12,13 +12,15 @@ import (
 func udpFlowKeptOnUnrelatedChange() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-kept-on-unrelated-change", Level: kit.Should, Profile: kit.ProfileUDP,
-		Says:     "A UDP flow to a ClusterIP or a node port stays at its endpoint while others of the Service come and go, and while other Services change.",
-		Promises: []promise.Promise{promise.FlowsCleaned},
+		Says:     "A UDP flow to a ClusterIP, a node port, the address of a load balancer in VIP mode or an external IP stays at its endpoint while others of the Service come and go, and while other Services change.",
+		Promises: []promise.Promise{promise.FlowsCleaned, promise.Ingress, promise.ExternalIPs},
+		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
-			dns := kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53))
-			svc, other := s.Service(kit.NodePorts, dns), s.Service(dns)
-			a, b, client := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2].B.Client
-			ways := append(svc.Ways(client), svc.NodePortWays(s.Nodes[2], s.Outside())...)
+			svc, addrs := atAll(s)
+			other := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
+			a, b, client, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2].B.Client, s.Nodes[2]
+			ways := slices.Concat(svc.Ways(client), svc.NodePortWays(via, s.Outside()), waysBy(s, via, svc, addrs))
+			ways = ofPort(ways, 1) // by UDP
 			svc.Endpoints(a.Ready())
 			s.Each(ways, kit.Pods(a))
 			var flows []*kit.Flows

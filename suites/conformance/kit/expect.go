@@ -56,6 +56,9 @@ func UDP(to netip.AddrPort) Target { return Target{remote.UDP, to} }
 // SCTP is a new association for each attempt.
 func SCTP(to netip.AddrPort) Target { return Target{remote.SCTP, to} }
 
+// MayBeUnsummed tells whether what is sent to it may go without a checksum: by UDP over IPv4.
+func (t Target) MayBeUnsummed() bool { return t.network == remote.UDP && t.to.Addr().Is4() }
+
 func (t Target) String() string { return fmt.Sprintf("%s/%s", t.to, t.network) }
 
 // Want is what every attempt of an expectation must come to.

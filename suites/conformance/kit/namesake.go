@@ -13,8 +13,9 @@ import (
 )
 
 // Namesake makes a Service like this one, of the same name, in a namespace of its own, with a pod as its
-// endpoint; all of it goes when the behaviour ends. It returns where that one is reached, by its first port.
-func (v *Service) Namesake(p *Pod) Target {
+// endpoint; all of it goes when the behaviour ends. It returns where that one is reached, by its first port, and
+// its healthCheckNodePort at a node.
+func (v *Service) Namesake(p *Pod) (to Target, health func(*Node) netip.AddrPort) {
 	s := v.spec
 	ns := s.ownNamespace()
 	draft := v.draft.DeepCopy()
@@ -26,7 +27,10 @@ func (v *Service) Namesake(p *Pod) Target {
 	s.must(err, "write EndpointSlice %s in namespace %s", slice.Name, ns)
 	s.did(nil, "made Service %s in namespace %s too: %s; %s", made.Name, ns, serviceText(made), sliceText(slice))
 	s.changed()
-	return TCP(netip.AddrPortFrom(netip.MustParseAddr(made.Spec.ClusterIP), uint16(made.Spec.Ports[0].Port)))
+	to = TCP(netip.AddrPortFrom(netip.MustParseAddr(made.Spec.ClusterIP), uint16(made.Spec.Ports[0].Port)))
+	return to, func(n *Node) netip.AddrPort {
+		return netip.AddrPortFrom(n.Addr(s.Family), uint16(made.Spec.HealthCheckNodePort))
+	}
 }
 
 // ownNamespace makes a namespace, which goes when the behaviour ends.

@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
-// Serve has pods serve TCP at so many further ports, from a first one on, until the behaviour ends.
+// Serve has pods serve TCP and UDP at so many further ports, from a first one on, until the behaviour ends.
 func (s *Spec) Serve(first uint16, n int, pods ...*Pod) (ports []uint16) {
 	for i := range n {
 		ports = append(ports, first+uint16(i))
@@ -18,9 +18,9 @@ func (s *Spec) Serve(first uint16, n int, pods ...*Pod) (ports []uint16) {
 		return ports
 	}
 	for _, p := range pods {
-		for _, number := range ports {
-			port := remote.Port{Network: remote.TCP, Port: number, Mode: remote.Serving}
-			s.must(p.probe.SetPort(s.ctx, port), "have %s serve port %d", p.Name, number)
+		for i := range 2 * n {
+			port := remote.Port{Network: []remote.Network{remote.TCP, remote.UDP}[i%2], Port: ports[i/2], Mode: remote.Serving}
+			s.must(p.probe.SetPort(s.ctx, port), "have %s serve %s at port %d", p.Name, port.Network, port.Port)
 			s.onEnd(func() error {
 				port.Mode = remote.Closed
 				return p.probe.SetPort(context.WithoutCancel(s.ctx), port)

@@ -34,7 +34,7 @@ func liveFrontMutations() map[string]func(*changes) {
 		}),
 		"ingress-kept-for-udp":          keptFor(objects.UDP),
 		"ip-mode-ignored-for-udp":       modeIgnoredForUDP,
-		"load-balancer-not-where-it-is": ownLeftOut(plan.LoadBalancer),
+		"load-balancer-not-where-it-is": ownLeftOut(at(plan.LoadBalancer)),
 		"load-balancer-not-from-itself": frontends(func(f *plan.Frontend) {
 			if f.Kind == plan.LoadBalancer && !f.Restricted {
 				restrict(f, without(everything(f.Key.IPv6), f.Key.Addr))
@@ -209,8 +209,8 @@ func rangesAtFirst(c *changes) {
 	})
 }
 
-// ownLeftOut leaves out the frontends of a kind whose address is on one of the node's links.
-func ownLeftOut(k plan.Kind) func(*changes) {
+// ownLeftOut leaves out those of some frontends whose address is on one of the node's links.
+func ownLeftOut(of func(*plan.Frontend) bool) func(*changes) {
 	return func(c *changes) {
 		c.plan = func(p *plan.Plan) {
 			own, err := net.InterfaceAddrs()
@@ -219,7 +219,7 @@ func ownLeftOut(k plan.Kind) func(*changes) {
 			}
 			services(func(_ objects.Name, s *plan.Service) {
 				s.Frontends = slices.DeleteFunc(s.Frontends, func(f plan.Frontend) bool {
-					return f.Kind == k && slices.ContainsFunc(own, func(a net.Addr) bool {
+					return of(&f) && slices.ContainsFunc(own, func(a net.Addr) bool {
 						at, err := netip.ParsePrefix(a.String())
 						return err == nil && at.Addr() == f.Key.Addr
 					})

@@ -81,11 +81,7 @@ func restrict(f *plan.Frontend, to []netip.Prefix) {
 // hairpinDropped drops what an endpoint of the node sends to itself.
 func hairpinDropped(at func(*plan.Frontend) bool) func(*changes) {
 	return frontends(func(f *plan.Frontend) {
-		all := slices.Clone(f.Outside.Endpoints)
-		if f.Inside != nil {
-			all = append(all, f.Inside.Endpoints...)
-		}
-		local := slices.DeleteFunc(all, func(e plan.Endpoint) bool { return !e.Local || e.Host })
+		local := slices.DeleteFunc(endpointsOf(*f), func(e plan.Endpoint) bool { return !e.Local || e.Host })
 		slices.SortFunc(local, plan.Endpoint.Compare)
 		local = slices.Compact(local)                  // of both routes
 		if !at(f) || len(local) != 1 || f.Restricted { // one of several would be dropped by them all
@@ -93,6 +89,12 @@ func hairpinDropped(at func(*plan.Frontend) bool) func(*changes) {
 		}
 		restrict(f, without(everything(f.Key.IPv6), local[0].Addr))
 	})
+}
+
+// endpointsOf are those of a frontend's routes; who is in both is there twice.
+func endpointsOf(f plan.Frontend) (out []plan.Endpoint) {
+	eachRoute(&f, func(r *plan.Route) { out = append(out, r.Endpoints...) })
+	return out
 }
 
 func notLocal(of []plan.Endpoint) {
