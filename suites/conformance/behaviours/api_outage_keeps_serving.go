@@ -44,9 +44,7 @@ func apiOutageKeepsServing() kit.Behaviour {
 				s.Expect(client, to, kit.Pods(b))
 				s.ExpectFollowing()
 			}, a.Client, b.Client)
-			for _, f := range flows {
-				f.Stay()
-			}
+			s.Stay(flows...)
 		},
 	}
 }

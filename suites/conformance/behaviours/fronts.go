@@ -366,11 +366,7 @@ func stand(s *kit.Spec, ways []kit.Way) (stay func()) {
 	for _, way := range ways {
 		flows = append(flows, s.Flows(way.From, way.To, 16))
 	}
-	return func() {
-		for _, f := range flows {
-			f.Stay()
-		}
-	}
+	return func() { s.Stay(flows...) }
 }
 
 // flow begins UDP flows by some ways. It returns what demands that each of them reaches a pod.

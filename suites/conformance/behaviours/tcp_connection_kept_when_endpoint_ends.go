@@ -33,9 +33,7 @@ func tcpConnectionKeptWhenEndpointEnds() kit.Behaviour {
 				s.Expect(inside, cluster, kit.Pods(b))
 				s.Expect(outside, nodePort, kit.Pods(b))
 				stay()
-				for _, f := range flows {
-					f.Stay()
-				}
+				s.Stay(flows...)
 			}
 		},
 	}

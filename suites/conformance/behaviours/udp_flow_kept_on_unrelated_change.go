@@ -35,19 +35,14 @@ func udpFlowKeptOnUnrelatedChange() kit.Behaviour {
 			ofBoth := s.Flows(ways[0].From, ways[0].To, 8)
 			ofBoth.Reach(a.Client, b.Client)
 			later := append(slices.Clone(flows), ofBoth)
-			stay := func(flows []*kit.Flows) {
-				for _, f := range flows {
-					f.Stay()
-				}
-			}
-			stay(later)
+			s.Stay(later...)
 			other.Endpoints(b.Ready())
 			s.Each(other.Ways(client), kit.Pods(b))
-			stay(later)
+			s.Stay(later...)
 			svc.Endpoints(a.Ready())
 			other.Endpoints(a.Ready())
 			s.Each(append(other.Ways(client), ways...), kit.Pods(a))
-			stay(flows)
+			s.Stay(flows...)
 		},
 	}
 }

@@ -31,11 +31,7 @@ func udpFlowKeptOverRestart() kit.Behaviour {
 				f.Reach(a.Client, b.Client)
 				flows = append(flows, f)
 			}
-			stay := func() {
-				for _, f := range flows {
-					f.Stay()
-				}
-			}
+			stay := func() { s.Stay(flows...) }
 			s.WithoutAgents(stay)
 			s.Each(ways, kit.Pods(a, b))
 			stay()

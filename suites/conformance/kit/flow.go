@@ -105,25 +105,39 @@ func (f *Flows) reach(port uint16, servers []Client) {
 // does so when its rules are in, and takes a while.
 const staying = 500 * time.Millisecond
 
+// Stay is that of these alone.
+func (f *Flows) Stay() { f.spec.Stay(f) }
+
 // Stay demands that every flow is answered by the server it had before, at once, each time, and
 // for a while.
-func (f *Flows) Stay() {
-	f.spec.asks(f.client, f.target)
-	before, began := f.last, time.Now()
+func (s *Spec) Stay(all ...*Flows) {
+	before, began := make([]*remote.Results, len(all)), time.Now()
+	for i, f := range all {
+		s.asks(f.client, f.target)
+		before[i] = f.last
+	}
 	for tries := 1; ; tries++ {
-		f.ask(0)
-		wrong := f.wrong(func(i int, r remote.Result) bool {
-			return r.Name == before.Attempts[i].Name && r.Dst == before.Attempts[i].Dst
-		})
+		for i, f := range all {
+			f.stays(before[i])
+		}
 		switch {
-		case wrong != "":
-			f.fail(f.spec.env.servers(trial{res: before}), "want flows to stay where they were (%s), but %s", before.Summary(), wrong)
 		case tries < flowTries:
-		case f.spec.planned != nil || time.Since(began) > staying:
+		case s.planned != nil || time.Since(began) > staying:
 			return
 		default:
-			f.spec.must(kubewait.Pause(f.spec.ctx, min(f.spec.pace(), staying/5)), "wait to ask flows again")
+			s.must(kubewait.Pause(s.ctx, min(s.pace(), staying/5)), "wait to ask flows again")
 		}
+	}
+}
+
+// stays asks once.
+func (f *Flows) stays(before *remote.Results) {
+	f.ask(0)
+	wrong := f.wrong(func(i int, r remote.Result) bool {
+		return r.Name == before.Attempts[i].Name && r.Dst == before.Attempts[i].Dst
+	})
+	if wrong != "" {
+		f.fail(f.spec.env.servers(trial{res: before}), "want flows to stay where they were (%s), but %s", before.Summary(), wrong)
 	}
 }
 
