@@ -95,7 +95,7 @@ type Loop struct {
 
 	mu      sync.Mutex
 	snap    objects.Snapshot         // guarded by mu
-	dirty   map[objects.Name]bool    // guarded by mu; Services not applied yet
+	dirty   plan.Dirty               // guarded by mu; Services not applied yet
 	node    bool                     // guarded by mu; the Node is not applied yet
 	lost    bool                     // guarded by mu; the kernel's state is not known
 	started bool                     // guarded by mu; the first changes are in, and the Node
@@ -128,7 +128,7 @@ func New(cfg Config) *Loop {
 		cfg:         cfg,
 		wake:        make(chan struct{}, 1),
 		inspect:     make(chan func(*plan.Plan, map[plan.Key]error)),
-		dirty:       map[objects.Name]bool{},
+		dirty:       plan.Dirty{},
 		emptied:     map[objects.Name]emptied{},
 		applied:     plan.Plan{Services: map[objects.Name]plan.Service{}},
 		checks:      map[objects.Name]plan.HealthCheck{},
@@ -188,13 +188,14 @@ func (l *Loop) nodeKnown() bool {
 }
 
 func (l *Loop) touch(t objects.Touched) {
-	for _, name := range t.Services {
-		l.dirty[name] = true
+	if !l.started { // there is no plan yet
+		t.Slice = nil
 	}
+	l.dirty.Add(t)
 	l.node = l.node || t.Node
 	if t.All {
 		for name := range l.snap.Services {
-			l.dirty[name] = true
+			l.dirty[name] = nil
 		}
 	}
 }

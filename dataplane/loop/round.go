@@ -171,7 +171,7 @@ func (l *Loop) collect() (old, new *plan.Plan, waiting time.Time) {
 		}
 	}
 	// Not cleared: a map keeps the size it once had, and each round walks it.
-	l.dirty = map[objects.Name]bool{}
+	l.dirty = plan.Dirty{}
 	known := l.known && !l.lost
 	l.node, l.lost = false, false
 	if !known {

@@ -134,11 +134,22 @@ func TestSnapshot(t *testing.T) {
 	var s Snapshot
 	svc := Name{"ns", "svc"}
 	s.Apply(Change{Service: &Service{Name: svc}})
-	touched := s.Apply(Change{Slice: &EndpointSlice{Name: Name{"ns", "a"}, Service: svc}})
-	if diff := cmp.Diff(Touched{Services: []Name{svc}}, touched); diff != "" {
-		t.Errorf("touched (-want +got):\n%s", diff)
+	none := EndpointSlice{Name: Name{"ns", "a"}, Service: svc}
+	one := none
+	one.Endpoints = []Endpoint{{Addr: netip.MustParseAddr("10.0.0.1"), Ready: true}}
+	for _, c := range []struct {
+		change Change
+		was    EndpointSlice
+		at     int
+	}{{Change{Slice: &one}, none, 1}, {Change{Slice: &none}, one, 0}, {Change{Slice: &one}, none, 1}, {Change{Gone: &Gone{Kind: KindSlice, Name: one.Name, Service: svc}}, one, 0}} {
+		touched := s.Apply(c.change)
+		if diff := cmp.Diff(Touched{Services: []Name{svc}, Slice: &c.was}, touched, sameNetip()); diff != "" {
+			t.Errorf("touched (-want +got):\n%s", diff)
+		}
+		if at := s.EndpointsAt(one.Endpoints[0].Addr); at != c.at {
+			t.Errorf("%d endpoints at %s, want %d", at, one.Endpoints[0].Addr, c.at)
+		}
 	}
-	s.Apply(Change{Gone: &Gone{Kind: KindSlice, Name: Name{"ns", "a"}, Service: svc}})
 	s.Apply(Change{Gone: &Gone{Kind: KindService, Name: svc}})
 	if len(s.Services)+len(s.Slices) != 0 {
 		t.Errorf("something is left: %+v", s)

@@ -41,9 +41,10 @@ func (s *Snapshot) IsNodeIP(a netip.Addr) bool {
 
 // Touched is what a change may alter.
 type Touched struct {
-	Services []Name // whose forwarding may differ
-	Node     bool   // what all Services share
-	All      bool   // every Service (the node's zone and addresses matter to each)
+	Services []Name         // whose forwarding may differ
+	Slice    *EndpointSlice // of a slice alone: as it was, empty if there was none
+	Node     bool           // what all Services share
+	All      bool           // every Service (the node's zone and addresses matter to each)
 }
 
 // Apply takes a change in and says what it may alter. A slice that moves to
@@ -54,8 +55,8 @@ func (s *Snapshot) Apply(c Change) Touched {
 	case c.Service != nil:
 		return Touched{Services: s.setService(c.Service.Name, c.Service)}
 	case c.Slice != nil:
-		s.setSlice(c.Slice.Service, c.Slice.Name, c.Slice)
-		return Touched{Services: []Name{c.Slice.Service}}
+		was := s.setSlice(c.Slice.Service, c.Slice.Name, c.Slice)
+		return Touched{Services: []Name{c.Slice.Service}, Slice: &was}
 	case c.Node != nil:
 		return s.setNode(*c.Node)
 	case c.ServiceCIDR != nil:
@@ -86,8 +87,8 @@ func (s *Snapshot) gone(g Gone) Touched {
 	case KindService:
 		return Touched{Services: s.setService(g.Name, nil)}
 	case KindSlice:
-		s.setSlice(g.Service, g.Name, nil)
-		return Touched{Services: []Name{g.Service}}
+		was := s.setSlice(g.Service, g.Name, nil)
+		return Touched{Services: []Name{g.Service}, Slice: &was}
 	case KindNode:
 		if s.Node != nil {
 			n := *s.Node
@@ -187,12 +188,17 @@ func (s *Snapshot) endpointsAt(a netip.Addr) []Name {
 	return out
 }
 
-// setSlice replaces a slice, nil for none.
-func (s *Snapshot) setSlice(svc, name Name, sl *EndpointSlice) {
+// EndpointsAt is how many endpoints have an address, in all slices, and may be more.
+func (s *Snapshot) EndpointsAt(a netip.Addr) int { return int(s.addrs[s.hash(a)]) }
+
+// setSlice replaces a slice, nil for none, and returns what it was.
+func (s *Snapshot) setSlice(svc, name Name, sl *EndpointSlice) (was EndpointSlice) {
+	was = EndpointSlice{Name: name, Service: svc}
 	all := s.Slices[svc]
 	i, had := slices.BinarySearchFunc(all, name, func(sl EndpointSlice, n Name) int { return sl.Name.Compare(n) })
 	if had {
-		s.countEndpoints(all[i], -1)
+		was = all[i]
+		s.countEndpoints(was, -1)
 	}
 	switch {
 	case sl != nil && had:
@@ -208,6 +214,7 @@ func (s *Snapshot) setSlice(svc, name Name, sl *EndpointSlice) {
 	if s.Slices[svc] = all; len(all) == 0 {
 		delete(s.Slices, svc)
 	}
+	return was
 }
 
 func (s *Snapshot) countEndpoints(sl EndpointSlice, by int32) {

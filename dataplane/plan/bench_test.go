@@ -38,12 +38,13 @@ func BenchmarkBigService(b *testing.B) {
 				snap.Apply(part(at, at))
 			}
 			opt := plan.Options{Node: "node-1", Terminating: plan.Fallback, NoLocal: plan.Drop}
-			applied, claims, dirty := &plan.Plan{Services: map[objects.Name]plan.Service{}}, plan.Claims{}, map[objects.Name]bool{name: true}
-			plan.Step(applied, &claims, snap, opt, dirty, true)
+			applied, claims := &plan.Plan{Services: map[objects.Name]plan.Service{}}, plan.Claims{}
+			plan.Step(applied, &claims, snap, opt, plan.Dirty{name: nil}, true)
 			i := 0
 			for b.Loop() {
 				i++
-				snap.Apply(part(0, 1000+i))
+				dirty := plan.Dirty{}
+				dirty.Add(snap.Apply(part(0, 1000+i)))
 				old, new := plan.Step(applied, &claims, snap, opt, dirty, false)
 				if c := plan.Diff(old, new); len(c.Set) == 0 {
 					b.Fatal("no change")

@@ -6,27 +6,52 @@ import (
 	"github.com/plumbline/plumbline/dataplane/objects"
 )
 
+// Dirty are the Services whose plans are to be made anew, each with the slices that changed since its last one was
+// made, as they were then; nil: other things changed too.
+type Dirty map[objects.Name]map[objects.Name]objects.EndpointSlice
+
+// Add takes in what a change may alter. What slices were is of use where there is a plan.
+func (d Dirty) Add(t objects.Touched) {
+	for _, name := range t.Services {
+		slices, known := d[name]
+		switch {
+		case t.Slice == nil:
+			d[name] = nil
+		case !known:
+			d[name] = map[objects.Name]objects.EndpointSlice{t.Slice.Name: *t.Slice}
+		case slices != nil:
+			if _, changed := slices[t.Slice.Name]; !changed {
+				slices[t.Slice.Name] = *t.Slice
+			}
+		}
+	}
+}
+
 // Step brings applied, the complete plan of what a snapshot was, to what it is: in the
 // Services that are dirty, and in the node if that is. It returns plans of just these, before
 // and after, and of the unchanged Services that claim a frontend of one of them, or of one
 // that does: who has it depends on all of them. claims is what applied claims. The endpoints of a frontend that was
 // there before are in the order they had (Settle).
-func Step(applied *Plan, claims *Claims, snap *objects.Snapshot, opt Options, dirty map[objects.Name]bool, node bool) (old, new *Plan) {
+func Step(applied *Plan, claims *Claims, snap *objects.Snapshot, opt Options, dirty Dirty, node bool) (old, new *Plan) {
 	old = &Plan{Node: applied.Node, Services: make(map[objects.Name]Service, len(dirty))}
 	if node {
 		applied.Node = BuildNode(snap, opt)
 	}
 	new = &Plan{Node: applied.Node, Services: make(map[objects.Name]Service, len(dirty))}
 	slots := settled{}
-	for name := range dirty {
+	for name, changed := range dirty {
 		was, had := applied.Services[name]
 		if had {
 			old.Services[name] = was
 			delete(applied.Services, name)
 		}
-		now, has := BuildService(snap, name, opt)
+		now, has := patch(was, snap, name, opt, changed)
+		if !has {
+			if now, has = BuildService(snap, name, opt); has {
+				now = slots.service(was, now)
+			}
+		}
 		if has {
-			now = slots.service(was, now)
 			new.Services[name], applied.Services[name] = now, now
 		}
 		claims.Set(name, was, now)

@@ -47,13 +47,11 @@ func TestStep(t *testing.T) {
 		{"the node", []objects.Change{node}, nil, nil},
 		{"one goes", []objects.Change{gone("c")}, []string{"c"}, nil},
 	} {
-		dirty, ofNode := map[objects.Name]bool{}, false
+		dirty, ofNode := Dirty{}, false
 		for _, change := range c.changes {
 			touched := snap.Apply(change)
 			ofNode = ofNode || touched.Node
-			for _, name := range touched.Services {
-				dirty[name] = true
-			}
+			dirty.Add(touched)
 		}
 		before := applied.Node
 		old, new := Step(applied, claims, snap, opt, dirty, ofNode)
@@ -83,10 +81,11 @@ func TestStepKeepsSlots(t *testing.T) {
 	snap, applied, claims, opt := &objects.Snapshot{}, &Plan{Services: map[objects.Name]Service{}}, &Claims{}, Options{Node: "here"}
 	name := objects.Name{Namespace: "shop", Name: "web"}
 	step := func(changes ...objects.Change) (old, new *Plan) {
+		dirty := Dirty{}
 		for _, c := range changes {
-			snap.Apply(c)
+			dirty.Add(snap.Apply(c))
 		}
-		return Step(applied, claims, snap, opt, map[objects.Name]bool{name: true}, false)
+		return Step(applied, claims, snap, opt, dirty, false)
 	}
 	pods := func(last ...byte) objects.Change {
 		s := objects.EndpointSlice{Name: name, Service: name, Ports: []objects.SlicePort{{Protocol: objects.TCP, Port: 8080}}}
