@@ -52,7 +52,7 @@ type Target struct {
 	node     []Element
 	fronts   map[plan.Key]mirrored
 	groups   *groups
-	hairpins map[hairpin]int // frontends that may send to an endpoint which may be their client
+	hairpins map[hairpin]int // slots of frontends that hold an endpoint which may be their client
 	chains   map[chainRef]bool
 
 	// Of one Apply.

@@ -184,7 +184,12 @@ func (t *tracer) after() {
 			t.line(3, "%s", when[set])
 		}
 	}
-	for _, h := range hairpins(t.at.Frontend) {
+	seen := map[hairpin]bool{}
+	for _, h := range hairpins(t.at.Frontend, plan.Frontend{}) {
+		if seen[h] {
+			continue
+		}
+		seen[h] = true
 		e := hairpinElement(h)
 		t.lookup(2, e.id.set, e.id.key)
 	}

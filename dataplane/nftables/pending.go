@@ -224,7 +224,7 @@ func (t *Target) place(p *pending, next step) {
 		new = now.elements(&s.was)
 	}
 	p.o.replace(old, new)
-	t.countHairpins(p.o, hairpins(s.was.Frontend), hairpins(now.Frontend))
+	t.countHairpins(p.o, hairpins(s.was.Frontend, now.Frontend), hairpins(now.Frontend, s.was.Frontend))
 }
 
 // put brings the mirror of a frontend up to date.
@@ -261,7 +261,7 @@ func (t *Target) undo(p *pending) {
 		now := t.fronts[s.key].frontend()
 		t.unjoin(now)
 		if t.present == nil {
-			t.countHairpins(newOps(), hairpins(now.Frontend), hairpins(s.was.Frontend))
+			t.countHairpins(newOps(), hairpins(now.Frontend, s.was.Frontend), hairpins(s.was.Frontend, now.Frontend))
 		}
 		if s.held.front == nil {
 			delete(t.fronts, s.key)
@@ -281,7 +281,7 @@ func (t *Target) undo(p *pending) {
 	}
 }
 
-// countHairpins keeps an element for every endpoint that may be the client of some frontend.
+// countHairpins keeps an element for every endpoint that may be the client of some frontend: it counts slots.
 func (t *Target) countHairpins(o *ops, old, new []hairpin) {
 	for _, h := range new {
 		t.hairpins[h]++

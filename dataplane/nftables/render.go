@@ -300,25 +300,23 @@ type hairpin struct {
 	elsewhere bool
 }
 
-// hairpins are those a frontend may send to, each once.
-func hairpins(f plan.Frontend) []hairpin {
-	var out []hairpin
-	var known map[netip.Addr]bool
-	add := func(eps []plan.Endpoint, inside bool) {
-		for _, e := range eps {
-			if !e.MayBeClient(inside) || known[e.Addr] {
-				continue
+// hairpins are those a frontend may send to, for each slot that has one, but for slots that have the same in another
+// state of it.
+func hairpins(f, but plan.Frontend) (out []hairpin) {
+	add := func(eps, same []plan.Endpoint, inside bool) {
+		for i, e := range eps {
+			if e.MayBeClient(inside) && (i >= len(same) || same[i] != e) {
+				out = append(out, hairpin{e.Addr, !e.Local})
 			}
-			if known == nil {
-				known = map[netip.Addr]bool{}
-			}
-			known[e.Addr] = true
-			out = append(out, hairpin{e.Addr, !e.Local})
 		}
 	}
-	add(f.Outside.Endpoints, false)
+	add(f.Outside.Endpoints, but.Outside.Endpoints, false)
 	if f.Inside != nil {
-		add(f.Inside.Endpoints, true)
+		var same []plan.Endpoint
+		if but.Inside != nil {
+			same = but.Inside.Endpoints
+		}
+		add(f.Inside.Endpoints, same, true)
 	}
 	return out
 }
@@ -340,7 +338,7 @@ func planElements(p *plan.Plan) []Element {
 	own := map[hairpin]bool{}
 	for _, f := range kernelFrontends(p) {
 		elems = append(elems, f.elements(nil)...)
-		for _, h := range hairpins(f.Frontend) {
+		for _, h := range hairpins(f.Frontend, plan.Frontend{}) {
 			own[h] = true
 		}
 	}

@@ -26,7 +26,7 @@ func Script(p *plan.Plan) string {
 	own := map[hairpin]bool{}
 	for _, f := range fronts {
 		elems = append(elems, f.elements(nil)...)
-		for _, h := range hairpins(f.Frontend) {
+		for _, h := range hairpins(f.Frontend, plan.Frontend{}) {
 			if !own[h] {
 				own[h] = true
 				elems = append(elems, hairpinElement(h))

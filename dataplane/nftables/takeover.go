@@ -168,7 +168,7 @@ func (t *Target) setHead(n plan.Node, steps []step, replace map[bool]bool) {
 		shared = append(shared, t.ofKnownFamilies(f.partElements())...)
 	}
 	for _, s := range steps {
-		for _, h := range hairpins(*s.want) {
+		for _, h := range hairpins(*s.want, plan.Frontend{}) {
 			if t.hairpins[h]++; t.hairpins[h] == 1 {
 				shared = append(shared, hairpinElement(h))
 			}
@@ -329,7 +329,7 @@ func (t *Target) finish(steps []step) error {
 	}
 	for _, s := range steps {
 		if t.refused[s.key] != nil {
-			t.countHairpins(p.o, hairpins(*s.want), nil)
+			t.countHairpins(p.o, hairpins(*s.want, plan.Frontend{}), nil)
 		}
 	}
 	if t.tail == nil {
