@@ -184,13 +184,7 @@ func (t *tracer) after() {
 			t.line(3, "%s", when[set])
 		}
 	}
-	seen := map[hairpin]bool{}
-	for _, h := range hairpins(t.at.Frontend, plan.Frontend{}) {
-		if seen[h] {
-			continue
-		}
-		seen[h] = true
-		e := hairpinElement(h)
+	for _, e := range hairpinElements(t.at) {
 		t.lookup(2, e.id.set, e.id.key)
 	}
 }

@@ -321,6 +321,20 @@ func hairpins(f, but plan.Frontend) (out []hairpin) {
 	return out
 }
 
+// hairpinElements are those of some frontends, each once.
+func hairpinElements(fronts ...kernelFrontend) (out []Element) {
+	seen := map[hairpin]bool{}
+	for _, f := range fronts {
+		for _, h := range hairpins(f.Frontend, plan.Frontend{}) {
+			if !seen[h] {
+				seen[h] = true
+				out = append(out, hairpinElement(h))
+			}
+		}
+	}
+	return out
+}
+
 func hairpinElement(h hairpin) Element {
 	b, set := h.addr.AsSlice(), setHairpin
 	if h.elsewhere {
@@ -334,18 +348,11 @@ func hairpinElement(h hairpin) Element {
 func Render(p *plan.Plan) string { return text(planElements(p)) }
 
 func planElements(p *plan.Plan) []Element {
-	elems := nodeElements(p.Node)
-	own := map[hairpin]bool{}
-	for _, f := range kernelFrontends(p) {
+	elems, fronts := nodeElements(p.Node), kernelFrontends(p)
+	for _, f := range fronts {
 		elems = append(elems, f.elements(nil)...)
-		for _, h := range hairpins(f.Frontend, plan.Frontend{}) {
-			own[h] = true
-		}
 	}
-	for h := range own {
-		elems = append(elems, hairpinElement(h))
-	}
-	return elems
+	return append(elems, hairpinElements(fronts...)...)
 }
 
 // kernelFrontends are those of a plan as a kernel without any gets them, in order of their keys.

@@ -23,16 +23,10 @@ const scriptHead = `# What plumb-nftables makes of a plan, to be read and checke
 func Script(p *plan.Plan) string {
 	elems := nodeElements(p.Node)
 	fronts := kernelFrontends(p)
-	own := map[hairpin]bool{}
 	for _, f := range fronts {
 		elems = append(elems, f.elements(nil)...)
-		for _, h := range hairpins(f.Frontend, plan.Frontend{}) {
-			if !own[h] {
-				own[h] = true
-				elems = append(elems, hairpinElement(h))
-			}
-		}
 	}
+	elems = append(elems, hairpinElements(fronts...)...)
 	var b strings.Builder
 	b.WriteString(scriptHead)
 	for _, f := range newBoth().by(p.Node.LocalLink) {

@@ -12,7 +12,7 @@ import (
 // the change: then BuildService has to tell. What it made, this would have, but for the order of slots (Settle).
 func patch(was Service, snap *objects.Snapshot, name objects.Name, opt Options, changed map[objects.Name]objects.EndpointSlice) (now Service, ok bool) {
 	svc, known := snap.Services[name]
-	if !known || len(was.Frontends) == 0 || len(changed) == 0 {
+	if !known || len(was.Frontends) == 0 || len(changed) == 0 || len(was.Warnings) > 0 {
 		return Service{}, false
 	}
 	p := patcher{snap: snap, svc: svc, node: opt.Node, at: map[netip.Addr]bool{}, by: map[which]*moves{}, made: map[madeOf][]Endpoint{}}
@@ -41,6 +41,9 @@ func patch(was Service, snap *objects.Snapshot, name objects.Name, opt Options, 
 	}
 	return now, true
 }
+
+// patchMost are the most endpoints that are patched: of more each costs more than its part of a plan made anew.
+const patchMost = 64
 
 type patcher struct {
 	snap *objects.Snapshot
@@ -124,7 +127,7 @@ func (p *patcher) move(ports []objects.SlicePort, old, now *objects.Endpoint) (o
 	if now == nil {
 		some, there = old, 0
 	}
-	if !p.isIn(there, some.Addr) || !p.plain(old) || !p.plain(now) {
+	if len(p.at) == patchMost || !p.isIn(there, some.Addr) || !p.plain(old) || !p.plain(now) {
 		return false
 	}
 	p.at[some.Addr] = true
@@ -169,11 +172,9 @@ func (p *patcher) isIn(n int, a netip.Addr) bool {
 }
 
 func sameEndpoint(a, b objects.Endpoint) bool {
-	if (a.Hints == nil) != (b.Hints == nil) || a.Hints != nil && !(slices.Equal(a.Hints.Zones, b.Hints.Zones) && slices.Equal(a.Hints.Nodes, b.Hints.Nodes)) {
-		return false
-	}
+	one, other := hintsOf(&a), hintsOf(&b)
 	a.Hints, b.Hints = nil, nil
-	return a == b
+	return a == b && slices.Equal(one.Zones, other.Zones) && slices.Equal(one.Nodes, other.Nodes)
 }
 
 // plain tells whether an endpoint is another node's, and no Service's address.
@@ -190,7 +191,7 @@ func (p *patcher) witness(at which) bool {
 			continue
 		}
 		for _, e := range sl.Endpoints {
-			if e.Addr.Is6() == at.v6 && e.Ready && e.Hints == nil && !p.at[e.Addr] && !p.snap.IsClusterIP(e.Addr) {
+			if e.Addr.Is6() == at.v6 && e.Ready && e.Hints == nil && !p.at[e.Addr] && p.isIn(1, e.Addr) && !p.snap.IsClusterIP(e.Addr) {
 				return true
 			}
 		}

@@ -186,6 +186,14 @@ func (h *history) change() objects.Change {
 		for i := range sl.Endpoints {
 			sl.Endpoints[i].Hints = &objects.Hints{Zones: []string{[]string{"a", "b"}[i%2]}}
 		}
+	case n == 9: // the other Service's address comes and goes
+		other := objects.Service{Name: objects.Name{Namespace: "shop", Name: "other"}, Type: objects.ClusterIP, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.0.0.200")}}
+		if h.r.IntN(2) == 0 {
+			other.ExternalIPs = []netip.Addr{netip.AddrFrom4([4]byte{10, 0, byte(i), byte(h.r.IntN(60))})}
+		}
+		return objects.Change{Service: &other}
+	case n == 10: // and one of the node's
+		return objects.Change{Local: &objects.LocalAddrs{netip.AddrFrom4([4]byte{10, 0, byte(i), byte(h.r.IntN(60))})}}
 	case n == 7 || n == 8: // none ready
 		for i := range sl.Endpoints {
 			sl.Endpoints[i].Ready, sl.Endpoints[i].Terminating = false, true
@@ -210,4 +218,64 @@ func (h *history) change() objects.Change {
 	}
 	out := h.copyOf(i)
 	return objects.Change{Slice: &out}
+}
+
+// What only looks like a few endpoints: the plan is made anew.
+func TestNotPatched(t *testing.T) {
+	name, other := objects.Name{Namespace: "shop", Name: "web"}, objects.Name{Namespace: "shop", Name: "other"}
+	at := func(last byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, last}) }
+	slice := func(named string, eps ...objects.Endpoint) objects.Change {
+		return objects.Change{Slice: &objects.EndpointSlice{
+			Name: objects.Name{Namespace: "shop", Name: named}, Service: name, Ports: []objects.SlicePort{{Protocol: objects.TCP, Port: 8080}}, Endpoints: eps,
+		}}
+	}
+	service := func(name objects.Name, ip byte, external ...netip.Addr) objects.Change {
+		return objects.Change{Service: &objects.Service{
+			Name: name, Type: objects.ClusterIP, ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 0, ip})}, ExternalIPs: external,
+			Ports: []objects.ServicePort{{Protocol: objects.TCP, Port: 80}},
+		}}
+	}
+	ready := func(last byte, node string, zones ...string) objects.Endpoint {
+		e := objects.Endpoint{Addr: at(last), Node: node, Ready: true, Serving: true}
+		if len(zones) > 0 {
+			e.Hints = &objects.Hints{Zones: zones}
+		}
+		return e
+	}
+	for what, c := range map[string]struct{ before, change []objects.Change }{
+		"an endpoint goes with the external IP that it was": {
+			[]objects.Change{service(name, 1), service(other, 2, at(9)), slice("a", ready(1, "n1"), ready(9, "n1"))},
+			[]objects.Change{slice("a", ready(1, "n1")), service(other, 2)},
+		},
+		"one without a hint is there twice, and with a hint counts": {
+			[]objects.Change{service(name, 1), slice("a", ready(1, "n2"), ready(2, "n1", "b")), slice("b", ready(1, "n1", "a"))},
+			[]objects.Change{slice("a", ready(1, "n2"), ready(2, "n1", "b"), ready(3, "n1", "b"))},
+		},
+		"more than a few": {
+			[]objects.Change{service(name, 1), slice("a", ready(1, "n1"))},
+			[]objects.Change{slice("a", append([]objects.Endpoint{ready(1, "n1")}, func() (out []objects.Endpoint) {
+				for i := range byte(patchMost + 1) {
+					out = append(out, ready(i+10, "n1"))
+				}
+				return out
+			}()...)...)},
+		},
+	} {
+		snap, applied, claims, opt := objects.Snapshot{}, Plan{Services: map[objects.Name]Service{}}, Claims{}, Options{Node: "here"}
+		snap.Apply(objects.Change{Node: &objects.Node{Name: "here", Zone: "a"}})
+		for i, changes := range [][]objects.Change{c.before, c.change} {
+			dirty := Dirty{}
+			for _, change := range changes {
+				dirty.Add(snap.Apply(change))
+			}
+			if _, ok := patch(applied.Services[name], &snap, name, opt, dirty[name]); ok {
+				t.Errorf("%s: it is patched", what)
+			}
+			Step(&applied, &claims, &snap, opt, dirty, i == 0)
+			fresh, _ := BuildService(&snap, name, opt)
+			if d := cmp.Diff(sortedService(fresh), sortedService(applied.Services[name]), comparers); d != "" {
+				t.Errorf("%s (-fresh +stepped):\n%s", what, d)
+			}
+		}
+	}
 }

@@ -94,15 +94,15 @@ func (c candidate) better(o candidate) bool {
 	if a, b := c.rank(), o.rank(); a != b {
 		return a > b
 	}
-	a, b := c.hints(), o.hints()
+	a, b := hintsOf(c.state), hintsOf(o.state)
 	return cmp.Or(cmp.Compare(c.state.Node, o.state.Node), slices.Compare(a.Zones, b.Zones), slices.Compare(a.Nodes, b.Nodes)) < 0
 }
 
-func (c candidate) hints() objects.Hints {
-	if c.state.Hints == nil {
+func hintsOf(e *objects.Endpoint) objects.Hints {
+	if e.Hints == nil {
 		return objects.Hints{}
 	}
-	return *c.state.Hints
+	return *e.Hints
 }
 
 func (c candidate) rank() int {
@@ -166,7 +166,7 @@ func meantFor(eps []candidate, place string, hints func(objects.Hints) []string)
 		if !c.state.Ready {
 			continue
 		}
-		meant := hints(c.hints())
+		meant := hints(hintsOf(c.state))
 		if len(meant) == 0 {
 			return nil
 		}

@@ -10,7 +10,7 @@ import (
 func affinitySurvivesRestart() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-survives-restart", Level: kit.Should, Profile: kit.ProfileAffinity,
-		Says:     "Clients stay with their endpoints over a restart of the dataplane's agents: of a ClusterIP, of node ports, of the address of a load balancer in VIP mode and of an external IP, by TCP and UDP; and no longer than the timeout.",
+		Says:     "Clients stay with their endpoints over a restart of the dataplane's agents: of a ClusterIP, of node ports, of the address of a load balancer in VIP mode and of an external IP, by TCP and UDP, and at the ClusterIP no longer than the timeout.",
 		Promises: []promise.Promise{promise.WithoutAgents, promise.Ingress, promise.ExternalIPs, promise.AffinityAtMost},
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/nftables/proxier.go"},
@@ -24,12 +24,6 @@ func affinitySurvivesRestart() kit.Behaviour {
 			pods := s.EightPods()
 			svc.Endpoints(kit.ReadyAll(pods)...)
 			ways := append(svc.Ways(kit.Clients(pods...)...), waysToAll(svc, addrs, kit.Clients(pods...)...)...)
-			var brief []kit.Way
-			for range 8 {
-				svc := s.Service(kit.Sticky(int32(timeout / time.Second)))
-				svc.Endpoints(kit.ReadyAll(pods)...)
-				brief = append(brief, svc.Ways(s.Nodes[0].B.Client)...)
-			}
 			for _, n := range s.FirstNodes() {
 				ways = append(ways, svc.NodePortWays(n, s.Outside())...)
 			}
@@ -37,25 +31,40 @@ func affinitySurvivesRestart() kit.Behaviour {
 			for i, way := range ways {
 				bound[i] = s.ExpectOne(way.From, way.To, 5, kit.Clients(pods...)...)
 			}
-			had := make([]kit.Client, len(brief))
-			for i, way := range brief {
-				had[i] = s.ExpectOne(way.From, way.To, 5, kit.Clients(pods...)...)
-			}
+			brief := bindBriefly(s, timeout, pods)
 			s.WithoutAgents(func() {})
 			s.ExpectFollowing()
 			s.Pause(timeout + time.Second)
-			stayed := 0
-			for i, way := range brief { // by chance all get the same again once in 8^8 runs
-				if s.ExpectOne(way.From, way.To, 1, kit.Clients(pods...)...).Name == had[i].Name {
-					stayed++
-				}
-			}
-			if stayed == len(brief) {
-				s.Fail("more than %s after its last connection %s has its endpoint at each of %d Services still, of %d endpoints", timeout, brief[0].From.Name, stayed, len(pods))
-			}
+			brief()
 			for i, way := range ways {
 				s.Expect(way.From, way.To, kit.Only(bound[i]).Times(5))
 			}
 		},
+	}
+}
+
+// bindBriefly gives a pod an endpoint of each of eight Services, for as long as a timeout. It returns what demands, when
+// that is over, that not all of them are the same again.
+func bindBriefly(s *kit.Spec, timeout time.Duration, pods []*kit.Pod) (over func()) {
+	var ways []kit.Way
+	for range 8 {
+		svc := s.Service(kit.Sticky(int32(timeout / time.Second)))
+		svc.Endpoints(kit.ReadyAll(pods)...)
+		ways = append(ways, svc.Ways(s.Nodes[0].B.Client)...)
+	}
+	had := make([]kit.Client, len(ways))
+	for i, way := range ways {
+		had[i] = s.ExpectOne(way.From, way.To, 5, kit.Clients(pods...)...)
+	}
+	return func() {
+		stayed := 0
+		for i, way := range ways { // by chance all are the same again once in 8^8 runs
+			if s.ExpectOne(way.From, way.To, 1, kit.Clients(pods...)...).Name == had[i].Name {
+				stayed++
+			}
+		}
+		if stayed == len(ways) {
+			s.Fail("more than %s after its last connection %s has its endpoint at each of %d Services still, of %d endpoints", timeout, ways[0].From.Name, stayed, len(pods))
+		}
 	}
 }

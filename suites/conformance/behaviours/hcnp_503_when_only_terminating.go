@@ -8,8 +8,8 @@ import (
 func hcnp503WhenOnlyTerminating() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hcnp-503-when-only-terminating", Level: kit.Must, Profile: kit.ProfileHealth,
-		Says:     "A node whose endpoints all end answers 503 at the healthCheckNodePort while they still serve: the sign to drain.",
-		Promises: []promise.Promise{promise.DrainHealth, promise.HealthCheckNodePort},
+		Says:     "A node whose endpoints all end answers 503 at the healthCheckNodePort while they still serve: the sign to drain; 200 where one of them is published as ready.",
+		Promises: []promise.Promise{promise.DrainHealth, promise.HealthCheckNodePort, promise.Ready},
 		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1669"},
 		Upstream: "[sig-network] Services should fail health check node port if there are only terminating endpoints",
@@ -23,6 +23,8 @@ func hcnp503WhenOnlyTerminating() kit.Behaviour {
 			svc.Endpoints(n.A.Draining())
 			s.ExpectHTTP(s.Outside(), svc.HealthPort(n), "/", kit.Status(503))
 			s.Expect(s.Outside(), kit.TCP(svc.NodePort(n)), kit.Pods(n.A))
+			svc.Endpoints(n.A.Draining().With(new(true), new(true), new(true)))
+			s.ExpectHTTP(s.Outside(), svc.HealthPort(n), "/", kit.Status(200))
 		},
 	}
 }

@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -22,9 +24,12 @@ func healthz503OnAutoscalerTaint() kit.Behaviour {
 			s.Untaint(n, kit.ToBeDeleted())
 			s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
 			if s.Met(kit.NeedAgents) {
-				s.WithoutAgents(func() { s.Taint(n, kit.ToBeDeleted()) })
+				taint := kit.ToBeDeleted()
+				taint.Effect = corev1.TaintEffectPreferNoSchedule // so that agents that tolerate none come back
+				s.WithoutAgents(func() { s.Taint(n, taint) })
 				s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(503))
-				s.WithoutAgents(func() { s.Untaint(n, kit.ToBeDeleted()) })
+				s.KeepsHTTP(kit.Heard, s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(503))
+				s.WithoutAgents(func() { s.Untaint(n, taint) })
 				s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
 			}
 		},

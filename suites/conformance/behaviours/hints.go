@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
@@ -13,11 +15,20 @@ type near func(svc *kit.Service, n []*kit.Node) [][]*kit.Pod
 // zonal hints for zones, in two slices, one endpoint for two of them and for none of its own.
 func zonal(svc *kit.Service, n []*kit.Node) [][]*kit.Pod {
 	svc.Endpoints(
-		n[0].A.Ready().ForZones(n[0].Zone, n[1].Zone+"0"), // which no node is of
+		n[0].A.Ready().ForZones(n[0].Zone, nobodysZone(n, n[1].Zone)),
 		n[1].A.Ready().ForZones(n[1].Zone),
 	)
 	svc.Slice("b", nil, n[1].B.Ready().ForZones("no-zone", "nor-this", n[0].Zone, n[2].Zone))
 	return [][]*kit.Pod{{n[0].A, n[1].B}, {n[1].A}, {n[1].B}}
+}
+
+// nobodysZone is one that no node is of, whose name begins with another's.
+func nobodysZone(n []*kit.Node, like string) string {
+	for zone := like + "0"; ; zone += "0" {
+		if !slices.ContainsFunc(n, func(n *kit.Node) bool { return n.Zone == zone }) {
+			return zone
+		}
+	}
 }
 
 // nodal hints for nodes: each endpoint for its own.
@@ -76,12 +87,14 @@ func hintedAtNodePort(distribution string, of near) func(*kit.Spec) {
 func hintedAt(f front, distribution string, of near) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		hosts := map[*kit.Node]kit.Client{}
-		for _, n := range s.Zoned() {
-			hosts[n] = s.HostBeyond(n)
-		}
 		hinted(s, of, func(affinity func(*corev1.Service)) (*kit.Service, func(*kit.Node) []kit.Way) {
 			svc, addr := f(s, kit.Distribution(distribution), affinity)
-			return svc, func(n *kit.Node) []kit.Way { return svc.WaysTo(addr, hosts[n], n.Client, n.B.Client) }
+			return svc, func(n *kit.Node) []kit.Way {
+				if _, has := hosts[n]; !has {
+					hosts[n] = s.HostBeyond(n)
+				}
+				return svc.WaysTo(addr, hosts[n], n.Client, n.B.Client)
+			}
 		})
 	}
 }

@@ -10,8 +10,8 @@ import (
 func hintsFallBackExternalIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hints-fall-back-externalip", Level: kit.Must, Profile: kit.ProfileTopology,
-		Says:     "What comes to an external IP is answered by all ready endpoints where none is hinted for the zone or the node by which it is handled, by TCP and UDP.",
-		Promises: []promise.Promise{promise.ZoneWithoutEndpoints, promise.RemoteIfNot, promise.ExternalIPs},
+		Says:     "What comes to an external IP is answered by all ready endpoints where none is hinted for the zone or the node by which it is handled, by TCP and UDP; with session affinity each client by one of these.",
+		Promises: []promise.Promise{promise.ZoneWithoutEndpoints, promise.RemoteIfNot, promise.ExternalIPs, promise.Affinity},
 		Source:   []string{"KEP-2433", "KEP-4444"},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Needs:    []kit.Need{kit.NeedNodes, kit.NeedZones},

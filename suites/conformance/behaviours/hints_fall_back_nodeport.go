@@ -10,8 +10,8 @@ import (
 func hintsFallBackNodePort() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hints-fall-back-nodeport", Level: kit.Must, Profile: kit.ProfileTopology,
-		Says:     "What comes to a node port is answered by all ready endpoints where none is hinted for the zone or the node by which it is handled, by TCP and UDP.",
-		Promises: []promise.Promise{promise.ZoneWithoutEndpoints, promise.RemoteIfNot, promise.EveryNode},
+		Says:     "What comes to a node port is answered by all ready endpoints where none is hinted for the zone or the node by which it is handled, by TCP and UDP; with session affinity each client by one of these.",
+		Promises: []promise.Promise{promise.ZoneWithoutEndpoints, promise.RemoteIfNot, promise.EveryNode, promise.Affinity},
 		Source:   []string{"KEP-2433", "KEP-4444"},
 		Needs:    []kit.Need{kit.NeedOutside, kit.NeedZones},
 		Run:      hintedAtNodePort(corev1.ServiceTrafficDistributionPreferSameZone, nowhere),

@@ -10,8 +10,8 @@ import (
 func hintsFallBackVIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hints-fall-back-vip", Level: kit.Must, Profile: kit.ProfileTopology,
-		Says:     "What comes to the address of a load balancer in VIP mode is answered by all ready endpoints where none is hinted for the zone or the node by which it is handled, by TCP and UDP.",
-		Promises: []promise.Promise{promise.ZoneWithoutEndpoints, promise.RemoteIfNot, promise.Ingress},
+		Says:     "What comes to the address of a load balancer in VIP mode is answered by all ready endpoints where none is hinted for the zone or the node by which it is handled, by TCP and UDP; with session affinity each client by one of these.",
+		Promises: []promise.Promise{promise.ZoneWithoutEndpoints, promise.RemoteIfNot, promise.Ingress, promise.Affinity},
 		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-2433", "KEP-4444"},
 		Needs:    []kit.Need{kit.NeedNodes, kit.NeedZones},

@@ -10,8 +10,8 @@ import (
 func hintsZoneExternalIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hints-zone-externalip", Level: kit.Should, Profile: kit.ProfileTopology,
-		Says:     "What arrives at a node for an externalIP is answered by the endpoints that are hinted for the zone of that node, by TCP and UDP.",
-		Promises: []promise.Promise{promise.SameZone, promise.Distribution},
+		Says:     "What arrives at a node for an externalIP is answered by the endpoints that are hinted for the zone of that node, by TCP and UDP; with session affinity each client by one of these.",
+		Promises: []promise.Promise{promise.SameZone, promise.Distribution, promise.Affinity},
 		Source:   []string{"KEP-2433", "KEP-4444"},
 		Features: []kit.Feature{kit.FeatureZoneHints, kit.FeatureExternalIPs},
 		Needs:    []kit.Need{kit.NeedNodes, kit.NeedZones},

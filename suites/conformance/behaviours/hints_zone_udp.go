@@ -10,8 +10,8 @@ import (
 func hintsZoneUDP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "hints-zone-udp", Level: kit.Should, Profile: kit.ProfileTopology,
-		Says:     "Datagrams to a ClusterIP are answered by the endpoints that are hinted for the client's zone.",
-		Promises: []promise.Promise{promise.SameZone, promise.Distribution},
+		Says:     "Datagrams to a ClusterIP are answered by the endpoints that are hinted for the client's zone; with session affinity each client by one of these.",
+		Promises: []promise.Promise{promise.SameZone, promise.Distribution, promise.Affinity},
 		Source:   []string{"KEP-2433", "KEP-4444"},
 		Features: []kit.Feature{kit.FeatureZoneHints},
 		Needs:    []kit.Need{kit.NeedZones},

@@ -10,16 +10,15 @@ import (
 func manyEndpoints() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "many-endpoints", Level: kit.Must, Profile: kit.ProfileCore,
-		Says:     "A Service of 264 endpoints, in more slices than one, reaches each of them, evenly, by TCP and UDP, and of those that are left when most of them go each, at its node ports too; with session affinity each client one of them; connections that stand idle meanwhile stay.",
-		Promises: []promise.Promise{promise.Slices, promise.ClusterIP, promise.AllEvenly, promise.UDP, promise.NodePort, promise.Affinity},
+		Says:     "A Service of 264 endpoints, in more slices than one, reaches each of them, evenly, by TCP and UDP, and of those that are left when most of them go each, at its node ports too; connections that stand idle meanwhile stay.",
+		Promises: []promise.Promise{promise.Slices, promise.ClusterIP, promise.AllEvenly, promise.UDP, promise.NodePort},
 		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/"},
 		Run: func(s *kit.Spec) {
 			pods := s.EightPods()
 			ports := s.Serve(9000, 33, pods...)
-			svc, sticky := s.Service(kit.NodePorts, kit.Both), s.Service(kit.Sticky(600), kit.Both)
+			svc := s.Service(kit.NodePorts, kit.Both)
 			for _, number := range ports {
 				svc.SliceAt(fmt.Sprint(number), int32(number), kit.ReadyAll(pods)...)
-				sticky.SliceAt(fmt.Sprint(number), int32(number), kit.ReadyAll(pods)...)
 			}
 			// Who follows in order has all of them when a Service that comes later is served: rounds of thousands
 			// that come too early would use up the ports of the client.
@@ -32,7 +31,6 @@ func manyEndpoints() kit.Behaviour {
 				s.Expect(way.From, way.To, kit.Pods(pods...).AtAll(ports, 6500))
 			}
 			stay()
-			s.EachOne(sticky.Ways(append(s.PodClients(), s.NodeClients()...)...), kit.Clients(pods...)...)
 			for _, number := range ports[9:] {
 				svc.DeleteSlice(fmt.Sprint(number))
 			}

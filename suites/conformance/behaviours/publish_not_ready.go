@@ -11,8 +11,8 @@ import (
 func publishNotReady() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "publish-not-ready", Level: kit.Must, Profile: kit.ProfileTerminating,
-		Says:     "Endpoints published as ready get connections and datagrams like all ready ones, whether they serve or terminate (publishNotReadyAddresses), at the ClusterIP, node ports, the address of a load balancer in VIP mode and an external IP, under each policy, and count at healthCheckNodePorts.",
-		Promises: []promise.Promise{promise.PublishNotReady, promise.Ready, promise.Ingress, promise.ExternalIPs, promise.InternalLocal, promise.ExternalLocal, promise.HealthCheckNodePort},
+		Says:     "Endpoints published as ready get connections and datagrams like all ready ones, whether they serve or terminate (publishNotReadyAddresses), at the ClusterIP, node ports, the address of a load balancer in VIP mode and an external IP, under each policy.",
+		Promises: []promise.Promise{promise.PublishNotReady, promise.Ready, promise.Ingress, promise.ExternalIPs, promise.InternalLocal, promise.ExternalLocal},
 		Source:   []string{"KEP-1672"},
 		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] Services should be able to connect to terminating and unready endpoints if PublishNotReadyAddresses is true",
@@ -31,7 +31,6 @@ func publishNotReady() kit.Behaviour {
 			local := s.Service(kit.LoadBalanced, kit.Both, kit.InternalLocal, kit.ExternalLocal, func(o *corev1.Service) { o.Spec.PublishNotReadyAddresses = true })
 			local.Endpoints(ending, draining, unready)
 			s.Each(append(local.Ways(n.Client), local.NodePortWays(n, s.Outside())...), kit.Pods(n.A, n.B))
-			s.ExpectHTTP(s.Outside(), local.HealthPort(n), "/", kit.Status(200))
 		},
 	}
 }

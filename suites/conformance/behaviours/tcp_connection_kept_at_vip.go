@@ -12,7 +12,7 @@ import (
 func tcpConnectionKeptAtVIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "tcp-connection-kept-at-vip", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "TCP connections to the address of a load balancer in VIP mode, or to an external IP, of a pod, a node and a host outside, stay whole while endpoints, ports and addresses of their Service come and go and its affinity, policies, source ranges and labels change, and as long as no endpoint goes no new one of the pod and the host fails, and no datagram of the pod is lost.",
+		Says:     "TCP connections to the address of a load balancer in VIP mode, or to an external IP, of a pod, a node and a host outside, stay whole while endpoints, ports and addresses of their Service come and go and its affinity, policies, source ranges and labels change, and as long as no endpoint goes no new one fails, and while endpoints and ports change no datagram of the pod is lost.",
 		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware, promise.Ingress, promise.ExternalIPs, promise.UDP},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
@@ -52,31 +52,37 @@ func tcpConnectionKeptAtVIP() kit.Behaviour {
 			}, n[0].A.Client, n[1].A.Client, n[2].A.Client)
 			svc.Endpoints(append(three, n[3].A.Ready())...) // of the node beyond which the host is: each policy allows it
 			s.Each(ways, kit.Pods(n[0].A, n[1].A, n[2].A, n[3].A))
-			var sources []string
-			for _, way := range ways {
-				sources = append(sources, kit.Alone(way.From.Addr(s.Family)))
-			}
-			changes := []func(*corev1.Service){
-				kit.Sticky(600),
-				func(o *corev1.Service) {
-					o.Spec.SessionAffinity, o.Spec.SessionAffinityConfig = corev1.ServiceAffinityNone, nil
-				},
-				kit.ExternalLocal, kit.ExternalCluster,
-				func(o *corev1.Service) { o.Labels = map[string]string{"tier": "web"} },
-			}
-			if s.Has(kit.FeatureSourceRanges) {
-				changes = append(changes, kit.SourceRanges(sources...), func(o *corev1.Service) { o.Spec.LoadBalancerSourceRanges = nil })
-			}
-			s.UnderLoad(loads, func() {
-				for _, change := range changes {
-					svc.Update(change)
-					heard(s, n[3].B.Client)
-				}
-			}, n[0].A.Client, n[1].A.Client, n[2].A.Client, n[3].A.Client)
+			changeFields(s, svc, open, n[0].A.Client, n[1].A.Client, n[2].A.Client, n[3].A.Client)
 			stay()
 			svc.Endpoints(two...)
 			s.Each(ways, kit.Pods(n[0].A, n[1].A))
 			stay()
 		},
 	}
+}
+
+// changeFields changes what a Service says beside its ports and endpoints, and each time allows some ways by TCP, of
+// which no new connection fails.
+func changeFields(s *kit.Spec, svc *kit.Service, ways []kit.Way, servers ...kit.Client) {
+	var sources []string
+	for _, way := range ways {
+		sources = append(sources, kit.Alone(way.From.Addr(s.Family)))
+	}
+	changes := []func(*corev1.Service){
+		kit.Sticky(600),
+		func(o *corev1.Service) {
+			o.Spec.SessionAffinity, o.Spec.SessionAffinityConfig = corev1.ServiceAffinityNone, nil
+		},
+		kit.ExternalLocal, kit.ExternalCluster,
+		func(o *corev1.Service) { o.Labels = map[string]string{"tier": "web"} },
+	}
+	if s.Has(kit.FeatureSourceRanges) {
+		changes = append(changes, kit.SourceRanges(sources...), func(o *corev1.Service) { o.Spec.LoadBalancerSourceRanges = nil })
+	}
+	s.UnderLoad(ways, func() {
+		for _, change := range changes {
+			svc.Update(change)
+			heard(s, s.PodClients()...)
+		}
+	}, servers...)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/nftables/expr"
@@ -35,11 +36,6 @@ func againMutations() map[string]func(*changes) {
 		"datagrams-without-checksum-lost":           beside(lost(unsummed()...)),
 		"endpoints-beyond-64-not-used-for-udp":      onlyFirst(64, atBy(plan.ClusterIP, objects.UDP)),
 		"endpoints-beyond-64-not-used-at-node-port": onlyFirst(64, atBy(plan.NodePort, objects.TCP)),
-		"short-circuit-masqueraded": routes(func(f *plan.Frontend, r *plan.Route) {
-			if r.Masquerade == plan.MasqNode {
-				r.Masquerade = plan.MasqAlways
-			}
-		}),
 		"serving-without-ready-as-terminating": endpoints(func(e *discoveryv1.Endpoint) {
 			if !isOr(e.Conditions.Ready, true) && is(e.Conditions.Serving) {
 				e.Conditions.Terminating = new(true)
@@ -189,14 +185,13 @@ func slicePortsByName(c *changes) {
 
 // zonesByPrefix takes hints for zones whose names begin with the node's for hints for that.
 func zonesByPrefix(c *changes) {
-	var zone sync.Map // the node's, under ""
+	var zone atomic.Value // the node's
 	c.object = func(o runtime.Object) {
 		switch o := o.(type) {
 		case *corev1.Node:
-			zone.Store("", o.Labels[corev1.LabelTopologyZone])
+			zone.Store(o.Labels[corev1.LabelTopologyZone])
 		case *discoveryv1.EndpointSlice:
-			own, _ := zone.Load("")
-			begin, known := own.(string)
+			begin, known := zone.Load().(string)
 			for _, e := range o.Endpoints {
 				for i, z := range ptr.Deref(e.Hints, discoveryv1.EndpointHints{}).ForZones {
 					if known && begin != "" && strings.HasPrefix(z.Name, begin) {

@@ -41,9 +41,7 @@ func besideMutations() map[string]func(*changes) {
 		"slices-of-first-manager-only":              firstManagerOnly,
 		"external-name-served-at-external-ips":      externalNameServed,
 		"endpoints-of-a-node-share-its-share":       nodesFirst,
-		"endpoints-beyond-256-not-used": routes(func(_ *plan.Frontend, r *plan.Route) {
-			r.Endpoints = r.Endpoints[:min(256, len(r.Endpoints))]
-		}),
+		"endpoints-beyond-256-not-used":             onlyFirst(256, func(*plan.Frontend) bool { return true }),
 		"services-beyond-256-not-served":            servicesBeyond(256),
 		"services-beyond-100-at-start-not-heard-of": servicesAtStartBeyond(100),
 		"source-ranges-at-start-not-held":           rangesAtStartLost,

@@ -15,10 +15,8 @@ import (
 // scaleMutations hold as long as there is little of everything.
 func scaleMutations() map[string]func(*changes) {
 	return map[string]func(*changes){
-		"endpoints-beyond-100-not-used": routes(func(_ *plan.Frontend, r *plan.Route) {
-			r.Endpoints = r.Endpoints[:min(100, len(r.Endpoints))]
-		}),
-		"ports-beyond-32-not-served": servicesOf(func(s *corev1.Service) { s.Spec.Ports = s.Spec.Ports[:min(32, len(s.Spec.Ports))] }),
+		"endpoints-beyond-100-not-used": onlyFirst(100, func(*plan.Frontend) bool { return true }),
+		"ports-beyond-32-not-served":    servicesOf(func(s *corev1.Service) { s.Spec.Ports = s.Spec.Ports[:min(32, len(s.Spec.Ports))] }),
 		"last-of-many-endpoints-preferred": routes(func(_ *plan.Frontend, r *plan.Route) {
 			if n := len(r.Endpoints); n > 8 {
 				r.Endpoints = append(r.Endpoints, slices.Repeat(r.Endpoints[n-1:], n)...)
