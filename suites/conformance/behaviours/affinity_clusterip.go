@@ -24,7 +24,7 @@ func affinityClusterIP() kit.Behaviour {
 			s.ExpectOne(client, kit.TCP(two.ClusterIP()), 20, s.Nodes[2].A.Client, s.Nodes[2].B.Client)
 			s.Expect(client, kit.TCP(one.ClusterIP()), kit.Only(first).Times(20))
 			many, pods := s.Service(kit.Sticky(600), kit.Both), s.EightPods()
-			for _, number := range s.Serve(9000, 2, pods...) {
+			for _, number := range s.Serve(9200, 2, pods...) {
 				many.SliceAt(fmt.Sprint(number), int32(number), kit.ReadyAll(pods)...)
 			}
 			s.EachOne(many.Ways(append(s.PodClients(), s.NodeClients()...)...), kit.Clients(pods...)...)

@@ -9,7 +9,8 @@ import (
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
 )
 
-// Serve has pods serve TCP and UDP at so many further ports, from a first one on, until the behaviour ends.
+// Serve has pods serve TCP and UDP at so many further ports, from a first one on, until the behaviour ends: ports of its
+// own, for others go on beside it.
 func (s *Spec) Serve(first uint16, n int, pods ...*Pod) (ports []uint16) {
 	for i := range n {
 		ports = append(ports, first+uint16(i))
