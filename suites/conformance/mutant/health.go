@@ -101,7 +101,14 @@ func proxyHealthMutations() map[string]func(*changes) {
 				}
 			}
 		},
-		"healthz-without-eligibility":   healths(func(r *http.Response) { edit(r, func(b map[string]any) { delete(b, "nodeEligible") }) }),
+		"healthz-without-eligibility": healths(func(r *http.Response) { edit(r, func(b map[string]any) { delete(b, "nodeEligible") }) }),
+		"healthz-always-eligible": healths(func(r *http.Response) {
+			edit(r, func(b map[string]any) {
+				if b["nodeEligible"] != nil {
+					b["nodeEligible"] = true
+				}
+			})
+		}),
 		"healthz-without-time":          healths(func(r *http.Response) { edit(r, func(b map[string]any) { delete(b, "lastUpdated") }) }),
 		"healthz-without-families":      healths(func(r *http.Response) { edit(r, func(b map[string]any) { delete(b, "status") }) }),
 		"healthz-200-before-first-sync": healths(healthyAtOnce),
