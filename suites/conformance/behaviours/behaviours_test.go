@@ -48,7 +48,7 @@ func TestFolderIsListed(t *testing.T) {
 	if !slices.IsSortedFunc(All(), func(a, b kit.Behaviour) int { return strings.Compare(a.ID, b.ID) }) {
 		t.Error("All is not in the order of ids")
 	}
-	shared := []string{"apart.go", "behaviours.go", "fronts.go", "hints.go"}
+	shared := []string{"apart.go", "behaviours.go", "fronts.go", "hints.go", "traffic.go"}
 	want := slices.Clone(shared)
 	for i, b := range all {
 		if err := b.Check(); err != nil {

@@ -1,0 +1,90 @@
+package behaviours
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plumbline/plumbline/fixtures/probe/remote"
+	"github.com/plumbline/plumbline/suites/conformance/kit"
+)
+
+// askOn asks forty times for 32 KiB on each of some connections: one carries more than a MiB each way.
+func askOn(s *kit.Spec, c kit.Client, to kit.Target, servers []kit.Client) {
+	conns := s.Open(c, to, remote.Batch{Attempts: 40})
+	for range 40 {
+		s.All(c, to, s.Ask(c, to, conns, 0, 32<<10), servers...)
+	}
+}
+
+// nearFull: datagrams and requests that fill most of a packet pass by each way, and so do their answers; over IPv4
+// also datagrams that have no checksum (RFC 768).
+func nearFull(s *kit.Spec, ways []kit.Way, servers ...kit.Client) {
+	for _, way := range ways {
+		each := remote.Batch{Attempts: 60, Payload: 1100, Concurrency: 4}
+		s.All(way.From, way.To, s.Attempts(way.From, way.To, each), servers...)
+		if each.Unsummed = way.To.MayBeUnsummed(); each.Unsummed {
+			s.All(way.From, way.To, s.Attempts(way.From, way.To, each), servers...)
+		}
+	}
+}
+
+// closeHalf: connections of which the client has closed its direction carry the answer, and then the server's end.
+func closeHalf(s *kit.Spec, ways []kit.Way, servers ...kit.Client) {
+	for _, way := range ways {
+		s.All(way.From, way.To, s.Attempts(way.From, way.To, remote.Batch{Attempts: 80, Payload: 8 << 10, HalfClose: true, Concurrency: 8}), servers...)
+	}
+}
+
+// stand opens TCP connections by some ways. It returns what demands that each of them stays whole.
+func stand(s *kit.Spec, ways []kit.Way) (stay func()) {
+	var flows []*kit.Flows
+	for _, way := range ways {
+		flows = append(flows, s.Flows(way.From, way.To, 16))
+	}
+	return func() { s.Stay(flows...) }
+}
+
+// flow begins UDP flows by some ways. It returns what demands that each of them reaches a pod.
+func flow(s *kit.Spec, ways []kit.Way) (reach func(*kit.Pod)) {
+	reachAt := flowAt(s, ways)
+	return func(p *kit.Pod) { reachAt(p, 0) }
+}
+
+// flowAt is flow of which it matters at which port a pod is reached; 0: at any.
+func flowAt(s *kit.Spec, ways []kit.Way) (reach func(p *kit.Pod, port uint16)) {
+	var flows []*kit.Flows
+	for _, way := range ways {
+		flows = append(flows, s.Datagrams(way.From, way.To, 8))
+	}
+	return func(p *kit.Pod, port uint16) {
+		for _, f := range flows {
+			f.ReachPort(port, p.Client)
+		}
+	}
+}
+
+// affinities are a Service without and with one.
+func affinities() []func(*corev1.Service) {
+	return []func(*corev1.Service){func(*corev1.Service) {}, kit.Sticky(600)}
+}
+
+// follow: UDP flows by some ways reach the endpoint that takes the place of another, and so after there
+// was none for a while, and when it ends beside one that is ready; without affinity also the one that is left of two.
+func follow(s *kit.Spec, svc *kit.Service, ways []kit.Way, first, second, third *kit.Pod) {
+	s.Each(ways, kit.Pods(first))
+	reach := flow(s, ways)
+	reach(first)
+	svc.Endpoints(second.Ready())
+	reach(second)
+	svc.Endpoints()
+	s.Each(ways, kit.Unreachable())
+	svc.Endpoints(third.Ready())
+	reach(third)
+	svc.Endpoints(third.Ending(), first.Ready())
+	reach(first)
+	if svc.Object().Spec.SessionAffinity == corev1.ServiceAffinityNone {
+		svc.Endpoints(first.Ready(), second.Ready())
+		s.Each(ways, kit.Pods(first, second)) // new ones: those that are there may stay
+		svc.Endpoints(second.Ready())
+		reach(second)
+	}
+}
