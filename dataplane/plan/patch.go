@@ -42,7 +42,7 @@ func patch(was Service, snap *objects.Snapshot, name objects.Name, opt Options, 
 	return now, true
 }
 
-// patchMost are the most endpoints that are patched: of more each costs more than its part of a plan made anew.
+// patchMost are the most endpoints that are patched: each may cost a walk over all of the Service's (isIn).
 const patchMost = 64
 
 type patcher struct {

@@ -1,8 +1,6 @@
 package behaviours
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -25,9 +23,7 @@ func affinitySwitchedEverywhere() kit.Behaviour {
 			for range 2 {
 				svc.Update(kit.Sticky(600))
 				s.EachOne(ways, s.OfKinds()...)
-				svc.Update(func(o *corev1.Service) {
-					o.Spec.SessionAffinity, o.Spec.SessionAffinityConfig = corev1.ServiceAffinityNone, nil
-				})
+				svc.Update(kit.NotSticky)
 				s.Each(ways, want)
 			}
 		},

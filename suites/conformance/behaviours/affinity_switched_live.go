@@ -1,8 +1,6 @@
 package behaviours
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -20,9 +18,7 @@ func affinitySwitchedLive() kit.Behaviour {
 			inside, outside := kit.TCP(svc.ClusterIP()), kit.TCP(svc.NodePort(s.Nodes[0]))
 			s.ExpectOne(s.Nodes[0].B.Client, inside, 40, kit.Clients(pods...)...)
 			s.ExpectOne(s.Outside(), outside, 40, kit.Clients(pods...)...)
-			svc.Update(func(o *corev1.Service) {
-				o.Spec.SessionAffinity, o.Spec.SessionAffinityConfig = corev1.ServiceAffinityNone, nil
-			})
+			svc.Update(kit.NotSticky)
 			s.Expect(s.Nodes[0].B.Client, inside, kit.Pods(pods...))
 			s.Expect(s.Outside(), outside, kit.Pods(pods...))
 			svc.Update(kit.Sticky(600))

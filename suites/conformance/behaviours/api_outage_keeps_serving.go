@@ -1,7 +1,6 @@
 package behaviours
 
 import (
-	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
@@ -27,7 +26,7 @@ func apiOutageKeepsServing() kit.Behaviour {
 			moved.Endpoints(a.Ready())
 			client, to := via.A.Client, kit.TCP(moved.ClusterIP())
 			s.Expect(client, to, kit.Pods(a))
-			loads := slices.Concat(svc.Ways(via.B.Client), svc.NodePortWays(via, s.Outside()), waysBy(s, via, svc, addrs))
+			loads := waysBy(s, via, svc, addrs)
 			s.Each(loads, kit.Pods(a, b))
 			var flows []*kit.Flows
 			for _, l := range loads {

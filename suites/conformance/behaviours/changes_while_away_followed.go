@@ -1,8 +1,6 @@
 package behaviours
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -41,9 +39,7 @@ func changesWhileAwayFollowed() kit.Behaviour {
 				emptied.Endpoints()
 				aimed.SliceAt("a", kit.OtherPort, a.Ready())
 				filled.Endpoints(b.Ready())
-				free.Update(func(o *corev1.Service) {
-					o.Spec.SessionAffinity, o.Spec.SessionAffinityConfig = corev1.ServiceAffinityNone, nil
-				})
+				free.Update(kit.NotSticky)
 				fresh = s.Service(kit.NodePorts, kit.Both)
 				kinds = fresh.Kinds() // three slices
 				sticky = s.Service(kit.NodePorts, kit.Sticky(600), kit.Both)

@@ -51,13 +51,14 @@ func waysToAll(svc *kit.Service, addrs []netip.Addr, clients ...kit.Client) (way
 	return ways
 }
 
-// waysBy are those of a pod of a node to some addresses, and of a host beyond it where there can be one.
+// waysBy are those that lead to a Service by a node: of a pod there to its ClusterIP and to some addresses, of the client
+// outside to its node ports, and, where there can be one, of a host beyond the node to these addresses.
 func waysBy(s *kit.Spec, n *kit.Node, svc *kit.Service, addrs []netip.Addr) []kit.Way {
 	clients := []kit.Client{n.B.Client}
 	if s.Met(kit.NeedNodes) {
 		clients = append(clients, s.HostBeyond(n))
 	}
-	return waysToAll(svc, addrs, clients...)
+	return slices.Concat(svc.Ways(n.B.Client), svc.NodePortWays(n, s.Outside()), waysToAll(svc, addrs, clients...))
 }
 
 // ofPort are those by the ith of two ports, of ways that lead by both in turn.

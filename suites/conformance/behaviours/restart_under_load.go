@@ -1,8 +1,6 @@
 package behaviours
 
 import (
-	"slices"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -23,7 +21,7 @@ func restartUnderLoad() kit.Behaviour {
 			n := s.Nodes[2]
 			a, b := s.Nodes[0].A, s.Nodes[1].A
 			svc.Endpoints(a.Ready(), b.Ready())
-			loads := ofPort(slices.Concat(svc.Ways(n.B.Client), svc.NodePortWays(n, s.Outside()), waysBy(s, n, svc, addrs)), 0) // by TCP
+			loads := ofPort(waysBy(s, n, svc, addrs), 0) // by TCP
 			s.UnderLoad(loads, func() {
 				s.KillAgent(n) // once: kubelets start again later what ends by itself again and again
 				s.ExpectFollowing()

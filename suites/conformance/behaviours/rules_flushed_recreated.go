@@ -1,7 +1,6 @@
 package behaviours
 
 import (
-	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
@@ -23,7 +22,7 @@ func rulesFlushedRecreated() kit.Behaviour {
 			n := s.Nodes[2]
 			a, b := s.Nodes[0].A, s.Nodes[1].A
 			svc.Endpoints(a.Ready(), b.Ready())
-			ways := slices.Concat(svc.Ways(n.B.Client), svc.NodePortWays(n, s.Outside()), waysBy(s, n, svc, addrs))
+			ways := waysBy(s, n, svc, addrs)
 			s.Each(ways, kit.Pods(a, b))
 			if !s.Flush(n) {
 				s.Skip("it is not known how this dataplane's rules are removed from a node")

@@ -1,7 +1,6 @@
 package behaviours
 
 import (
-	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
@@ -23,7 +22,7 @@ func rulesKeptWithoutAgents() kit.Behaviour {
 			svc, addrs := atAll(s)
 			a, b, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2]
 			svc.Endpoints(a.Ready(), b.Ready())
-			loads := slices.Concat(svc.Ways(via.B.Client), svc.NodePortWays(via, s.Outside()), waysBy(s, via, svc, addrs))
+			loads := waysBy(s, via, svc, addrs)
 			s.UnderLoad(loads, func() {
 				s.WithoutAgents(func() { s.Pause(time.Second) })
 			}, a.Client, b.Client)

@@ -70,9 +70,7 @@ func changeFields(s *kit.Spec, svc *kit.Service, ways []kit.Way, servers ...kit.
 	}
 	changes := []func(*corev1.Service){
 		kit.Sticky(600),
-		func(o *corev1.Service) {
-			o.Spec.SessionAffinity, o.Spec.SessionAffinityConfig = corev1.ServiceAffinityNone, nil
-		},
+		kit.NotSticky,
 		kit.ExternalLocal, kit.ExternalCluster,
 		func(o *corev1.Service) { o.Labels = map[string]string{"tier": "web"} },
 	}

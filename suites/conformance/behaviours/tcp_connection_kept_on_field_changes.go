@@ -21,9 +21,7 @@ func tcpConnectionKeptOnFieldChanges() kit.Behaviour {
 			stay := stand(s, ways)
 			for _, change := range []func(*corev1.Service){
 				kit.Sticky(600),
-				func(o *corev1.Service) {
-					o.Spec.SessionAffinity, o.Spec.SessionAffinityConfig = corev1.ServiceAffinityNone, nil
-				},
+				kit.NotSticky,
 				kit.InternalLocal, kit.InternalCluster, kit.ExternalLocal, kit.ExternalCluster,
 				func(o *corev1.Service) { o.Labels = map[string]string{"tier": "web"} },
 				func(o *corev1.Service) { o.Annotations = map[string]string{"example.com/owner": "web"} },

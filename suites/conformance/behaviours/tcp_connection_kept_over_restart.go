@@ -1,7 +1,6 @@
 package behaviours
 
 import (
-	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/suites/conformance/kit"
@@ -23,8 +22,7 @@ func tcpConnectionKeptOverRestart() kit.Behaviour {
 			svc, addrs := atAll(s)
 			a, b, c, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2].A, s.Nodes[2]
 			svc.Endpoints(a.Ready(), b.Ready())
-			ways := slices.Concat(svc.Ways(via.B.Client), svc.NodePortWays(via, s.Outside()), waysBy(s, via, svc, addrs))
-			ways = ofPort(ways, 0) // by TCP
+			ways := ofPort(waysBy(s, via, svc, addrs), 0) // by TCP
 			s.Each(ways, kit.Pods(a, b))
 			stay := stand(s, ways)
 			s.WithoutAgents(func() {

@@ -1,8 +1,6 @@
 package behaviours
 
 import (
-	"slices"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -17,8 +15,7 @@ func tcpConnectionKeptWithoutEndpoints() kit.Behaviour {
 			svc, addrs := atAll(s)
 			a, b, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2]
 			svc.Endpoints(a.Ready())
-			ways := slices.Concat(svc.Ways(via.B.Client, via.Client), svc.NodePortWays(via, s.Outside()), waysBy(s, via, svc, addrs))
-			ways = ofPort(ways, 0) // by TCP
+			ways := ofPort(append(waysBy(s, via, svc, addrs), svc.Ways(via.Client)...), 0) // by TCP
 			s.Each(ways, kit.Pods(a))
 			stay := stand(s, ways)
 			for _, left := range [][]kit.Endpoint{{a.NotReady(), b.Ready()}, {b.Ready()}} {

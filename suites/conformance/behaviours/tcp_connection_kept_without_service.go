@@ -1,8 +1,6 @@
 package behaviours
 
 import (
-	"slices"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -18,8 +16,7 @@ func tcpConnectionKeptWithoutService() kit.Behaviour {
 			svc, addrs := atAll(s)
 			pod, via := s.Nodes[0].A, s.Nodes[2]
 			svc.Endpoints(pod.Ready())
-			ways := slices.Concat(svc.Ways(via.B.Client), svc.NodePortWays(via, s.Outside()), waysBy(s, via, svc, addrs))
-			ways = ofPort(ways, 0) // by TCP
+			ways := ofPort(waysBy(s, via, svc, addrs), 0) // by TCP
 			s.Each(ways, kit.Pods(pod))
 			stay := stand(s, ways)
 			svc.Delete()

@@ -19,8 +19,7 @@ func udpFlowKeptOnUnrelatedChange() kit.Behaviour {
 			svc, addrs := atAll(s)
 			other := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))
 			a, b, client, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2].B.Client, s.Nodes[2]
-			ways := slices.Concat(svc.Ways(client), svc.NodePortWays(via, s.Outside()), waysBy(s, via, svc, addrs))
-			ways = ofPort(ways, 1) // by UDP
+			ways := ofPort(waysBy(s, via, svc, addrs), 1) // by UDP
 			svc.Endpoints(a.Ready())
 			s.Each(ways, kit.Pods(a))
 			var flows []*kit.Flows

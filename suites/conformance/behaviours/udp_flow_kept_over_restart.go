@@ -1,8 +1,6 @@
 package behaviours
 
 import (
-	"slices"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -22,8 +20,7 @@ func udpFlowKeptOverRestart() kit.Behaviour {
 			svc, addrs := atAll(s)
 			a, b, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2]
 			svc.Endpoints(a.Ready(), b.Ready())
-			ways := slices.Concat(svc.Ways(via.B.Client), svc.NodePortWays(via, s.Outside()), waysBy(s, via, svc, addrs))
-			ways = ofPort(ways, 1) // by UDP
+			ways := ofPort(waysBy(s, via, svc, addrs), 1) // by UDP
 			s.Each(ways, kit.Pods(a, b))
 			var flows []*kit.Flows
 			for _, way := range ways {

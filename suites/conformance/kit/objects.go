@@ -221,6 +221,11 @@ func Sticky(seconds int32) func(*corev1.Service) {
 	}
 }
 
+// NotSticky takes that back.
+func NotSticky(o *corev1.Service) {
+	o.Spec.SessionAffinity, o.Spec.SessionAffinityConfig = corev1.ServiceAffinityNone, nil
+}
+
 // ExternalIPs sets externalIPs.
 func ExternalIPs(addrs ...netip.Addr) func(*corev1.Service) {
 	return func(o *corev1.Service) {
