@@ -86,11 +86,11 @@ test: build
 	go vet ./...
 	go test $(PURE)
 	if [ $$(id -u) = 0 ]; then ci/host/prepare.sh; fi
-	go test $(BARE) -count=1 -p 1 -cpu 8 -parallel 8 -skip '$(LEGACY)' $(BACKENDS)
-	ci/expedited go test $(BARE) -count=1 -parallel 12 -skip '$(ATDEVICES)' $(TC)
 	go test $(BARE) -count=1 -p $(words $(WAITING)) -parallel 16 $(WAITING)
 	go test $(BARE) -count=1 -p 1 -parallel 16 $(filter-out $(GINKGO) $(TC) $(BACKENDS) $(WAITING),$(REALTIME))
 	go test $(BARE) -count=1 -p 1 $(GINKGO)
+	go test $(BARE) -count=1 -p 1 -cpu 8 -parallel 8 -skip '$(LEGACY)' $(BACKENDS)
+	ci/expedited go test $(BARE) -count=1 -parallel 12 -skip '$(ATDEVICES)' $(TC)
 
 # What needs no root and no kernel: before a commit.
 test-fast:
