@@ -48,8 +48,9 @@ const (
 	frontendHasInside  = 1
 	frontendRestricted = 2
 
-	endpointLocal = 1
-	endpointHost  = 2
+	endpointLocal    = 1 // or unplaced: it may be its own client, which is all that programs ask
+	endpointHost     = 2
+	endpointUnplaced = 4 // of the plan, to be read back: no program asks for it
 
 	stepEgress = 1
 
@@ -98,8 +99,11 @@ func swapped(port uint16) uint16 { return port<<8 | port>>8 }
 func toPlace(e plan.Endpoint) place { return place{toAddr(e.Addr), swapped(e.Port)} }
 
 func toFlags(e plan.Endpoint) (out uint16) {
-	if e.Local {
+	if e.MayBeClient(false) {
 		out |= endpointLocal
+	}
+	if e.Unplaced {
+		out |= endpointUnplaced
 	}
 	if e.Host {
 		out |= endpointHost
@@ -108,7 +112,10 @@ func toFlags(e plan.Endpoint) (out uint16) {
 }
 
 func fromPlace(at place, flags uint16) plan.Endpoint {
-	return plan.Endpoint{Addr: fromAddr(at.addr), Port: swapped(at.port), Local: flags&endpointLocal != 0, Host: flags&endpointHost != 0}
+	return plan.Endpoint{
+		Addr: fromAddr(at.addr), Port: swapped(at.port),
+		Local: flags&(endpointLocal|endpointUnplaced) == endpointLocal, Unplaced: flags&endpointUnplaced != 0, Host: flags&endpointHost != 0,
+	}
 }
 
 // toKey is not for wildcards, which are a class of their address.

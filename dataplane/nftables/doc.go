@@ -47,7 +47,7 @@
 //	  in masquerade-node and source . destination in hairpin-inside (an endpoint of another node, and itself)
 //	                                                     -> masquerade
 //	  the same for node ports, unless services has the address and port
-//	  source . destination in hairpin (a local endpoint and itself) -> masquerade
+//	  source . destination in hairpin (an endpoint that is or may be here, and itself) -> masquerade
 //	forward, leave (filter), new connections that no dnat took:
 //	  destination in cluster-ips   -> reject
 //	  destination in service-cidrs -> drop

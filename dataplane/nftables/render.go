@@ -293,7 +293,7 @@ func parseEndpoint(val string) (plan.Endpoint, bool) {
 	return plan.Endpoint{Addr: addr, Port: binary.BigEndian.Uint16([]byte(val[n:]))}, ok
 }
 
-// hairpin is an endpoint that may be its own client: a local one by any route of any frontend, one of another node
+// hairpin is an endpoint that may be its own client: one that is or may be local by any route of any frontend, one of another node
 // by the inside of a frontend that masquerades the node's own.
 type hairpin struct {
 	addr      netip.Addr
@@ -306,7 +306,7 @@ func hairpins(f, but plan.Frontend) (out []hairpin) {
 	add := func(eps, same []plan.Endpoint, inside bool) {
 		for i, e := range eps {
 			if e.MayBeClient(inside) && (i >= len(same) || same[i] != e) {
-				out = append(out, hairpin{e.Addr, !e.Local})
+				out = append(out, hairpin{e.Addr, !e.MayBeClient(false)})
 			}
 		}
 	}

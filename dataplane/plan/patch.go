@@ -132,6 +132,9 @@ func (p *patcher) move(ports []objects.SlicePort, old, now *objects.Endpoint) (o
 	}
 	p.at[some.Addr] = true
 	same := old != nil && now != nil && stateOf(old) == stateOf(now) // of another node, or hinted for one
+	if same && unplaced(old) != unplaced(now) {
+		return false // it stays in its slot, and is not the same there
+	}
 	for i, port := range ports {
 		if slices.ContainsFunc(ports[:i], func(o objects.SlicePort) bool { return o.Name == port.Name && o.Protocol == port.Protocol }) {
 			return false
@@ -143,14 +146,13 @@ func (p *patcher) move(ports []objects.SlicePort, old, now *objects.Endpoint) (o
 		if same {
 			continue
 		}
-		e := Endpoint{Addr: some.Addr, Port: port.Port}
 		if old != nil {
 			s := &p.by[at][stateOf(old)]
-			s.gone = append(s.gone, e)
+			s.gone = append(s.gone, Endpoint{Addr: some.Addr, Port: port.Port, Unplaced: unplaced(old)})
 		}
 		if now != nil {
 			s := &p.by[at][stateOf(now)]
-			s.came = append(s.came, e)
+			s.came = append(s.came, Endpoint{Addr: some.Addr, Port: port.Port, Unplaced: unplaced(now)})
 		}
 	}
 	return true

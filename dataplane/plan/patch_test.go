@@ -139,6 +139,9 @@ func (h *history) service() objects.Change {
 // fresh is an endpoint of the ith slice: of sixty addresses of its own; now and then one that others have. The last is of IPv6.
 func (h *history) fresh(i int) objects.Endpoint {
 	e := objects.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 0, byte(i), byte(h.r.IntN(60))}), Node: fmt.Sprint("node-", h.r.IntN(4)), Ready: true, Serving: true}
+	if h.r.IntN(8) == 0 {
+		e.Node = ""
+	}
 	switch {
 	case i == 3:
 		e.Addr = netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(h.r.IntN(60))})

@@ -270,16 +270,19 @@ type Endpoint struct {
 	Addr  netip.Addr
 	Port  uint16
 	Local bool // on this node
+	// Unplaced: its slice names no node. It counts as one of another node, and may be here; one that is here while its
+	// slice names another node is taken at its word.
+	Unplaced bool
 	// Host: the node itself (a host-network pod of it). What is forwarded there
 	// is delivered and not sent on, so it keeps its source whatever the route
 	// says (kube-proxy's nftables README: no masquerading to a host network IP).
 	Host bool
 }
 
-// MayBeClient tells whether an endpoint of a route may be its own client (hairpin): a local one, and by
+// MayBeClient tells whether an endpoint of a route may be its own client (hairpin): one that is here or may be, and by
 // the inside any, since a pod of another node may count as one of this node's (Node.LocalPods) and keeps its
 // source there. At a ClusterIP a pod of another node is translated by that node.
-func (e Endpoint) MayBeClient(inside bool) bool { return e.Local || inside }
+func (e Endpoint) MayBeClient(inside bool) bool { return e.Local || e.Unplaced || inside }
 
 // Compare orders endpoints.
 func (e Endpoint) Compare(o Endpoint) int {

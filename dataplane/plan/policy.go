@@ -77,12 +77,14 @@ func (b *builder) gather(out []candidate, eps []objects.Endpoint, port uint16, v
 			b.warnings[fmt.Sprintf("endpoint %s is an external address of a Service: sent there as it is", e.Addr)] = true
 		}
 		out = append(out, candidate{
-			Endpoint: Endpoint{Addr: e.Addr, Port: port, Local: b.isLocal(e), Host: b.snap.IsNodeIP(e.Addr)},
+			Endpoint: Endpoint{Addr: e.Addr, Port: port, Local: b.isLocal(e), Unplaced: unplaced(e), Host: b.snap.IsNodeIP(e.Addr)},
 			state:    e,
 		})
 	}
 	return out
 }
+
+func unplaced(e *objects.Endpoint) bool { return e.Node == "" }
 
 func (b *builder) isLocal(e *objects.Endpoint) bool { return e.Node != "" && e.Node == b.node }
 

@@ -72,7 +72,7 @@ func (r Route) String() string {
 	return text + r.Masquerade.suffix()
 }
 
-// String is address and port, marked when local or the node itself.
+// String is address and port, marked when local, on no node that is named, or the node itself.
 func (e Endpoint) String() string {
 	text := fmt.Sprintf("%s:%d", e.Addr, e.Port)
 	if e.Addr.Is6() {
@@ -83,6 +83,8 @@ func (e Endpoint) String() string {
 		text += "(host)"
 	case e.Local:
 		text += "(local)"
+	case e.Unplaced:
+		text += "(unplaced)"
 	}
 	return text
 }
