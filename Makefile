@@ -79,11 +79,12 @@ switches:
 	go test -count=1 -timeout 30m ./tools/internal/proxy -run '^TestSwitch$$' -switches=10
 
 # As root all of it, on a prepared host; otherwise what needs root skips by name. What
-# depends on real time has the host for itself: no compiler and no other package beside it, but
+# depends on real time has the host for itself: no compiler, for which all is built before, and no other package beside it, but
 # for those that only wait; within a package those that mostly wait go side by side. It is run every time: what it
 # depends on, kernel and host, Go's cache of results does not know.
 test: build
 	go vet ./...
+	go build ./...
 	go test $(PURE)
 	if [ $$(id -u) = 0 ]; then ci/host/prepare.sh; fi
 	go test $(BARE) -count=1 -p $(words $(WAITING)) -parallel 16 $(WAITING)
@@ -221,7 +222,7 @@ bench: host build
 	bin/plumbline bench $(BENCH)
 
 microbench:
-	go test -run '^$$' -bench . -benchmem ./dataplane/... ./fixtures/api ./suites/...
+	go test -run '^$$' -bench . -benchmem ./dataplane/... ./fixtures/api ./fixtures/lab/network ./suites/...
 
 # Every target there is, in the folder that has it. What it finds is a file in testdata/fuzz.
 fuzz:
