@@ -10,7 +10,7 @@ import (
 func affinityClusterIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-clusterip", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:     "With sessionAffinity=ClientIP all connections, and all datagrams, of a pod to a ClusterIP go to one endpoint, of whatever kind, be it one of sixteen, and with the longest timeout there is.",
+		Says:     "With sessionAffinity=ClientIP all connections, and all datagrams, of a pod to a ClusterIP go to one endpoint, of whatever kind, be it one of 72, and with the longest timeout there is.",
 		Promises: []promise.Promise{promise.Affinity, promise.AffinityTimeout},
 		Upstream: "[sig-network] Services should have session affinity work for service with type clusterIP [LinuxOnly]",
 		Run: func(s *kit.Spec) {
@@ -24,7 +24,7 @@ func affinityClusterIP() kit.Behaviour {
 			s.ExpectOne(client, kit.TCP(two.ClusterIP()), 20, s.Nodes[2].A.Client, s.Nodes[2].B.Client)
 			s.Expect(client, kit.TCP(one.ClusterIP()), kit.Only(first).Times(20))
 			many, pods := s.Service(kit.Sticky(600), kit.Both), s.EightPods()
-			for _, number := range s.Serve(9200, 2, pods...) {
+			for _, number := range s.Serve(9200, 9, pods...) {
 				many.SliceAt(fmt.Sprint(number), int32(number), kit.ReadyAll(pods)...)
 			}
 			s.EachOne(many.Ways(append(s.PodClients(), s.NodeClients()...)...), kit.Clients(pods...)...)

@@ -11,16 +11,24 @@ import (
 func affinityLastsUntilTimeout() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-lasts-until-timeout", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:     "A client that comes back before the timeout since its first connection still has its endpoint, after seconds and after more than a minute, where the timeout was a shorter one before any came, then at node ports, the address of a load balancer and an external IP too, and not all clients have one and the same.",
+		Says:     "A client that comes back before the timeout since its first connection still has its endpoint, after seconds and after more than a minute, where the timeout was a shorter one before any came, at node ports, the address of a load balancer and an external IP too, and not all clients have one and the same.",
 		Promises: []promise.Promise{promise.AffinityTimeout, promise.Affinity, promise.EveryNode, promise.Ingress, promise.ExternalIPs},
 		Writes:   kit.SinceClass,
 		Waits:    true,
 		Run: func(s *kit.Spec) {
 			const timeout, gap = 10 * time.Second, 5 * time.Second
-			svc, pods := s.Service(kit.Sticky(int32(timeout/time.Second)), kit.Both), s.EightPods()
+			brief := kit.Sticky(int32(timeout / time.Second))
+			svc, pods := s.Service(brief, kit.NodePorts, kit.Both), s.EightPods()
+			vip, at := atVIP(s, brief) // whose clients have come to no other of its addresses
+			briefly := []*kit.Service{svc, vip}
+			addressed := vip.WaysTo(at, kit.Clients(pods...)...)
+			if s.Has(kit.FeatureExternalIPs) {
+				external, at := atExternalIP(s, brief)
+				briefly, addressed = append(briefly, external), append(addressed, external.WaysTo(at, kit.Clients(pods...)...)...)
+			}
 			long, addrs := atAll(s, kit.Sticky(2))
 			long.Update(kit.Sticky(600))
-			for _, v := range []*kit.Service{svc, long} {
+			for _, v := range append(briefly, long) {
 				v.Endpoints(kit.ReadyAll(pods)...)
 			}
 			clients := append(kit.Clients(pods...), s.NodeClients()...)
@@ -36,16 +44,17 @@ func affinityLastsUntilTimeout() kit.Behaviour {
 				}
 				for i, way := range ways {
 					s.Pause(gap - time.Since(began[i]))
-					if since := time.Since(began[i]); since > timeout-time.Second {
+					if since := time.Since(began[0]); since > timeout-time.Second { // of a client who came by another way before
 						s.Inconclusive("the harness was too slow: %s since the first connection", since)
 					}
 					s.Expect(way.From, way.To, kit.Only(bound[i]).Times(3))
 				}
 			}
-			stays(svc.Ways(clients...), gap, timeout)
-			all := append(long.Ways(clients...), long.NodePortWays(s.Nodes[3], s.Outside())...)
-			all = append(all, waysToAll(long, addrs, kit.Clients(pods...)...)...)
-			stays(all, 70*time.Second, 600*time.Second) // longer than what is remembered of flows
+			inside := func(v *kit.Service) []kit.Way {
+				return append(v.Ways(clients...), v.NodePortWays(s.Nodes[3], s.Outside())...)
+			}
+			stays(append(inside(svc), addressed...), gap, timeout)
+			stays(append(inside(long), waysToAll(long, addrs, kit.Clients(pods...)...)...), 70*time.Second, 600*time.Second) // longer than what is remembered of flows
 		},
 	}
 }

@@ -10,8 +10,8 @@ import (
 func affinityTimeoutExpires() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "affinity-timeout-expires", Level: kit.Must, Profile: kit.ProfileAffinity,
-		Says:     "Each client that made no connection for longer than the timeout is assigned an endpoint anew.",
-		Promises: []promise.Promise{promise.AffinityAtMost, promise.AffinityTimeout},
+		Says:     "Each client that made no connection for longer than the timeout is assigned an endpoint anew, and no endpoint has more than two fifths of the clients.",
+		Promises: []promise.Promise{promise.AffinityAtMost, promise.AffinityTimeout, promise.AllEvenly},
 		Upstream: "[sig-network] Services should have session affinity timeout work for service with type clusterIP [LinuxOnly]",
 		Run: func(s *kit.Spec) {
 			const timeout, of = 2, 8
@@ -27,7 +27,18 @@ func affinityTimeoutExpires() kit.Behaviour {
 				}
 				return out
 			}
-			before := bound(3)
+			before, shares := bound(3), map[string]int{}
+			for _, server := range before {
+				shares[server]++
+			}
+			if !s.Has(kit.FeatureSpread) {
+				clear(shares)
+			}
+			for name, n := range shares { // by chance one of eight has more than 26 of 64 once in 10^6 runs: 8 with a standard deviation of 2.6
+				if n > 26 {
+					s.Fail("%s has %d of %d clients, of %d endpoints", name, n, len(before), len(pods))
+				}
+			}
 			s.Pause((timeout + 1) * time.Second)
 			moved := map[string]bool{}
 			for i, server := range bound(1) {

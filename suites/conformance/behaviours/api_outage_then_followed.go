@@ -12,7 +12,7 @@ import (
 func apiOutageThenFollowed() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "api-outage-then-followed", Level: kit.Must, Profile: kit.ProfileLifecycle,
-		Says:     "What changed while nodes did not reach the API is followed when they do again.",
+		Says:     "What changed while nodes did not reach the API is followed when they do again, and so is what changes then, of which some endpoints go and others come.",
 		Promises: []promise.Promise{promise.Synchronized},
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/75360"},
 		Needs:    []kit.Need{kit.NeedAPI, kit.NeedAgents},
@@ -25,6 +25,11 @@ func apiOutageThenFollowed() kit.Behaviour {
 			client, to := via.A.Client, kit.TCP(moved.ClusterIP())
 			moved.Endpoints(a.Ready())
 			s.Expect(client, to, kit.Pods(a))
+			replaced, shifted := s.Service(kit.Both), s.Service(kit.Both)
+			replaced.Endpoints(a.Ready())
+			shifted.Endpoints(a.Ready(), b.Ready())
+			s.Each(replaced.Ways(client), kit.Pods(a))
+			s.Each(shifted.Ways(client), kit.Pods(a, b))
 			s.WithoutAPI(func() {
 				moved.Endpoints(b.Ready())
 				s.Pause(time.Second)
@@ -34,7 +39,11 @@ func apiOutageThenFollowed() kit.Behaviour {
 				}
 				s.Say("without the API: %s", res.Summary()) // what it should come to is another behaviour
 			})
+			replaced.Endpoints(b.Ready())
 			s.Expect(client, to, kit.Pods(b))
+			shifted.Endpoints(b.Ready(), via.B.Ready())
+			s.Each(replaced.Ways(client, via.Client), kit.Pods(b))
+			s.Each(shifted.Ways(client, via.Client), kit.Pods(b, via.B))
 			s.ExpectFollowing()
 		},
 	}

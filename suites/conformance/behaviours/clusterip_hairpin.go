@@ -13,7 +13,7 @@ func clusterIPHairpin() kit.Behaviour {
 		Upstream: "[sig-network] Services should allow pods to hairpin back to themselves through services",
 		Run: func(s *kit.Spec) {
 			svc, self := s.Service(kit.Both), s.Nodes[0].A
-			meetsItself(s, svc, svc.Ways(self.Client), self, s.Nodes[1].A)
+			meetsItself(s, svc, svc.Ways(self.Client), 25_000, self, s.Nodes[1].A)
 		},
 	}
 }

@@ -10,9 +10,9 @@ import (
 func clusterIPSourceKeptAcrossNodes() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "clusterip-source-kept-across-nodes", Level: kit.Should, Profile: kit.ProfileCore,
-		Says:     "Endpoints on every node see the address of the pod that connects to their ClusterIP, or sends datagrams there, under internalTrafficPolicy=Local and with session affinity too.",
+		Says:     "Endpoints on every node see the address of the pod that connects to their ClusterIP, or sends datagrams there, under internalTrafficPolicy=Local and with session affinity too, and where the Service is of another type, under each external policy.",
 		Promises: []promise.Promise{promise.ClusterIPSource},
-		Writes:   kit.SinceInternalPolicy,
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/126089"},
 		Features: []kit.Feature{kit.FeatureClusterIPSource},
 		Upstream: "[sig-network] Services should preserve source pod IP for traffic thru service cluster IP [LinuxOnly]",
@@ -31,6 +31,11 @@ func clusterIPSourceKeptAcrossNodes() kit.Behaviour {
 				svc := s.Service(kit.Both, as)
 				svc.Endpoints(s.Nodes[1].A.Ready())
 				s.Each(svc.Ways(s.Nodes[1].B.Client), kit.Pods(s.Nodes[1].A).FromItself())
+			}
+			for _, as := range [][]func(*corev1.Service){{kit.NodePorts}, {kit.LoadBalanced}, {kit.NodePorts, kit.ExternalLocal}, {kit.LoadBalanced, kit.ExternalLocal}} {
+				svc := s.Service(append(as, kit.Both)...)
+				svc.Endpoints(s.Nodes[1].A.Ready(), s.Nodes[2].A.Ready())
+				s.Each(svc.Ways(s.Nodes[1].B.Client, s.Nodes[3].B.Client), kit.Pods(s.Nodes[1].A, s.Nodes[2].A).FromItself())
 			}
 		},
 	}

@@ -17,9 +17,11 @@ func clusterIPUndefinedPortRejected() kit.Behaviour {
 			svc, pod := s.Service(), s.Nodes[0].A
 			svc.Endpoints(s.Nodes[1].A.Ready())
 			s.Expect(pod.Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[1].A))
-			other := netip.AddrPortFrom(svc.ClusterIP().Addr(), 81)
-			s.Expect(pod.Client, kit.TCP(other), kit.Rejected())
-			s.Expect(s.Nodes[0].Client, kit.TCP(other), kit.Rejected())
+			for _, number := range []uint16{81, kit.PodPort} { // the endpoint's own, too
+				other := netip.AddrPortFrom(svc.ClusterIP().Addr(), number)
+				s.Expect(pod.Client, kit.TCP(other), kit.Rejected())
+				s.Expect(s.Nodes[0].Client, kit.TCP(other), kit.Rejected())
+			}
 		},
 	}
 }

@@ -19,6 +19,7 @@ func clusterIPUndefinedPortUDPRejected() kit.Behaviour {
 			s.Expect(pod.Client, kit.TCP(svc.ClusterIP()), kit.Pods(s.Nodes[1].A))
 			s.Expect(pod.Client, kit.UDP(svc.ClusterIP()), kit.Rejected())
 			s.Expect(pod.Client, kit.UDP(netip.AddrPortFrom(svc.ClusterIP().Addr(), 81)), kit.Rejected())
+			s.Expect(pod.Client, kit.UDP(netip.AddrPortFrom(svc.ClusterIP().Addr(), kit.PodPort)), kit.Rejected())
 			s.Expect(s.Nodes[0].Client, kit.UDP(netip.AddrPortFrom(svc.ClusterIP().Addr(), 81)), kit.Rejected())
 		},
 	}

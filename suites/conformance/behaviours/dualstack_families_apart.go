@@ -10,8 +10,8 @@ import (
 func dualStackFamiliesApart() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "dualstack-families-apart", Level: kit.Must, Profile: kit.ProfileDual,
-		Says:     "Each address of a Service of both families leads to the endpoints of its family alone, those that are there now, be they the only ones or end while those of the other are ready, and is not answered while that has none, or when the Service is gone.",
-		Promises: []promise.Promise{promise.Families, promise.AddressType},
+		Says:     "Each address of a Service of both families leads to the endpoints of its family alone, those that are there now, be they the only ones or end while those of the other are ready, and is not answered while that has none, or when the Service is gone; and in each an endpoint reaches itself.",
+		Promises: []promise.Promise{promise.Families, promise.AddressType, promise.Hairpin},
 		Source:   []string{"KEP-563"},
 		Upstream: "[sig-network] [Feature:IPv6DualStack] should create service with ipv4,v6 cluster ip",
 		Needs:    []kit.Need{kit.NeedDual},
@@ -47,7 +47,9 @@ func dualStackFamiliesApart() kit.Behaviour {
 				}
 			}
 			have(map[corev1.IPFamily][]kit.Endpoint{four: {n[0].A.Ready()}, six: {n[0].A.Ready()}})
-			kit.InBoth(s, func(f corev1.IPFamily) { s.Each(ways[f], kit.Pods(n[0].A)) })
+			kit.InBoth(s, func(f corev1.IPFamily) {
+				s.Each(append(ways[f], svc.WaysTo(svc.ClusterIPOf(f).Addr(), n[0].A.Client)...), kit.Pods(n[0].A))
+			})
 			svc.Delete()
 			kit.InBoth(s, func(f corev1.IPFamily) { s.Each(ways[f], kit.Unreachable()) })
 		},

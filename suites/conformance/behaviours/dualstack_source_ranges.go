@@ -12,7 +12,7 @@ import (
 func dualStackSourceRanges() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "dualstack-source-ranges", Level: kit.Must, Profile: kit.ProfileDual,
-		Says:     "loadBalancerSourceRanges of both families hold for a Service of both in each.",
+		Says:     "loadBalancerSourceRanges of both families hold for a Service of both in each, by TCP and UDP.",
 		Promises: []promise.Promise{promise.Families, promise.SourceRanges},
 		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-563"},
@@ -25,13 +25,13 @@ func dualStackSourceRanges() kit.Behaviour {
 				in[f], out[f] = s.HostBeyond(n), s.HostBeyond(n)
 				ranges, vips = append(ranges, kit.Alone(in[f].Addr(f))), append(vips, s.FreeAddr())
 			})
-			svc := s.Service(kit.LoadBalanced, kit.DualStack, kit.SourceRanges(ranges...))
+			svc := s.Service(kit.LoadBalanced, kit.Both, kit.DualStack, kit.SourceRanges(ranges...))
 			kit.InBoth(s, func(f corev1.IPFamily) { svc.Slice(kit.SliceOf(f), nil, n.A.Ready()) })
 			svc.Ingress(corev1.LoadBalancerIPModeVIP, vips...)
 			for _, vip := range vips {
 				s.In(map[bool]corev1.IPFamily{true: corev1.IPv4Protocol, false: corev1.IPv6Protocol}[vip.Is4()], func() {
-					s.Expect(in[s.Family], kit.TCP(svc.At(vip)), kit.Pods(n.A))
-					s.Expect(out[s.Family], kit.TCP(svc.At(vip)), kit.Unreachable())
+					s.Each(svc.WaysTo(vip, in[s.Family]), kit.Pods(n.A))
+					s.Each(svc.WaysTo(vip, out[s.Family]), kit.Unreachable())
 				})
 			}
 		},

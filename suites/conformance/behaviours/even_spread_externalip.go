@@ -8,10 +8,10 @@ import (
 func evenSpreadExternalIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "even-spread-externalip", Level: kit.Should, Profile: kit.ProfileExternalIPs,
-		Says:     "Connections and datagrams of each client to an externalIP are spread evenly over endpoints of every kind.",
-		Promises: []promise.Promise{promise.AllEvenly},
+		Says:     "Connections and datagrams of each client to an externalIP are spread evenly over endpoints of every kind, over 72, and under externalTrafficPolicy=Local over those of a node.",
+		Promises: []promise.Promise{promise.AllEvenly, promise.ExternalLocal},
 		Features: []kit.Feature{kit.FeatureSpread, kit.FeatureExternalIPs},
 		Needs:    []kit.Need{kit.NeedNodes},
-		Run:      spreadEvenly(atExternalIP),
+		Run:      spreadEvenly(atExternalIP, 9720),
 	}
 }

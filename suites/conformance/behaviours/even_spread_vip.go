@@ -8,11 +8,11 @@ import (
 func evenSpreadVIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "even-spread-vip", Level: kit.Should, Profile: kit.ProfileVIP,
-		Says:     "Connections and datagrams of each client to the address of a load balancer in VIP mode are spread evenly over endpoints of every kind.",
-		Promises: []promise.Promise{promise.AllEvenly},
+		Says:     "Connections and datagrams of each client to the address of a load balancer in VIP mode are spread evenly over endpoints of every kind, over 72, and under externalTrafficPolicy=Local over those of a node.",
+		Promises: []promise.Promise{promise.AllEvenly, promise.ExternalLocal},
 		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSpread},
 		Needs:    []kit.Need{kit.NeedNodes},
-		Run:      spreadEvenly(atVIP),
+		Run:      spreadEvenly(atVIP, 9700),
 	}
 }

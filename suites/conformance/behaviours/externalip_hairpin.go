@@ -14,7 +14,7 @@ func externalIPHairpin() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc, addr := atExternalIP(s)
 			self := s.Nodes[0].A
-			meetsItself(s, svc, svc.WaysTo(addr, self.Client), self, s.Nodes[1].A)
+			meetsItself(s, svc, svc.WaysTo(addr, self.Client), 25_100, self, s.Nodes[1].A)
 		},
 	}
 }

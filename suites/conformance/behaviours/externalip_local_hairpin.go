@@ -14,7 +14,7 @@ func externalIPLocalHairpin() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc, addr := atExternalIP(s, kit.NodePorts, kit.ExternalLocal)
 			self := s.Nodes[0].A
-			meetsItself(s, svc, svc.WaysTo(addr, self.Client), self, s.Nodes[1].A)
+			meetsItself(s, svc, svc.WaysTo(addr, self.Client), 25_200, self, s.Nodes[1].A)
 		},
 	}
 }

@@ -18,7 +18,7 @@ func zonal(svc *kit.Service, n []*kit.Node) [][]*kit.Pod {
 		n[0].A.Ready().ForZones(n[0].Zone, nobodysZone(n, n[1].Zone)),
 		n[1].A.Ready().ForZones(n[1].Zone),
 	)
-	svc.Slice("b", nil, n[1].B.Ready().ForZones("no-zone", "nor-this", n[0].Zone, n[2].Zone))
+	svc.Slice("b", nil, n[1].B.Ready().ForZones("no-zone", "no"+n[1].Zone, "nor-this", n[0].Zone, n[2].Zone))
 	return [][]*kit.Pod{{n[0].A, n[1].B}, {n[1].A}, {n[1].B}}
 }
 
@@ -33,7 +33,7 @@ func nobodysZone(n []*kit.Node, like string) string {
 
 // nodal hints for nodes: each endpoint for its own.
 func nodal(svc *kit.Service, n []*kit.Node) [][]*kit.Pod {
-	svc.Endpoints(n[0].A.Ready().ForNodes(n[0].Name), n[1].A.Ready().ForNodes(n[1].Name), n[2].A.Ready().ForNodes("elsewhere", n[2].Name))
+	svc.Endpoints(n[0].A.Ready().ForNodes(n[0].Name), n[1].A.Ready().ForNodes(n[1].Name, n[0].Name+"0", "0"+n[0].Name), n[2].A.Ready().ForNodes("elsewhere", n[2].Name))
 	return [][]*kit.Pod{{n[0].A}, {n[1].A}, {n[2].A}}
 }
 

@@ -14,7 +14,7 @@ func itpLocalHairpin() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc, n := s.Service(kit.InternalLocal, kit.Both), s.Nodes[0]
 			svc.SliceAt("elsewhere", kit.PodPort, s.Nodes[1].A.Ready())
-			meetsItself(s, svc, svc.Ways(n.A.Client), n.A, n.B)
+			meetsItself(s, svc, svc.Ways(n.A.Client), 25_300, n.A, n.B)
 		},
 	}
 }

@@ -12,8 +12,8 @@ func nodePortHairpin() kit.Behaviour {
 		Promises: []promise.Promise{promise.Hairpin, promise.AnyTargetPort, promise.NodePort},
 		Run: func(s *kit.Spec) {
 			svc, local, self := s.Service(kit.NodePorts, kit.Both), s.Service(kit.NodePorts, kit.ExternalLocal, kit.Both), s.Nodes[0].A
-			meetsItself(s, svc, append(svc.NodePortWays(s.Nodes[0], self.Client), svc.NodePortWays(s.Nodes[1], self.Client)...), self, s.Nodes[1].A)
-			meetsItself(s, local, local.NodePortWays(s.Nodes[0], self.Client), self, s.Nodes[0].B)
+			meetsItself(s, svc, append(svc.NodePortWays(s.Nodes[0], self.Client), svc.NodePortWays(s.Nodes[1], self.Client)...), 25_500, self, s.Nodes[1].A)
+			meetsItself(s, local, local.NodePortWays(s.Nodes[0], self.Client), 25_600, self, s.Nodes[0].B)
 		},
 	}
 }

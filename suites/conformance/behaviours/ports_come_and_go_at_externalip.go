@@ -8,8 +8,8 @@ import (
 func portsComeAndGoAtExternalIP() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "ports-come-and-go-at-externalip", Level: kit.Must, Profile: kit.ProfileExternalIPs,
-		Says:     "Ports that a Service gets are served at its external IP, and those that it has no more are reached there no more, by TCP and UDP; so are ports that get other numbers, protocols or names, and forty of them, until their slice is gone.",
-		Promises: []promise.Promise{promise.MultiPort, promise.ExternalIPs, promise.Synchronized, promise.EachProtocol, promise.PortName, promise.Slices},
+		Says:     "Ports that a Service gets are served at its external IP, and those that it has no more are reached there no more, by TCP and UDP; so are ports that get other numbers, protocols or names, and forty of them, until their slice is gone; the numbers of node ports are not served there.",
+		Promises: []promise.Promise{promise.MultiPort, promise.ExternalIPs, promise.Synchronized, promise.EachProtocol, promise.PortName, promise.Slices, promise.NodesAddress},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Upstream: "[sig-network] Services should be updated after adding or deleting ports",
 		Run:      portsChange(atExternalIP),

@@ -26,6 +26,10 @@ func sourceRangesVIPAsSource() kit.Behaviour {
 			s.Expect(n.Client, kit.TCP(svc.At(vip)), kit.Pods(pods...))
 			s.Owned(n, vip)
 			s.Expect(n.Client, kit.TCP(svc.At(vip)), kit.Pods(pods...))
+			second := s.FreeAddr()
+			svc.Ingress(corev1.LoadBalancerIPModeVIP, vip, second)
+			s.Owned(n, second)
+			s.Expect(n.Client, kit.TCP(svc.At(second)), kit.Pods(pods...))
 		},
 	}
 }

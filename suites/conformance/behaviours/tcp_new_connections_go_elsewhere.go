@@ -1,7 +1,6 @@
 package behaviours
 
 import (
-	"github.com/plumbline/plumbline/fixtures/probe/remote"
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -9,7 +8,7 @@ import (
 func tcpNewConnectionsGoElsewhere() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "tcp-new-connections-go-elsewhere", Level: kit.Must, Profile: kit.ProfileTerminating,
-		Says:     "While an old TCP connection lasts at an endpoint that has gone, each new one from the same client goes to those that are left, also from a port from which it has reached the one that has gone.",
+		Says:     "While an old TCP connection lasts at an endpoint that has gone, each new one from the same client goes to those that are left, also from a port from which it has reached the one that has gone, be that connection aborted or ended in order.",
 		Promises: []promise.Promise{promise.ClientsUnaware, promise.ReadyEndpointsInside},
 		Run: func(s *kit.Spec) {
 			svc, n := s.Service(kit.NodePorts), s.Nodes
@@ -21,8 +20,8 @@ func tcpNewConnectionsGoElsewhere() kit.Behaviour {
 				svc.Endpoints(kit.ReadyAll(left)...)
 				s.Each(ways, kit.Pods(left...))
 				for _, way := range ways { // from the ports that went elsewhere before
-					res := s.Attempts(way.From, way.To, remote.Batch{Attempts: 60, SourcePort: 21_000, SourcePorts: 60, Abort: true, Concurrency: 8})
-					s.All(way.From, way.To, res, kit.Clients(left...)...)
+					samePorts(s, way, 21_000, left...)
+					samePortsEnding(s, way, 21_100, false, left)
 				}
 				if stay == nil {
 					stay = stand(s, inside)

@@ -8,8 +8,8 @@ import (
 func terminatingFallbackITPLocal() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "terminating-fallback-itp-local", Level: kit.Must, Profile: kit.ProfileTerminating,
-		Says:     "Under internalTrafficPolicy=Local a node without ready endpoints of its own uses its own that terminate and still serve, of every kind, and no others, by TCP and UDP.",
-		Promises: []promise.Promise{promise.SomeTerminatingLocal, promise.AllTerminating},
+		Says:     "Under internalTrafficPolicy=Local a node without ready endpoints of its own uses its own that terminate and still serve, of every kind, and no others, by TCP and UDP; a node that has none uses none of other nodes.",
+		Promises: []promise.Promise{promise.SomeTerminatingLocal, promise.AllTerminating, promise.InternalLocalOnly},
 		Writes:   kit.SinceInternalPolicy,
 		Source:   []string{"KEP-2086"},
 		Features: []kit.Feature{kit.TerminatingFallback},
@@ -21,6 +21,10 @@ func terminatingFallbackITPLocal() kit.Behaviour {
 				s.Each(svc.Ways(s.Nodes[i].B.Client, s.Nodes[i].Client), kit.Only(server))
 			}
 			s.Each(svc.Ways(s.Nodes[3].A.Client), kit.Pods(s.Nodes[3].B))
+			svc = s.Service(kit.InternalLocal, kit.Both)
+			svc.Endpoints(s.Nodes[1].A.Draining())
+			s.Each(svc.Ways(s.Nodes[1].B.Client), kit.Pods(s.Nodes[1].A))
+			s.Each(svc.Ways(s.Nodes[0].B.Client, s.Nodes[0].Client), kit.Unreachable())
 		},
 	}
 }

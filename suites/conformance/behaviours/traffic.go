@@ -1,6 +1,8 @@
 package behaviours
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plumbline/plumbline/fixtures/probe/remote"
@@ -32,6 +34,42 @@ func closeHalf(s *kit.Spec, ways []kit.Way, servers ...kit.Client) {
 	for _, way := range ways {
 		s.All(way.From, way.To, s.Attempts(way.From, way.To, remote.Batch{Attempts: 80, Payload: 8 << 10, HalfClose: true, Concurrency: 8}), servers...)
 	}
+}
+
+// samePorts: connections from sixty ports, each twice, that end with RST are answered by some pods, whatever they met
+// before. Others may go on beside it: the ports are for one behaviour.
+func samePorts(s *kit.Spec, way kit.Way, first uint16, pods ...*kit.Pod) {
+	samePortsEnding(s, way, first, true, pods)
+}
+
+// samePortsEnding is that of connections that end with RST, or in order: then their server remembers them for a while
+// (TIME_WAIT), and takes a new one of the same client, port and destination, but not at once one that has come to it by
+// another, whose timestamps may be older (RFC 7323).
+func samePortsEnding(s *kit.Spec, way kit.Way, first uint16, abort bool, pods []*kit.Pod) {
+	res := s.Attempts(way.From, way.To, remote.Batch{Attempts: 120, SourcePort: first, SourcePorts: 60, Abort: abort, Concurrency: 8})
+	s.All(way.From, way.To, res, kit.Clients(pods...)...)
+}
+
+// manyOfANode: of a Service of its own with nine endpoints of each of three pods, of which two are on the first node, these
+// two answer at each of their ports, nine from the first on, by ways that lead to that node's alone. Of 18 one with half of
+// its even share is spared by chance in 18 * (35/36)^1000, once in 10^10 ways.
+func manyOfANode(s *kit.Spec, svc *kit.Service, ways []kit.Way, first uint16) {
+	n := s.Nodes
+	ports := s.Serve(first, 9, n[0].A, n[0].B, n[1].A)
+	for _, number := range ports {
+		svc.SliceAt(fmt.Sprint(number), int32(number), n[0].A.Ready(), n[0].B.Ready(), n[1].A.Ready())
+	}
+	heard(s, n[0].B.Client)
+	s.Each(ways, kit.Pods(n[0].A, n[0].B).AtEach(ports, 1000))
+}
+
+// inSlicesOfTheirOwn gives a Service a slice for each of some pods, between two that have none that is ready.
+func inSlicesOfTheirOwn(svc *kit.Service, pods ...*kit.Pod) {
+	svc.Slice("0", nil, pods[0].Node.B.NotReady())
+	for i, p := range pods {
+		svc.Slice(fmt.Sprint("a", i), nil, p.Ready())
+	}
+	svc.Slice("z", nil)
 }
 
 // stand opens TCP connections by some ways. It returns what demands that each of them stays whole.

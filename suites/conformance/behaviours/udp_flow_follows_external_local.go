@@ -10,8 +10,8 @@ import (
 func udpFlowFollowsExternalLocal() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-follows-external-local", Level: kit.Must, Profile: kit.ProfileUDP,
-		Says:     "UDP flows from outside under externalTrafficPolicy=Local, to a node port, to the address of a load balancer and to an external IP, whose endpoint has gone reach another one of the same node.",
-		Promises: []promise.Promise{promise.ClientsUnaware, promise.ExternalLocal},
+		Says:     "UDP flows from outside under externalTrafficPolicy=Local, to a node port, to the address of a load balancer and to an external IP, whose endpoint has gone reach another one of the same node, and those of pods and nodes to these addresses, with session affinity and without, another one of any node.",
+		Promises: []promise.Promise{promise.ClientsUnaware, promise.ExternalLocal, promise.ExternalFromInside},
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Needs:    []kit.Need{kit.NeedNodes, kit.NeedOutside},
@@ -28,6 +28,12 @@ func udpFlowFollowsExternalLocal() kit.Behaviour {
 			for _, p := range []*kit.Pod{n.A, n.B, n.A} {
 				svc.Endpoints(p.Ready(), elsewhere)
 				reach(p)
+			}
+			for _, affinity := range affinities() {
+				svc, addrs := atAll(s, kit.ExternalLocal, affinity)
+				svc.Endpoints(n.A.Ready())
+				far := s.Nodes[3]
+				follow(s, svc, ofPort(waysToAll(svc, addrs, far.B.Client, far.Client), 1), n.A, s.Nodes[1].A, s.Nodes[2].A)
 			}
 		},
 	}

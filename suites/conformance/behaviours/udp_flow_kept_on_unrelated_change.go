@@ -12,7 +12,7 @@ import (
 func udpFlowKeptOnUnrelatedChange() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-kept-on-unrelated-change", Level: kit.Should, Profile: kit.ProfileUDP,
-		Says:     "A UDP flow to a ClusterIP, a node port, the address of a load balancer in VIP mode or an external IP stays at its endpoint while others of the Service come and go, and while other Services change.",
+		Says:     "A UDP flow to a ClusterIP, a node port, the address of a load balancer in VIP mode or an external IP stays at its endpoint while others of the Service come and go, its labels, ports and affinity change, and while other Services change and lose the same endpoint.",
 		Promises: []promise.Promise{promise.FlowsCleaned, promise.Ingress, promise.ExternalIPs},
 		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
@@ -38,6 +38,20 @@ func udpFlowKeptOnUnrelatedChange() kit.Behaviour {
 			other.Endpoints(b.Ready())
 			s.Each(other.Ways(client), kit.Pods(b))
 			s.Stay(later...)
+			other.Endpoints(a.Ready(), b.Ready())
+			s.Each(other.Ways(client), kit.Pods(a, b))
+			other.Endpoints(b.Ready())
+			s.Each(other.Ways(client), kit.Pods(b))
+			s.Stay(later...)
+			for _, change := range []func(*corev1.Service){
+				func(o *corev1.Service) { o.Labels = map[string]string{"tier": "web"} },
+				func(o *corev1.Service) { o.Spec.Ports = append(o.Spec.Ports, kit.Port("more", corev1.ProtocolUDP, 54)) },
+				kit.Sticky(600), kit.NotSticky,
+			} {
+				svc.Update(change)
+				heard(s, client)
+				s.Stay(later...)
+			}
 			svc.Endpoints(a.Ready())
 			other.Endpoints(a.Ready())
 			s.Each(append(other.Ways(client), ways...), kit.Pods(a))

@@ -8,7 +8,7 @@ import (
 func udpFlowKeptOverRestart() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-kept-over-restart", Level: kit.Should, Profile: kit.ProfileUDP,
-		Says:     "UDP flows to a ClusterIP, a node port, the address of a load balancer in VIP mode and an external IP stay at their endpoints while the agents of the dataplane are away and when they are back.",
+		Says:     "UDP flows to a ClusterIP, a node port, the address of a load balancer in VIP mode and an external IP of a Service with a slice for each endpoint stay at their endpoints while the agents of the dataplane are away and when they are back.",
 		Promises: []promise.Promise{promise.WithoutAgents, promise.FlowsCleaned, promise.Ingress, promise.ExternalIPs},
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/issues/122740"},
@@ -19,7 +19,7 @@ func udpFlowKeptOverRestart() kit.Behaviour {
 		Run: func(s *kit.Spec) {
 			svc, addrs := atAll(s)
 			a, b, via := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[2]
-			svc.Endpoints(a.Ready(), b.Ready())
+			inSlicesOfTheirOwn(svc, a, b)
 			ways := ofPort(waysBy(s, via, svc, addrs), 1) // by UDP
 			s.Each(ways, kit.Pods(a, b))
 			var flows []*kit.Flows

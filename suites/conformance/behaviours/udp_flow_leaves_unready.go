@@ -1,8 +1,6 @@
 package behaviours
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -10,13 +8,15 @@ import (
 func udpFlowLeavesUnready() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-flow-leaves-unready", Level: kit.Should, Profile: kit.ProfileUDP,
-		Says:     "A UDP flow whose endpoint is not ready any more, and stays in its slice, reaches a ready one, without a new source port.",
-		Promises: []promise.Promise{promise.FlowsCleaned},
+		Says:     "A UDP flow whose endpoint is not ready any more, and stays in its slice, reaches a ready one, without a new source port, at node ports, the address of a load balancer and an external IP too.",
+		Promises: []promise.Promise{promise.FlowsCleaned, promise.Ingress, promise.ExternalIPs},
+		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Run: func(s *kit.Spec) {
-			svc, a, b := s.Service(kit.NodePorts, kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53))), s.Nodes[0].A, s.Nodes[1].A
+			svc, addrs := atAll(s)
+			a, b, n := s.Nodes[0].A, s.Nodes[1].A, s.Nodes[3]
 			svc.Endpoints(a.Ready(), b.NotReady())
-			ways := append(svc.Ways(s.Nodes[3].B.Client, s.Nodes[3].Client), svc.NodePortWays(s.Nodes[3], s.Outside())...)
+			ways := ofPort(append(waysBy(s, n, svc, addrs), svc.Ways(n.Client)...), 1) // by UDP
 			s.Each(ways, kit.Pods(a))
 			reach := flow(s, ways)
 			reach(a)

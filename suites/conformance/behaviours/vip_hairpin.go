@@ -17,7 +17,7 @@ func vipHairpin() kit.Behaviour {
 			self, other := s.Nodes[0].A, s.Nodes[1].A
 			for _, policy := range []func(*corev1.Service){kit.ExternalCluster, kit.ExternalLocal} {
 				svc, vip := atVIP(s, policy)
-				meetsItself(s, svc, svc.WaysTo(vip, self.Client), self, other)
+				meetsItself(s, svc, svc.WaysTo(vip, self.Client), 25_400, self, other)
 			}
 		},
 	}

@@ -10,7 +10,7 @@ import (
 func vipLocalPolicyFromBeyond() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-local-policy-from-beyond", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "Under externalTrafficPolicy=Local what arrives from outside at a node reaches the endpoints of that node alone, of every kind, with the source it had, by TCP and UDP.",
+		Says:     "Under externalTrafficPolicy=Local what arrives from outside at a node reaches the endpoints of that node alone, of every kind, with the source it had, by TCP and UDP, each of eighteen of them.",
 		Promises: []promise.Promise{promise.ExternalLocal, promise.ReadyEndpoints, promise.AnyBackend},
 		Writes:   kit.SinceClass,
 		Upstream: "[sig-network] LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] [Slow] should work for type=LoadBalancer",
@@ -27,6 +27,8 @@ func vipLocalPolicyFromBeyond() kit.Behaviour {
 			}
 			svc.Endpoints(s.Nodes[0].A.Ready(), s.Nodes[0].B.Ready())
 			s.Each(svc.WaysTo(vip, hosts[0]), kit.Pods(s.Nodes[0].A, s.Nodes[0].B).FromItself())
+			many, at := atVIP(s, kit.ExternalLocal)
+			manyOfANode(s, many, many.WaysTo(at, hosts[0]), 9800)
 		},
 	}
 }

@@ -10,8 +10,8 @@ import (
 func vipOnANode() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-on-a-node", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "The address of a load balancer in VIP mode is served where it is one of the node's own, as load balancers that run on nodes have it, to hosts outside, pods and that node itself, by TCP and UDP, under each policy, and so where it is the address that the node has anyway, which keeps its other ports.",
-		Promises: []promise.Promise{promise.Ingress, promise.IPModeVIP, promise.ExternalLocal, promise.ExternalFromInside},
+		Says:     "The address of a load balancer in VIP mode is served where it is one of the node's own, as load balancers that run on nodes have it, to hosts outside, pods and that node itself, by TCP and UDP, under each policy, and so where it is the address that the node has anyway, which keeps its other ports, and from when it comes to the node, as an external IP is then too; health check node ports answer as before.",
+		Promises: []promise.Promise{promise.Ingress, promise.IPModeVIP, promise.ExternalLocal, promise.ExternalFromInside, promise.ExternalIPs, promise.HealthCheckNodePort},
 		Writes:   kit.SinceClass,
 		Source:   []string{"KEP-1860"},
 		Needs:    []kit.Need{kit.NeedNodes},
@@ -31,6 +31,18 @@ func vipOnANode() kit.Behaviour {
 			rare.Endpoints(s.Nodes[1].A.Ready())
 			s.Each(rare.WaysTo(n.Addr(s.Family), s.HostBeyond(n), n.B.Client, n.Client, s.Nodes[3].Client), kit.Pods(s.Nodes[1].A))
 			s.Expect(s.Nodes[3].B.Client, kit.TCP(n.At(s.Family)), kit.Only(n.Client))
+			later, addrs := atAll(s, kit.ExternalLocal)
+			later.Endpoints(n.A.Ready())
+			by := waysToAll(later, addrs, s.HostBeyond(n), n.B.Client, n.Client)
+			s.Each(by, kit.Pods(n.A))
+			for _, a := range addrs {
+				s.Owned(n, a)
+			}
+			heard(s, n.B.Client)
+			s.Each(by, kit.Pods(n.A))
+			s.ExpectHTTP(s.Outside(), later.HealthPort(n), "/", kit.Status(200))
+			later.Endpoints(s.Nodes[1].A.Ready())
+			s.ExpectHTTP(s.Outside(), later.HealthPort(n), "/", kit.Status(503))
 		},
 	}
 }

@@ -10,8 +10,8 @@ import (
 func vipSharedByPort() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "vip-shared-by-port", Level: kit.Must, Profile: kit.ProfileVIP,
-		Says:     "Services may share the address of a load balancer, each with its own port or protocol, and keep it when one of them gives it up.",
-		Promises: []promise.Promise{promise.IPModeVIP, promise.Ingress},
+		Says:     "Services may share the address of a load balancer, each with its own port or protocol, policy and session affinity, and keep it when one of them gives it up, and when one is deleted.",
+		Promises: []promise.Promise{promise.IPModeVIP, promise.Ingress, promise.ExternalLocal, promise.ReadyEndpoints, promise.Affinity},
 		Writes:   kit.SinceClass,
 		Run: func(s *kit.Spec) {
 			n, vip := s.Nodes, s.FreeAddr()
@@ -26,9 +26,25 @@ func vipSharedByPort() kit.Behaviour {
 			for i, ways := range of {
 				s.Each(ways, kit.Pods(n[i].A))
 			}
+			two.Update(kit.ExternalLocal)
+			three.Update(kit.Sticky(600))
+			three.Endpoints(n[0].A.Ready(), n[2].A.Ready())
+			one.Endpoints(n[0].A.Ready(), n[2].A.Ready())
+			s.Each(of[0], kit.Pods(n[0].A, n[2].A))
+			s.EachOne(of[2], n[0].A.Client, n[2].A.Client)
+			if s.Met(kit.NeedNodes) {
+				host := s.HostBeyond(n[3])
+				s.Each(one.WaysTo(vip, host), kit.Pods(n[0].A, n[2].A))
+				s.Each(two.WaysTo(vip, host), kit.Unreachable())
+			}
+			three.Update(kit.NotSticky)
+			three.Endpoints(n[2].A.Ready())
 			one.Ingress(corev1.LoadBalancerIPModeVIP)
 			s.Each(of[0], kit.Unreachable())
 			s.Each(of[1], kit.Pods(n[1].A))
+			s.Each(of[2], kit.Pods(n[2].A))
+			two.Delete()
+			s.Each(of[1], kit.Unreachable())
 			s.Each(of[2], kit.Pods(n[2].A))
 		},
 	}

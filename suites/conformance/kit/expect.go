@@ -63,18 +63,19 @@ func (t Target) String() string { return fmt.Sprintf("%s/%s", t.to, t.network) }
 
 // Want is what every attempt of an expectation must come to.
 type Want struct {
-	text    string
-	n       int
-	servers []Client // answers come from these alone, and from each of them
-	class   func(remote.Result) bool
-	source  func(seen, client netip.Addr) bool // of answers; nil: any
-	sources string                             // the same in words
-	refusal bool                               // of each attempt: where ICMP is limited, of no more at once than it may refuse
-	byPods  bool                               // pods' kernels are to refuse, which limit ICMP everywhere
-	some    bool                               // of the servers one may answer alone
-	said    bool                               // what it came to is said, for several ways are right
-	ports   []uint16                           // of each server, all of which answer and no others; none: it may be any
-	timeout time.Duration
+	text      string
+	n         int
+	servers   []Client // answers come from these alone, and from each of them
+	class     func(remote.Result) bool
+	source    func(seen, client netip.Addr) bool // of answers; nil: any
+	sources   string                             // the same in words
+	refusal   bool                               // of each attempt: where ICMP is limited, of no more at once than it may refuse
+	byPods    bool                               // pods' kernels are to refuse, which limit ICMP everywhere
+	some      bool                               // of the servers one may answer alone
+	said      bool                               // what it came to is said, for several ways are right
+	ports     []uint16                           // of each server, all of which answer and no others; none: it may be any
+	anyShares bool                               // of the ports
+	timeout   time.Duration
 }
 
 // attemptsPerServer makes it all but impossible (1 in 10^14 for two, 1 in 10^9 for thirty) that
@@ -317,7 +318,7 @@ func (w Want) wrong(res *remote.Results, own map[corev1.IPFamily]netip.Addr) str
 			}
 		}
 	}
-	if len(w.ports) > 0 && !w.some {
+	if len(w.ports) > 0 && !w.some && !w.anyShares {
 		return uneven(at)
 	}
 	return ""

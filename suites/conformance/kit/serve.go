@@ -45,6 +45,14 @@ func (s *Spec) AnswerLate(p *Pod, number uint16, by time.Duration) {
 	})
 }
 
+// AtEach wants the answers of each server to come from each of these ports and from no other, with so many attempts in
+// all, whatever the shares.
+func (w Want) AtEach(ports []uint16, n int) Want {
+	w.ports, w.n, w.anyShares = ports, n, true
+	w.text += " at each of their ports"
+	return w
+}
+
 // AtAll wants the answers of each server to come from each of these ports and from no other, evenly,
 // with so many attempts in all.
 func (w Want) AtAll(ports []uint16, n int) Want {

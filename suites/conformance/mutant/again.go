@@ -25,17 +25,14 @@ func againMutations() map[string]func(*changes) {
 		"hairpin-of-later-endpoints-dropped-at-load-balancer": laterHairpinDropped(at(plan.LoadBalancer)),
 		"hairpin-of-later-endpoints-dropped-at-external-ip":   laterHairpinDropped(at(plan.ExternalIP)),
 		"hairpin-of-later-endpoints-dropped-at-node-port":     laterHairpinDropped(at(plan.NodePort)),
-		"hairpin-of-later-endpoints-dropped-under-local": laterHairpinDropped(func(f *plan.Frontend) bool {
-			away := func(e plan.Endpoint) bool { return !e.Local }
-			return f.Kind == plan.ClusterIP && !slices.ContainsFunc(f.Outside.Endpoints, away) && slices.ContainsFunc(f.Draining, away)
-		}),
-		"load-balancer-address-not-served-again":    notServedAgain(plan.LoadBalancer),
-		"external-ip-not-served-again":              notServedAgain(plan.ExternalIP),
-		"node-port-not-served-again":                notServedAgain(plan.NodePort),
-		"hcnp-of-namesakes-mixed-up":                namesakesMixedUp,
-		"datagrams-without-checksum-lost":           beside(lost(unsummed()...)),
-		"endpoints-beyond-64-not-used-for-udp":      onlyFirst(64, atBy(plan.ClusterIP, objects.UDP)),
-		"endpoints-beyond-64-not-used-at-node-port": onlyFirst(64, atBy(plan.NodePort, objects.TCP)),
+		"hairpin-of-later-endpoints-dropped-under-local":      laterHairpinDropped(underInternalLocal),
+		"load-balancer-address-not-served-again":              notServedAgain(plan.LoadBalancer),
+		"external-ip-not-served-again":                        notServedAgain(plan.ExternalIP),
+		"node-port-not-served-again":                          notServedAgain(plan.NodePort),
+		"hcnp-of-namesakes-mixed-up":                          namesakesMixedUp,
+		"datagrams-without-checksum-lost":                     beside(lost(unsummed()...)),
+		"endpoints-beyond-64-not-used-for-udp":                onlyFirst(64, atBy(plan.ClusterIP, objects.UDP)),
+		"endpoints-beyond-64-not-used-at-node-port":           onlyFirst(64, atBy(plan.NodePort, objects.TCP)),
 		"serving-without-ready-as-terminating": endpoints(func(e *discoveryv1.Endpoint) {
 			if !isOr(e.Conditions.Ready, true) && is(e.Conditions.Serving) {
 				e.Conditions.Terminating = new(true)

@@ -137,15 +137,25 @@ func longOnly(p netip.Prefix) []netip.Prefix {
 
 // nodePortsAtClusterIPs serves node ports at the Service's ClusterIP too.
 func nodePortsAtClusterIPs(c *changes) {
-	c.plan = services(func(_ objects.Name, s *plan.Service) {
-		for _, f := range s.Frontends {
-			if f.Kind == plan.NodePort {
-				f.Kind, f.Inside = plan.ClusterIP, nil
-				f.Key.Addr = f.Group.Addr
-				s.Frontends = append(s.Frontends, f)
+	further(func(_ plan.Service, f *plan.Frontend) bool {
+		is := f.Kind == plan.NodePort
+		f.Kind, f.Inside, f.Key.Addr = plan.ClusterIP, nil, f.Group.Addr
+		return is
+	})(c)
+}
+
+// further serves, beside each frontend of a Service, what is made of a copy of it, if anything.
+func further(made func(of plan.Service, f *plan.Frontend) bool) func(*changes) {
+	return func(c *changes) {
+		c.plan = services(func(_ objects.Name, s *plan.Service) {
+			for _, f := range s.Frontends {
+				has := func(o plan.Frontend) bool { return o.Key == f.Key }
+				if made(*s, &f) && !slices.ContainsFunc(s.Frontends, has) {
+					s.Frontends = append(s.Frontends, f)
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // atBy are the frontends of a kind and a protocol.

@@ -104,7 +104,18 @@ func said(name objects.Name, s plan.Service) string {
 
 // affinitySaid is what it says of affinity, where there are endpoints.
 func affinitySaid(_ objects.Name, s plan.Service) string {
-	return fmt.Sprint(s.Frontends[0].Outside.Action, s.Frontends[0].Affinity)
+	f := served(s)
+	return fmt.Sprint(f.Outside.Action, f.Affinity)
+}
+
+// served is a frontend of a Service that leads somewhere, or none.
+func served(s plan.Service) (out plan.Frontend) {
+	for _, f := range s.Frontends {
+		if f.Outside.Action == plan.Forward {
+			return f
+		}
+	}
+	return out
 }
 
 func familiesOf(at map[netip.AddrPort]bool) []netlink.InetFamily {

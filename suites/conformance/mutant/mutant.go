@@ -65,7 +65,7 @@ func mutations() map[string]func(*changes) {
 		conditionMutations(), hintMutations(), sliceMutations(), policyMutations(), addressMutations(), serviceMutations(),
 		refusalMutations(), choiceMutations(), affinityMutations(), healthMutations(), proxyHealthMutations(), lifeMutations(), followMutations(), sharedMutations(),
 		frontMutations(), sourceMutations(), orderMutations(), scaleMutations(), packetMutations(), narrowMutations(), programMutations(), hintsAtMutations(),
-		liveMutations(), liveFrontMutations(), stickyMutations(), besideMutations(), edgeMutations(), lateMutations(), togetherMutations(), everywhereMutations(), againMutations(),
+		liveMutations(), liveFrontMutations(), stickyMutations(), besideMutations(), edgeMutations(), lateMutations(), togetherMutations(), everywhereMutations(), againMutations(), apartMutations(),
 	} {
 		maps.Copy(all, table)
 	}
