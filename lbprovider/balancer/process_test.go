@@ -245,9 +245,7 @@ func stateDir(t *testing.T) string {
 // restart is the provider dying and coming back.
 func (r *rig) restart() {
 	r.t.Helper()
-	if r.Fleet != nil {
-		r.kill()
-	}
+	r.kill()
 	log := slog.New(slog.NewTextHandler(&testLog{t: r.t}, nil))
 	rec, err := records.New(r.records, log)
 	if err != nil {
@@ -280,9 +278,12 @@ func (r *rig) restart() {
 	r.stop = func() { cancel(); wg.Wait() }
 }
 
-// kill is the provider dying.
+// kill is the provider dying, if it is not dead.
 func (r *rig) kill() {
 	r.t.Helper()
+	if r.Fleet == nil {
+		return
+	}
 	r.stop()
 	if err := errors.Join(r.ps.Close(), r.cfg.Recorder.Close()); err != nil {
 		r.t.Fatal(err)
