@@ -17,11 +17,6 @@ func apartMutations() map[string]func(*changes) {
 		"endpoints-beyond-64-not-used-at-external-ip":          onlyFirst(64, atBy(plan.ExternalIP, objects.UDP)),
 		"endpoints-beyond-eight-not-used-under-local":          onlyFirst(8, func(f *plan.Frontend) bool { return f.Inside != nil }),
 		"endpoints-beyond-eight-not-used-under-internal-local": onlyFirst(8, underInternalLocal),
-		"hairpin-of-endpoints-without-node-dropped": routes(func(_ *plan.Frontend, r *plan.Route) {
-			for i := range r.Endpoints {
-				r.Endpoints[i].Unplaced = false
-			}
-		}),
 		"endpoints-own-port-at-cluster-ip": further(func(_ plan.Service, f *plan.Frontend) bool {
 			if f.Kind != plan.ClusterIP || len(f.Outside.Endpoints) == 0 {
 				return false
