@@ -86,7 +86,7 @@ func (b *builder) gather(out []candidate, eps []objects.Endpoint, port uint16, v
 
 func unplaced(e *objects.Endpoint) bool { return e.Node == "" }
 
-func (b *builder) isLocal(e *objects.Endpoint) bool { return e.Node != "" && e.Node == b.node }
+func (b *builder) isLocal(e *objects.Endpoint) bool { return !unplaced(e) && e.Node == b.node }
 
 // better orders duplicates: not terminating (a new pod has the address of one
 // that ends: kube-proxy's endpointslicecache decides so), then ready, then

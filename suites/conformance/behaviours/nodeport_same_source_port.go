@@ -21,12 +21,11 @@ func nodePortSameSourcePort() kit.Behaviour {
 			other, hosts := s.Service(kit.NodePorts), s.HostsBeyond(n[1], n[1])
 			other.Endpoints(n[0].A.Ready())
 			ways := append(svc.NodePortWays(n[1], hosts...), other.NodePortWays(n[1], hosts[0])...)
-			var byNodes []kit.Way // of one host, by TCP: a port is one socket's for datagrams
-			for _, node := range s.FirstNodes()[1:] {
-				if !s.Has(kit.FeatureMasquerade) { // to the endpoint these are one connection
-					break
+			var byNodes []kit.Way             // of one host, by TCP: a port is one socket's for datagrams
+			if s.Has(kit.FeatureMasquerade) { // or else these are one connection to the endpoint
+				for _, node := range s.FirstNodes()[1:] {
+					byNodes = append(byNodes, svc.NodePortWays(node, s.Outside())[0])
 				}
-				byNodes = append(byNodes, svc.NodePortWays(node, s.Outside())[0])
 			}
 			inside := other.Ways(n[1].B.Client)
 			s.Each(slices.Concat(ways, byNodes, inside), kit.Pods(n[0].A))

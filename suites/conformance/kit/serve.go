@@ -56,8 +56,9 @@ func (w Want) AtEach(ports []uint16, n int) Want {
 // AtAll wants the answers of each server to come from each of these ports and from no other, evenly,
 // with so many attempts in all.
 func (w Want) AtAll(ports []uint16, n int) Want {
-	w.ports, w.n = ports, n
-	w.text += " at each of their ports, evenly"
+	w = w.AtEach(ports, n)
+	w.anyShares = false
+	w.text += ", evenly"
 	return w
 }
 
