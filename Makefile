@@ -79,8 +79,10 @@ switches:
 	go test -count=1 -timeout 30m ./tools/internal/proxy -run '^TestSwitch$$' -switches=10
 
 # As root all of it, on a prepared host; otherwise what needs root skips by name. What
-# depends on real time has the host for itself: no compiler, for which all is built before, and no other package beside it, but
-# for those that only wait; within a package those that mostly wait go side by side. It is run every time: what it
+# depends on real time has no compiler beside it, for which all is built before, and no more packages than it leaves
+# processors for: those that only wait all at once, the others two at a time, which are linked meanwhile (one after
+# another they use two fifths of two processors), the backends one by one (two at a time take as long).
+# Within a package those that mostly wait go side by side. It is run every time: what it
 # depends on, kernel and host, Go's cache of results does not know.
 test: build
 	go vet ./...
@@ -88,7 +90,7 @@ test: build
 	go test $(PURE)
 	if [ $$(id -u) = 0 ]; then ci/host/prepare.sh; fi
 	go test $(BARE) -count=1 -p $(words $(WAITING)) -parallel 16 $(WAITING)
-	go test $(BARE) -count=1 -p 1 -parallel 16 $(filter-out $(GINKGO) $(TC) $(BACKENDS) $(WAITING),$(REALTIME))
+	go test $(BARE) -count=1 -p 2 -parallel 16 $(filter-out $(GINKGO) $(TC) $(BACKENDS) $(WAITING),$(REALTIME))
 	go test $(BARE) -count=1 -p 1 $(GINKGO)
 	go test $(BARE) -count=1 -p 1 -cpu 8 -parallel 8 -skip '$(LEGACY)' $(BACKENDS)
 	ci/expedited go test $(BARE) -count=1 -parallel 12 -skip '$(ATDEVICES)' $(TC)
