@@ -3,6 +3,8 @@ package behaviours
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/plumbline/plumbline/suites/conformance/kit"
 	"github.com/plumbline/plumbline/suites/conformance/promise"
 )
@@ -10,8 +12,8 @@ import (
 func apiOutageHealthPortAnswers() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "api-outage-health-port-answers", Level: kit.Should, Profile: kit.ProfileLifecycle,
-		Says:     "While no node reaches the API, health check node ports, /healthz and /livez go on answering what they answered: a load balancer must not take away all nodes, nor a kubelet end what works.",
-		Promises: []promise.Promise{promise.ProxyHealth, promise.HealthCheckNodePort},
+		Says:     "While no node reaches the API, health check node ports, /healthz and /livez go on answering what they answered: a load balancer must not take away all nodes, nor a kubelet end what works. When they reach it again they hear of a node that is to be deleted.",
+		Promises: []promise.Promise{promise.ProxyHealth, promise.HealthCheckNodePort, promise.HealthOfProxies},
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/proxy/healthcheck/proxy_health.go"},
 		Features: []kit.Feature{kit.FeatureHealthz},
@@ -36,6 +38,13 @@ func apiOutageHealthPortAnswers() kit.Behaviour {
 					s.Pause(100 * time.Millisecond)
 				}
 			})
+			if s.Met(kit.NeedTaint) {
+				s.Allow(time.Minute)                                                      // clients of the API ask again after a second, then half as often each time
+				n := s.Nodes[map[corev1.IPFamily]int{corev1.IPv6Protocol: 1}[s.Family]+2] // beside the other family, which has its own
+				s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
+				s.Taint(n, kit.ToBeDeleted())
+				s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), ineligible)
+			}
 		},
 	}
 }

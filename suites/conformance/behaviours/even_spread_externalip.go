@@ -12,6 +12,7 @@ func evenSpreadExternalIP() kit.Behaviour {
 		Promises: []promise.Promise{promise.AllEvenly, promise.ExternalLocal},
 		Features: []kit.Feature{kit.FeatureSpread, kit.FeatureExternalIPs},
 		Needs:    []kit.Need{kit.NeedNodes},
+		Long:     true,
 		Run:      spreadEvenly(atExternalIP, 9720),
 	}
 }

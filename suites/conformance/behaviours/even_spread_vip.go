@@ -13,6 +13,7 @@ func evenSpreadVIP() kit.Behaviour {
 		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSpread},
 		Needs:    []kit.Need{kit.NeedNodes},
+		Long:     true,
 		Run:      spreadEvenly(atVIP, 9700),
 	}
 }

@@ -135,12 +135,16 @@ func fallBackToTerminating(f front) func(*kit.Spec) {
 }
 
 // drainLocally: under policy Local those of a node that terminate and serve answer hosts beyond it,
-// whether others are ready elsewhere or not, and where there are none nobody does; and their connections stay whole.
+// whether others are ready elsewhere or not, also with affinity, and where there are none nobody does; and their
+// connections stay whole.
 func drainLocally(f front) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		svc, addr := f(s, kit.NodePorts, kit.ExternalLocal)
 		hosts := s.HostsBeyond(s.Nodes[:3]...)
-		for _, elsewhere := range [][]kit.Endpoint{nil, {s.Nodes[3].A.Ready()}} {
+		for i, elsewhere := range [][]kit.Endpoint{nil, {s.Nodes[3].A.Ready()}, {s.Nodes[3].B.Ready()}} {
+			if i == 2 {
+				svc.Update(kit.Sticky(600))
+			}
 			svc.Ending(append(elsewhere, s.Nodes[0].B.Ending())...)
 			for i, server := range s.OfKinds() {
 				s.Each(svc.WaysTo(addr, hosts[i]), kit.Only(server).FromItself())
@@ -149,6 +153,7 @@ func drainLocally(f front) func(*kit.Spec) {
 				s.Each(svc.WaysTo(addr, s.HostBeyond(s.Nodes[3])), kit.Unreachable())
 			}
 		}
+		svc.Update(kit.NotSticky)
 		svc.Kinds()
 		var open []kit.Way // by TCP
 		for i, server := range s.OfKinds() {
@@ -319,7 +324,7 @@ func comeAndGo(s *kit.Spec, svc *kit.Service, ways func() []kit.Way, pod *kit.Po
 }
 
 // portsChange is that at a front, from inside. Then they get other numbers, each the other's protocol, and other
-// names, there are forty more, and their slice goes. The numbers of node ports a Service does not have there.
+// names, there are forty more, and their slice goes. The numbers of node ports, and its endpoints', a Service does not have there.
 func portsChange(f front) func(*kit.Spec) {
 	return func(s *kit.Spec) {
 		svc, addr := f(s)
@@ -329,8 +334,9 @@ func portsChange(f front) func(*kit.Spec) {
 		numbered, at := f(s, kit.NodePorts)
 		numbered.Endpoints(pod.Ready())
 		s.Each(numbered.WaysTo(at, n[0].B.Client), kit.Pods(pod))
-		for _, port := range numbered.Object().Spec.Ports { // node ports are nodes' alone
-			to := netip.AddrPortFrom(at, uint16(port.NodePort))
+		numbers := numbered.Object().Spec.Ports
+		for _, number := range []int32{numbers[0].NodePort, numbers[1].NodePort, kit.PodPort} { // node ports are nodes' alone
+			to := netip.AddrPortFrom(at, uint16(number))
 			for _, c := range []kit.Client{n[0].B.Client, n[3].Client} {
 				s.Each([]kit.Way{{From: c, To: kit.TCP(to)}, {From: c, To: kit.UDP(to)}}, kit.Unreachable())
 			}

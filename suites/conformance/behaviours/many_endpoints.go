@@ -13,6 +13,7 @@ func manyEndpoints() kit.Behaviour {
 		Says:     "A Service of 264 endpoints, in more slices than one, reaches each of them, evenly, by TCP and UDP, and of those that are left when most of them go each, at its node ports too; connections that stand idle meanwhile stay.",
 		Promises: []promise.Promise{promise.Slices, promise.ClusterIP, promise.AllEvenly, promise.UDP, promise.NodePort},
 		Source:   []string{"https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/"},
+		Long:     true,
 		Run: func(s *kit.Spec) {
 			pods := s.EightPods()
 			ports := s.Serve(9000, 33, pods...)

@@ -12,6 +12,7 @@ func manyServices() kit.Behaviour {
 		ID: "many-services", Level: kit.Must, Profile: kit.ProfileCore,
 		Says:     "Each of 260 Services, of which every fourth has node ports, is reached by its own endpoint, by TCP and UDP, and those that are left when half of them go again as before.",
 		Promises: []promise.Promise{promise.ClusterIP, promise.Transported, promise.Synchronized},
+		Long:     true,
 		Run: func(s *kit.Spec) {
 			const of = 260
 			pods, clients := s.EightPods(), s.PodClients()

@@ -13,6 +13,7 @@ func selectedPods() kit.Behaviour {
 		Says:     "The pods that a Service selects are reached by the slices that the control plane makes for it, at a target port by its number, and by a name that is another number on other pods; endpoints of a slice that somebody else made for it are reached beside them.",
 		Promises: []promise.Promise{promise.AnyTargetPort, promise.NamedPorts, promise.Slices, promise.ClusterIP},
 		Upstream: "[sig-network] Services should connect to the named targetPorts that resolve to different ports",
+		Long:     true,
 		Run: func(s *kit.Spec) {
 			var first, second []*kit.Pod
 			for _, n := range s.Nodes {

@@ -2,6 +2,7 @@ package behaviours
 
 import (
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,7 +13,7 @@ import (
 func sourceRangesChangedLive() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "source-ranges-changed-live", Level: kit.Must, Profile: kit.ProfileSourceRanges,
-		Says:     "A change of loadBalancerSourceRanges is followed while the Service lives, and removing them lets everybody through; a port and an address that it gets later are held to them too, and the next Service that has the address is not, by TCP and UDP.",
+		Says:     "A change of loadBalancerSourceRanges is followed while the Service lives, and removing them lets everybody through, also where clients have an endpoint of a Service with affinity; a port and an address that it gets later are held to them too, and the next Service that has the address is not, by TCP and UDP.",
 		Promises: []promise.Promise{promise.SourceRanges, promise.Synchronized, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges},
@@ -26,11 +27,16 @@ func sourceRangesChangedLive() kit.Behaviour {
 			first, second, want := svc.WaysTo(vip, one), svc.WaysTo(vip, two), kit.Pods(s.Nodes[0].A)
 			s.Each(first, want)
 			s.Each(second, kit.Unreachable())
-			svc.Update(kit.SourceRanges(kit.Alone(two.Addr(s.Family))))
-			s.Each(second, want)
-			s.Each(first, kit.Unreachable())
-			svc.Update(kit.SourceRanges())
-			s.Each(append(first, second...), want)
+			for _, affinity := range affinities() {
+				svc.Update(affinity)
+				s.Each(first, want)
+				svc.Update(kit.SourceRanges(kit.Alone(two.Addr(s.Family))))
+				s.Each(second, want)
+				s.Each(first, kit.Unreachable())
+				svc.Update(kit.SourceRanges())
+				s.Each(slices.Concat(first, second), want)
+			}
+			svc.Update(kit.NotSticky)
 			svc.Update(kit.SourceRanges(kit.Alone(one.Addr(s.Family))))
 			s.Each(first, want)
 			s.Each(second, kit.Unreachable())

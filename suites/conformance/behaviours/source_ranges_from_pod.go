@@ -10,7 +10,7 @@ import (
 func sourceRangesFromPod() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "source-ranges-from-pod", Level: kit.Should, Profile: kit.ProfileSourceRanges,
-		Says:     "loadBalancerSourceRanges hold for pods as for hosts outside, by TCP and UDP, whatever ranges of the other IP family are beside theirs, and as they change.",
+		Says:     "loadBalancerSourceRanges hold for pods as for hosts outside, by TCP and UDP, whatever ranges of the other IP family are beside theirs, as they change, and under externalTrafficPolicy=Local.",
 		Promises: []promise.Promise{promise.RangesOnPods, promise.SourceRanges},
 		Writes:   kit.SinceClass,
 		Features: []kit.Feature{kit.FeatureSourceRanges, kit.FeatureRangesOnPods},
@@ -36,6 +36,10 @@ func sourceRangesFromPod() kit.Behaviour {
 			svc.Update(kit.SourceRanges())
 			s.Expect(inside, tcp, answered)
 			s.Expect(outside, udp, answered)
+			local, at := atVIP(s, kit.ExternalLocal, kit.SourceRanges(kit.Alone(inside.Addr(s.Family))))
+			local.Endpoints(s.Nodes[1].A.Ready(), s.Nodes[2].A.Ready())
+			s.Each(local.WaysTo(at, inside), kit.Pods(s.Nodes[1].A, s.Nodes[2].A))
+			s.Each(local.WaysTo(at, outside), kit.Unreachable())
 		},
 	}
 }

@@ -16,6 +16,7 @@ func tcpConnectionKeptAtVIP() kit.Behaviour {
 		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware, promise.Ingress, promise.ExternalIPs, promise.UDP},
 		Writes:   kit.SinceClass,
 		Needs:    []kit.Need{kit.NeedNodes},
+		Long:     true,
 		Run: func(s *kit.Spec) {
 			n, vip, second := s.Nodes, s.FreeAddr(), s.FreeAddr()
 			external, give := externalIP(s)

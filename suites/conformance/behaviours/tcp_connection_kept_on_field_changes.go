@@ -13,6 +13,7 @@ func tcpConnectionKeptOnFieldChanges() kit.Behaviour {
 		Says:     "TCP connections whose endpoint is there before and after stay whole when session affinity, traffic policies, labels and annotations of their Service change, and change back, and no new one fails.",
 		Promises: []promise.Promise{promise.TCP, promise.ClientsUnaware},
 		Writes:   kit.SinceInternalPolicy,
+		Long:     true,
 		Run: func(s *kit.Spec) {
 			svc, n := s.Service(kit.NodePorts), s.Nodes[0]
 			svc.Endpoints(n.A.Ready()) // of the node that is asked: each policy allows it

@@ -106,7 +106,8 @@ func affinities() []func(*corev1.Service) {
 }
 
 // follow: UDP flows by some ways reach the endpoint that takes the place of another, and so after there
-// was none for a while, and when it ends beside one that is ready; without affinity also the one that is left of two.
+// was none for a while, and when it ends beside one that is ready, as it does when it had terminated before; without
+// affinity also the one that is left of two.
 func follow(s *kit.Spec, svc *kit.Service, ways []kit.Way, first, second, third *kit.Pod) {
 	s.Each(ways, kit.Pods(first))
 	reach := flow(s, ways)
@@ -124,5 +125,12 @@ func follow(s *kit.Spec, svc *kit.Service, ways []kit.Way, first, second, third 
 		s.Each(ways, kit.Pods(first, second)) // new ones: those that are there may stay
 		svc.Endpoints(second.Ready())
 		reach(second)
+	}
+	if s.Has(kit.TerminatingFallback) {
+		svc.Endpoints(first.Draining())
+		s.Each(ways, kit.Pods(first))
+		reach(first)
+		svc.Endpoints(first.Ending(), third.Ready())
+		reach(third)
 	}
 }

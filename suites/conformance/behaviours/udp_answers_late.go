@@ -14,7 +14,7 @@ import (
 func udpAnswersLate() kit.Behaviour {
 	return kit.Behaviour{
 		ID: "udp-answers-late", Level: kit.Must, Profile: kit.ProfileUDP,
-		Says:     "An answer that an endpoint gives to a datagram after five seconds comes back, by a ClusterIP, a node port, the address of a load balancer and an external IP, to pods, nodes and outside.",
+		Says:     "An answer that an endpoint gives to a datagram after five seconds comes back, by a ClusterIP, a node port, the address of a load balancer and an external IP, to pods, nodes and outside, and by a ClusterIP also one that it gives after twenty-five.",
 		Promises: []promise.Promise{promise.UDP, promise.EveryNode, promise.Ingress},
 		Writes:   kit.SinceClass,
 		Source:   []string{"RFC 4787, section 4.3"},
@@ -34,6 +34,8 @@ func udpAnswersLate() kit.Behaviour {
 			for _, way := range ways {
 				s.All(way.From, way.To, s.Attempts(way.From, way.To, remote.Batch{Attempts: 8, Timeout: 8 * time.Second}), pod.Client)
 			}
+			s.AnswerLate(pod, port, 25*time.Second) // Linux remembers what has had no answer for thirty
+			s.All(ways[0].From, ways[0].To, s.Attempts(ways[0].From, ways[0].To, remote.Batch{Attempts: 8, Timeout: 28 * time.Second}), pod.Client)
 		},
 	}
 }

@@ -14,6 +14,7 @@ func udpFlowFollows() kit.Behaviour {
 		Promises: []promise.Promise{promise.ClientsUnaware, promise.UDP},
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Upstream: "[sig-network] Conntrack should be able to preserve UDP traffic when server pod cycles for a ClusterIP service",
+		Long:     true,
 		Run: func(s *kit.Spec) {
 			n := s.Nodes
 			other := s.Service(kit.Ports(kit.Port("dns", corev1.ProtocolUDP, 53)))

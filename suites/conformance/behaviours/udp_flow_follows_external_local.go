@@ -15,6 +15,7 @@ func udpFlowFollowsExternalLocal() kit.Behaviour {
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Needs:    []kit.Need{kit.NeedNodes, kit.NeedOutside},
+		Long:     true,
 		Run: func(s *kit.Spec) {
 			vip := s.FreeAddr()
 			external, give := externalIP(s)

@@ -15,6 +15,7 @@ func udpFlowFollowsExternalIPBeyond() kit.Behaviour {
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Features: []kit.Feature{kit.FeatureExternalIPs},
 		Needs:    []kit.Need{kit.NeedNodes},
+		Long:     true,
 		Run: func(s *kit.Spec) {
 			n := s.Nodes
 			for _, affinity := range affinities() {

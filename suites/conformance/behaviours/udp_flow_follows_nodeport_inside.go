@@ -14,6 +14,7 @@ func udpFlowFollowsNodePortInside() kit.Behaviour {
 		Promises: []promise.Promise{promise.ClientsUnaware, promise.EveryNode},
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Upstream: "[sig-network] Conntrack should be able to preserve UDP traffic when server pod cycles for a NodePort service",
+		Long:     true,
 		Run: func(s *kit.Spec) {
 			n := s.Nodes
 			for _, affinity := range affinities() {

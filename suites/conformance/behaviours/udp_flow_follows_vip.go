@@ -15,6 +15,7 @@ func udpFlowFollowsVIP() kit.Behaviour {
 		Writes:   kit.SinceClass,
 		Source:   []string{"https://github.com/kubernetes/kubernetes/pull/130542"},
 		Upstream: "[sig-network] LoadBalancers [Feature:LoadBalancer] should be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on different nodes",
+		Long:     true,
 		Run: func(s *kit.Spec) {
 			for _, affinity := range affinities() {
 				vip := s.FreeAddr()

@@ -96,6 +96,7 @@ type Behaviour struct {
 	Serial   bool              // it disturbs others: nothing runs beside it
 	Shares   bool              // but itself in the other IP family: what both do to the cluster is done once
 	Waits    bool              // for longer than it works: it begins first, and as many others run beside it
+	Long     bool              // it takes many times as long as most: it begins before them, lest it is left alone in the end
 	Run      func(*Spec)
 }
 

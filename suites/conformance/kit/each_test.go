@@ -115,6 +115,7 @@ func TestUnexpected(t *testing.T) {
 		"Expect":    func(s *Spec, c Client) { s.Expect(c, at, Only(wanted).Times(3)) },
 		"ExpectOne": func(s *Spec, c Client) { s.ExpectOne(c, at, 3, wanted) },
 		"Reach":     func(s *Spec, c Client) { s.Flows(c, at, 2).Reach(wanted) },
+		"Cease":     func(s *Spec, c Client) { s.Flows(c, at, 2).Cease() },
 	}
 	const late, never = "", "in no state of the Service so far"
 	for name, c := range map[string]struct {
@@ -154,6 +155,19 @@ func TestUnexpected(t *testing.T) {
 					t.Errorf("%s: %s", r.Result, r.Reason)
 				}
 			})
+		}
+	}
+}
+
+// Flows that are to cease have when none is answered, however it is told so.
+func TestCease(t *testing.T) {
+	e, _ := served(t)
+	e.cfg.Dir, e.cfg.Limit = "", 300*time.Millisecond
+	serving(t, e.nodes[0], remote.UDP)
+	for to, want := range map[string]conformance.Result{"192.0.2.2:38081": ResultFail, "192.0.2.2:9": ResultPass} {
+		r := e.run(t.Context(), Behaviour{ID: "x", Run: func(s *Spec) { s.Flows(s.Outside(), UDP(netip.MustParseAddrPort(to)), 2).Cease() }}, corev1.IPv4Protocol)
+		if r.Result != want {
+			t.Errorf("%s: %s, %s; want %s", to, r.Result, r.Reason, want)
 		}
 	}
 }

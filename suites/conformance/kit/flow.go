@@ -71,6 +71,18 @@ func (f *Flows) Reach(servers ...Client) { f.reach(0, servers) }
 func (f *Flows) ReachPort(port uint16, servers ...Client) { f.reach(port, servers) }
 
 func (f *Flows) reach(port uint16, servers []Client) {
+	f.settle(servers, "flows to reach "+names(servers), func(r remote.Result) bool {
+		return r.Class == remote.OK && slices.ContainsFunc(servers, func(c Client) bool { return c.Name == r.Name }) && (port == 0 || r.Dst.Port() == port)
+	})
+}
+
+// Cease demands that no flow is answered any more, as Reach demands that each is.
+func (f *Flows) Cease() {
+	f.settle(nil, "flows that nobody answers", func(r remote.Result) bool { return r.Class != remote.OK })
+}
+
+// settle asks until every flow is answered rightly, by servers, and then so often that it is settled.
+func (f *Flows) settle(servers []Client, want string, right func(remote.Result) bool) {
 	f.spec.asks(f.client, f.target)
 	if f.spec.planned != nil {
 		return
@@ -79,12 +91,10 @@ func (f *Flows) reach(port uint16, servers []Client) {
 	for held < flowTries {
 		began := time.Now()
 		f.ask(timeout)
-		wrong := f.wrong(func(_ int, r remote.Result) bool {
-			return slices.ContainsFunc(servers, func(c Client) bool { return c.Name == r.Name }) && (port == 0 || r.Dst.Port() == port)
-		})
+		wrong := f.wrong(func(_ int, r remote.Result) bool { return right(r) })
 		if wrong != "" {
 			f.tried(servers)
-			f.spec.unexpected(f.client, f.target, Want{text: "flows to reach " + names(servers), servers: servers}, f.last)
+			f.spec.unexpected(f.client, f.target, Want{text: want, servers: servers}, f.last)
 		}
 		switch {
 		case wrong == "":
@@ -92,9 +102,11 @@ func (f *Flows) reach(port uint16, servers []Client) {
 				f.spec.delay = max(f.spec.delay, began.Sub(f.spec.at))
 			}
 			held++
-			timeout = 0 // nothing is late any more: as long as for any answer
+			if len(servers) > 0 {
+				timeout = 0 // nothing is late any more: as long as for any answer
+			}
 		case held > 0 || time.Since(f.spec.at) > f.spec.limit():
-			f.fail(servers, "want flows to reach %s, but %s", names(servers), wrong)
+			f.fail(servers, "want %s, but %s", want, wrong)
 		default: // flows of a client, which sends now and then, and not as fast as it can
 			f.spec.must(kubewait.Pause(f.spec.ctx, f.spec.pace()), "wait to ask flows again")
 		}
@@ -134,7 +146,7 @@ func (s *Spec) Stay(all ...*Flows) {
 func (f *Flows) stays(before *remote.Results) {
 	f.ask(0)
 	wrong := f.wrong(func(i int, r remote.Result) bool {
-		return r.Name == before.Attempts[i].Name && r.Dst == before.Attempts[i].Dst
+		return r.Class == remote.OK && r.Name == before.Attempts[i].Name && r.Dst == before.Attempts[i].Dst
 	})
 	if wrong != "" {
 		f.fail(f.spec.env.servers(trial{res: before}), "want flows to stay where they were (%s), but %s", before.Summary(), wrong)
@@ -148,7 +160,7 @@ func (f *Flows) ask(timeout time.Duration) {
 // wrong says in what the last answers are not as wanted; empty: in nothing.
 func (f *Flows) wrong(right func(int, remote.Result) bool) string {
 	for i, r := range f.last.Attempts {
-		if r.Class != remote.OK || !right(i, r) {
+		if !right(i, r) {
 			return fmt.Sprintf("%s; one was %s", f.last.Summary(), r)
 		}
 	}

@@ -64,12 +64,13 @@ func (s *Spec) failure(reason string) (f Failure) {
 func (e *Env) Runs(list []Behaviour) int { return len(list) * len(e.cfg.Families) }
 
 // Run runs behaviours in an order that the seed decides: first those that disturb
-// nobody, several at once and beside those that wait, then the others one by one, some of them in all
-// families at once. Each result is handed to done as it is there, one at a time.
+// nobody, several at once and beside those that wait, long ones before short ones, then the others one by one, some of
+// them in all families at once. Each result is handed to done as it is there, one at a time.
 func (e *Env) Run(ctx context.Context, list []Behaviour, done func(Result)) {
 	rng := rand.New(rand.NewPCG(uint64(e.cfg.Seed), 0))
 	list = slices.Clone(list)
 	rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	slices.SortStableFunc(list, func(a, b Behaviour) int { return rank(a) - rank(b) })
 	var mu sync.Mutex
 	one := func(b Behaviour) {
 		for _, f := range e.cfg.Families {
@@ -110,6 +111,14 @@ func (e *Env) Run(ctx context.Context, list []Behaviour, done func(Result)) {
 			one(b)
 		}
 	}
+}
+
+// rank is lower for what begins before others.
+func rank(b Behaviour) int {
+	if b.Long {
+		return 0
+	}
+	return 1
 }
 
 // runTogether are the results of a behaviour in all families, side by side, but for those that could not go so.

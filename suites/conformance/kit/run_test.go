@@ -55,6 +55,23 @@ func TestWaitsBesideOthers(t *testing.T) {
 	}
 }
 
+// What takes long is not left for the end, whatever the seed.
+func TestLongOnesFirst(t *testing.T) {
+	for seed := range int64(6) {
+		e, _ := served(t)
+		e.cfg.Dir, e.cfg.Families, e.cfg.Parallel, e.cfg.Seed = "", []corev1.IPFamily{corev1.IPv4Protocol}, 1, seed
+		var order []string
+		e.Run(t.Context(), []Behaviour{
+			{ID: "one", Run: func(*Spec) {}},
+			{ID: "two", Run: func(*Spec) {}},
+			{ID: "long", Long: true, Run: func(*Spec) {}},
+		}, func(r Result) { order = append(order, r.Behaviour.ID) })
+		if order[0] != "long" {
+			t.Errorf("seed %d: %s", seed, order)
+		}
+	}
+}
+
 // An answer that is to stay is asked for until the end, and no wrong one is let pass.
 func TestKeepsHTTP(t *testing.T) {
 	for name, c := range map[string]struct {

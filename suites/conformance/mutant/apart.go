@@ -44,6 +44,19 @@ func apartMutations() map[string]func(*changes) {
 			}
 		}),
 		"local-holds-for-all-at-an-address": localForAll,
+		"endpoints-own-port-at-load-balancer": further(func(_ plan.Service, f *plan.Frontend) bool {
+			if f.Kind != plan.LoadBalancer || len(f.Outside.Endpoints) == 0 {
+				return false
+			}
+			f.Key.Port = f.Outside.Endpoints[0].Port
+			return true
+		}),
+		"draining-not-used-under-local-with-affinity": frontends(func(f *plan.Frontend) {
+			drains := func(e plan.Endpoint) bool { return !slices.Contains(f.Inside.Endpoints, e) } // or all do
+			if f.Affinity > 0 && f.Inside != nil && slices.ContainsFunc(f.Outside.Endpoints, drains) {
+				f.Outside.Endpoints, f.Outside.Action = nil, plan.Drop
+			}
+		}),
 		"masqueraded-at-cluster-ip-of-other-types": func(c *changes) {
 			c.plan = services(func(_ objects.Name, s *plan.Service) {
 				if slices.ContainsFunc(s.Frontends, func(f plan.Frontend) bool { return f.Kind == plan.NodePort }) {
@@ -63,6 +76,21 @@ func apartMutations() map[string]func(*changes) {
 		"udp-flows-end-with-ports": flowsEnd(objects.UDP, func(_ objects.Name, s plan.Service) string {
 			return fmt.Sprint(served(s).Outside.Action, len(s.Frontends))
 		}),
+		"udp-flows-end-with-an-endpoint": flowsEnd(objects.UDP, endpointsLost()),
+	}
+}
+
+// endpointsLost says how often a Service that leads somewhere has lost an endpoint.
+func endpointsLost() func(objects.Name, plan.Service) string {
+	had, lost := map[objects.Name][]plan.Endpoint{}, map[objects.Name]int{}
+	return func(name objects.Name, s plan.Service) string {
+		f := served(s)
+		gone := func(e plan.Endpoint) bool { return !slices.Contains(f.Outside.Endpoints, e) }
+		if slices.ContainsFunc(had[name], gone) {
+			lost[name]++
+		}
+		had[name] = slices.Clone(f.Outside.Endpoints)
+		return fmt.Sprint(f.Outside.Action, lost[name])
 	}
 }
 
