@@ -33,8 +33,8 @@ const (
 	waiting  = contract + "/(Connections|Expiry|Histories)"
 )
 
-// limit is how long one run of one test may take: what takes longer hangs. A backend's contract took a quarter of an
-// hour beside busy loops and six other packages.
+// limit is how long one run of one test may take: what takes longer hangs. A backend's contract took more than a quarter
+// of an hour beside busy loops and six other packages.
 const limit = 45 * time.Minute
 
 // all runs what is still to be run, package by package.

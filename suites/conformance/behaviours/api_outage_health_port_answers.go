@@ -39,8 +39,11 @@ func apiOutageHealthPortAnswers() kit.Behaviour {
 				}
 			})
 			if s.Met(kit.NeedTaint) {
-				s.Allow(time.Minute)                                                      // clients of the API ask again after a second, then half as often each time
-				n := s.Nodes[map[corev1.IPFamily]int{corev1.IPv6Protocol: 1}[s.Family]+2] // beside the other family, which has its own
+				s.Allow(time.Minute) // clients of the API ask again after a second, then half as often each time
+				n := s.Nodes[2]
+				if s.Family == corev1.IPv6Protocol {
+					n = s.Nodes[3] // beside the other family, which has its own
+				}
 				s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), kit.Status(200))
 				s.Taint(n, kit.ToBeDeleted())
 				s.ExpectHTTP(s.Outside(), s.ProxyHealth(n), s.Healthz(), ineligible)

@@ -115,6 +115,8 @@ func (b Behaviour) Check() error {
 		return fmt.Errorf("behaviour %s: profile, promise or function is missing", b.ID)
 	case b.Serial && b.Waits:
 		return fmt.Errorf("behaviour %s: it cannot wait beside others, and be alone", b.ID)
+	case b.Long && (b.Serial || b.Waits):
+		return fmt.Errorf("behaviour %s: only those that run beside others and take their places begin before them", b.ID)
 	case b.Shares && !b.Serial:
 		return fmt.Errorf("behaviour %s: it shares what it does to the cluster, which others would meet that run beside it", b.ID)
 	case b.Level == Must && !slices.ContainsFunc(b.Promises, b.carries):

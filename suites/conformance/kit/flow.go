@@ -71,18 +71,18 @@ func (f *Flows) Reach(servers ...Client) { f.reach(0, servers) }
 func (f *Flows) ReachPort(port uint16, servers ...Client) { f.reach(port, servers) }
 
 func (f *Flows) reach(port uint16, servers []Client) {
-	f.settle(servers, "flows to reach "+names(servers), func(r remote.Result) bool {
+	f.settle(servers, "flows to reach "+names(servers), func(_ int, r remote.Result) bool {
 		return r.Class == remote.OK && slices.ContainsFunc(servers, func(c Client) bool { return c.Name == r.Name }) && (port == 0 || r.Dst.Port() == port)
 	})
 }
 
 // Cease demands that no flow is answered any more, as Reach demands that each is.
 func (f *Flows) Cease() {
-	f.settle(nil, "flows that nobody answers", func(r remote.Result) bool { return r.Class != remote.OK })
+	f.settle(nil, "flows that nobody answers", func(_ int, r remote.Result) bool { return r.Class != remote.OK })
 }
 
 // settle asks until every flow is answered rightly, by servers, and then so often that it is settled.
-func (f *Flows) settle(servers []Client, want string, right func(remote.Result) bool) {
+func (f *Flows) settle(servers []Client, want string, right func(int, remote.Result) bool) {
 	f.spec.asks(f.client, f.target)
 	if f.spec.planned != nil {
 		return
@@ -91,7 +91,7 @@ func (f *Flows) settle(servers []Client, want string, right func(remote.Result) 
 	for held < flowTries {
 		began := time.Now()
 		f.ask(timeout)
-		wrong := f.wrong(func(_ int, r remote.Result) bool { return right(r) })
+		wrong := f.wrong(right)
 		if wrong != "" {
 			f.tried(servers)
 			f.spec.unexpected(f.client, f.target, Want{text: want, servers: servers}, f.last)

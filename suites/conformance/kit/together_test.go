@@ -245,4 +245,7 @@ func TestSharesAlone(t *testing.T) {
 	if b.Serial = true; b.Check() != nil {
 		t.Error(b.Check())
 	}
+	if b.Long = true; b.Check() == nil {
+		t.Error("alone, and said to begin before others")
+	}
 }

@@ -17,15 +17,10 @@ func apartMutations() map[string]func(*changes) {
 		"endpoints-beyond-64-not-used-at-external-ip":          onlyFirst(64, atBy(plan.ExternalIP, objects.UDP)),
 		"endpoints-beyond-eight-not-used-under-local":          onlyFirst(8, func(f *plan.Frontend) bool { return f.Inside != nil }),
 		"endpoints-beyond-eight-not-used-under-internal-local": onlyFirst(8, underInternalLocal),
-		"endpoints-own-port-at-cluster-ip": further(func(_ plan.Service, f *plan.Frontend) bool {
-			if f.Kind != plan.ClusterIP || len(f.Outside.Endpoints) == 0 {
-				return false
-			}
-			f.Key.Port = f.Outside.Endpoints[0].Port
-			return true
-		}),
-		"node-ports-at-load-balancer-addresses": further(nodePortsAt(plan.LoadBalancer)),
-		"node-ports-at-external-ips":            further(nodePortsAt(plan.ExternalIP)),
+		"endpoints-own-port-at-cluster-ip":                     further(ownPortAt(plan.ClusterIP)),
+		"endpoints-own-port-at-load-balancer":                  further(ownPortAt(plan.LoadBalancer)),
+		"node-ports-at-load-balancer-addresses":                further(nodePortsAt(plan.LoadBalancer)),
+		"node-ports-at-external-ips":                           further(nodePortsAt(plan.ExternalIP)),
 		"service-ports-at-nodes": further(func(of plan.Service, f *plan.Frontend) bool {
 			if f.Kind != plan.ClusterIP || !slices.ContainsFunc(of.Frontends, func(o plan.Frontend) bool { return o.Kind == plan.NodePort }) {
 				return false
@@ -44,13 +39,6 @@ func apartMutations() map[string]func(*changes) {
 			}
 		}),
 		"local-holds-for-all-at-an-address": localForAll,
-		"endpoints-own-port-at-load-balancer": further(func(_ plan.Service, f *plan.Frontend) bool {
-			if f.Kind != plan.LoadBalancer || len(f.Outside.Endpoints) == 0 {
-				return false
-			}
-			f.Key.Port = f.Outside.Endpoints[0].Port
-			return true
-		}),
 		"draining-not-used-under-local-with-affinity": frontends(func(f *plan.Frontend) {
 			drains := func(e plan.Endpoint) bool { return !slices.Contains(f.Inside.Endpoints, e) } // or all do
 			if f.Affinity > 0 && f.Inside != nil && slices.ContainsFunc(f.Outside.Endpoints, drains) {
@@ -77,6 +65,17 @@ func apartMutations() map[string]func(*changes) {
 			return fmt.Sprint(served(s).Outside.Action, len(s.Frontends))
 		}),
 		"udp-flows-end-with-an-endpoint": flowsEnd(objects.UDP, endpointsLost()),
+	}
+}
+
+// ownPortAt has the endpoints' port at a Service's addresses of a kind.
+func ownPortAt(k plan.Kind) func(plan.Service, *plan.Frontend) bool {
+	return func(_ plan.Service, f *plan.Frontend) bool {
+		if f.Kind != k || len(f.Outside.Endpoints) == 0 {
+			return false
+		}
+		f.Key.Port = f.Outside.Endpoints[0].Port
+		return true
 	}
 }
 
